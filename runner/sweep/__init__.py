@@ -1,1 +1,1 @@
-"""Sweeps: axes, composition of configs, execution."""
+"""Sweeps: axes, composition of configs, execution, reports."""

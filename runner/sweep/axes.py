@@ -40,8 +40,8 @@ class Interval:
 class Axis:
     """A setting with its values or its interval, and the condition under which it applies.
 
-    `key` is that of an override (`+k`, `~k`), `name` the key without its sign, `line` the text of the override. An axis
-    with one value `varies` if it was written as an axis or has another value in another product.
+    `key` is the key of the override, with its sign (`+k`, `~k`), `line` the text of the override. An axis with one
+    value `varies` if it was written as an axis or has another value in another product.
     """
 
     key: str
@@ -64,7 +64,7 @@ class Axis:
 def override_lines(
     params: Mapping[str, Any], product: Mapping[str, Any], arguments: Iterable[str]
 ) -> Iterator[tuple[str, bool, bool]]:
-    """Yield overrides, whether each was written as a list, and whether in YAML.
+    """Yield each override, whether it was written as a list, and whether it comes from YAML.
 
     In YAML, a list is a choice between its elements, and a string is the text of an override.
     """
@@ -112,7 +112,7 @@ def _value(key: str, parsed: Any) -> Value:  # noqa: ANN401 (any parsed value)
 
 
 def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, most: int) -> dict[str, Axis]:
-    """Return an axis for each key, by name; refuse one of more than `most` values before building it."""
+    """Return an axis for each key, by name; raise `ConfigError` for more than `most` values before building them."""
     axes: dict[str, Axis] = {}
     for override, listed, yaml in overrides:
         if override.is_sweep_override() or yaml:
@@ -133,7 +133,7 @@ def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, mo
 
 
 def too_many(place: str, n: int, what: str, most: int) -> str:
-    """Return the error of more values or combinations than a sweep may have."""
+    """Return the message for a sweep with too many values or combinations."""
     way_out = f"remove some values, or raise the limit with sweep.max_combinations={n}"
     return f"{place}: {n:,} {what} exceed sweep.max_combinations={most}; {way_out}"
 
@@ -148,7 +148,7 @@ def _range_length(override: Override) -> int:
 
 
 def _refuse_what_is_shared(override: Override) -> None:
-    """Refuse an axis of a setting that all combinations share; it would be ignored."""
+    """Raise `ConfigError` for an axis of a setting that all combinations share, where it would have no effect."""
     root = (override.package or override.key_or_group).partition(".")[0]
     if override.key_or_group == "experiment":
         together = ",".join(str(to_plain(value)) for value in _parse_values(override, 0))
@@ -191,7 +191,7 @@ def _parse_values(override: Override, seed: int) -> list[Any]:
 
 
 def _numbers(sweep: RangeSweep, line: str | None) -> list[Any]:
-    """Return the numbers of a range, computed in decimal."""
+    """Return the numbers of a range, computed in decimal arithmetic."""
     assert sweep.start is not None and sweep.stop is not None  # noqa: S101 (Hydra's parser gives both)
     written = (sweep.start, sweep.stop, sweep.step)
     if not sweep.step:

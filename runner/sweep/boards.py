@@ -1,4 +1,4 @@
-"""The leaderboards of a sweep, one for each dataset, and the best of its results."""
+"""The leaderboards of a sweep, one for each dataset, and its best result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def complete_boards(
     selections: Mapping[str, WinnerSelection],
     search: Search | None,
 ) -> list[Board]:
-    """Return leaderboards with run ids by combination, selections by fingerprint of the dataset, and the search."""
+    """Return leaderboards with the run ids of combinations, the selection for each dataset, and the search.
+
+    `runs` is by combination, `selections` by the fingerprint of the dataset.
+    """
     return [
         replace(
             board,
@@ -60,7 +63,7 @@ def complete_boards(
 
 
 def find_best(results: Sequence[Result]) -> Result | None:
-    """Return the best result by its primary measure, None without results or on several datasets."""
+    """Return the best result by its primary measure; None without results or with several datasets."""
     if len({(result.dataset.fingerprint, result.dataset.split) for result in results}) > 1:
         return None
     return max(results, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
@@ -69,7 +72,7 @@ def find_best(results: Sequence[Result]) -> Result | None:
 def find_run(best: Result, results: Mapping[str, Result], runs: Mapping[str, str]) -> str:
     """Return the run id of the best result, "" if unknown.
 
-    A cross-validated result has the name of its combination and no run of its own.
+    A cross-validated result has no run; it has the name of its combination, whose run is returned.
     """
     return next(
         (

@@ -1,7 +1,7 @@
-"""The calls of models behind APIs that a sweep makes, and their cost, planned before any is made.
+"""Plans the calls of a sweep to models behind APIs, and their cost, before any call is made.
 
-Token counts come from earlier calls in the ledger; without such calls they are estimates or upper bounds. Texts to be
-embedded are known in advance: with the model's tokenizer their price is exact.
+Token counts come from earlier calls in the ledger; without such calls they are estimates or upper bounds. Texts to
+embed are known in advance, so with the model's tokenizer their price is exact.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runner.plan import PlannedCalls
 
 @dataclass(frozen=True)
 class _Calls:
-    """Calls of a model for one purpose and the input tokens of all: an upper bound, or an estimate if not `bounded`."""
+    """Calls of a model for one purpose and their input tokens: an upper bound, or an estimate if not `bounded`."""
 
     llm: object
     purpose: str
@@ -35,7 +35,7 @@ class _Calls:
 
 
 class _Embeddings:
-    """The texts that the encoders behind APIs are still to be paid for, each once for all experiments."""
+    """The texts still to be embedded by encoders behind APIs; each text counts once for all experiments."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str, str, bool]] = set()
@@ -43,7 +43,7 @@ class _Embeddings:
         self._planned: dict[tuple[str, str], tuple[ApiEncoder, int, int, int]] = {}
 
     def add(self, settings: object, dataset: Dataset) -> None:
-        """Add the texts of a search by a retriever: its queries and, unless a service has these, the documents."""
+        """Add the texts that a retriever embeds for a search: queries and, unless a service stores them, documents."""
         for encoder, reads_documents in _iter_encoders(settings):
             same = (repr(encoder), encoder.ledger, dataset.fingerprint, reads_documents)
             if same in self._seen:
@@ -69,7 +69,7 @@ class _Embeddings:
                 self._planned[which] = encoder, calls, tokens, size
 
     def sum(self) -> Iterator[PlannedCalls]:
-        """Yield the calls of each encoder: exact with a tokenizer, else from earlier calls, else an upper bound."""
+        """Yield the calls of each encoder: exact with a tokenizer, else estimated from earlier calls, else at most."""
         for encoder, calls, tokens, size in self._planned.values():
             ratio = None
             if encoder.tokenizer is None and Path(encoder.ledger).exists():
@@ -82,7 +82,7 @@ class _Embeddings:
 
 
 def _iter_encoders(settings: object, reads_documents: bool = True) -> Iterator[tuple[ApiEncoder, bool]]:
-    """Yield the encoders behind APIs within settings, and whether they embed documents: a service has embedded its."""
+    """Yield the encoders behind APIs within settings, and whether each embeds documents, which services have done."""
     if isinstance(settings, ApiEncoder):
         yield settings, reads_documents
         return
@@ -94,8 +94,8 @@ def _iter_encoders(settings: object, reads_documents: bool = True) -> Iterator[t
 def estimate_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> list[PlannedCalls]:
     """Return the calls of each model for each purpose, without retries.
 
-    Each experiment comes with its dataset and whether its search is still to do. A search that several experiments
-    share counts once.
+    `experiments` has each experiment with its dataset and whether its search is still to do. A search that several
+    experiments share counts once.
     """
     groups: dict[tuple[str, str], list[_Calls]] = {}
     embeddings = _Embeddings()
@@ -115,7 +115,7 @@ def estimate_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> l
 
 
 def _plan_search(settings: object, dataset: Dataset) -> Iterator[_Calls]:
-    """Yield the calls of a search; no token is shorter than a byte, and no reply longer than `max_tokens`."""
+    """Yield the calls of a search; its tokens are at most the bytes of the prompts plus `max_tokens` per reply read."""
     for planned in iter_model_calls(settings, dataset.corpus, dataset.queries.texts):
         reply = planned.llm.max_tokens if isinstance(planned.llm, LLM) else 0
         tokens = planned.calls * TEMPLATE_TOKENS + planned.prompt_bytes + planned.replies_read * reply

@@ -1,4 +1,4 @@
-"""The end of a sweep: its leaderboards are shown, its reports written, its parent run closed."""
+"""The end of a sweep: show its leaderboards, write its reports, close its parent run."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from runner.tracking.logged import LoggedRun
 class SweepEnding:
     """How a sweep ended: its exit code, its leaderboards with their results, and its parent run.
 
-    `chosen` is the result of the winner where one was selected on other data, `runs` are the logged combinations by the
-    id of their run.
+    `chosen` is the result of the winner if one was selected on other data, `runs` has the logged combinations by run
+    id.
     """
 
     exit_code: int
@@ -44,9 +44,9 @@ def report(
     files: Mapping[str, str] | None = None,
     total: int | None = None,
 ) -> SweepEnding:
-    """Report the wanted combinations and the chosen ones among them, close the sweep, and return how it ended.
+    """Report the wanted combinations and the selected winners, close the sweep, and return how it ended.
 
-    A search adds its description, files of its own, and the total number of its combinations.
+    A search also passes its description, additional files, and the total number of its combinations.
     """
     outcome = run.outcome
     results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
@@ -54,7 +54,7 @@ def report(
     selections = [(c.measured, c.selection) for c in chosen]
     own_files = {**build_selection_files(selections), **(files or {})}
     log_reports = run.changed or not run.reported or not all(run.has(name, text) for name, text in own_files.items())
-    if outcome.interrupted and len(results) < run.count_finished(wanted):  # the earlier report covers more
+    if outcome.interrupted and len(results) < run.count_finished(wanted):  # an earlier report covers more
         log_reports, best = False, None
     empty = outcome.interrupted and not (results or outcome.failures)
     boards: list[Board] = []
@@ -109,7 +109,7 @@ def _show(boards: Sequence[Board], primary: str) -> None:
 
 
 def _show_places(parent: LoggedRun | None, names: Sequence[str], output: Path | None) -> None:
-    """Print the run id of a sweep, which other verbs take, and the places of its reports."""
+    """Print the run id of a sweep, for use in other commands, and the places of its reports."""
     if parent:
         console.line(f"run: {parent.id}")
     for name in names:

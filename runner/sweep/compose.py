@@ -1,7 +1,7 @@
 """Fast composition of many combinations.
 
-Hydra composes each distinct choice of groups once, and values are set on copies. A value that nothing else depends on
-is set on the settled config of the other overrides.
+Hydra composes each distinct choice of groups once, and values are set on copies. A value on which nothing else depends
+is set directly on the settled config of the other overrides.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _FROM_ENVIRONMENT = re.compile(r"\$\{oc\.env:[^${}]*\}")
 
 @dataclass(frozen=True)
 class _Base:
-    """The config that Hydra composes from choices of groups, and its settings that nothing else depends on.
+    """The config that Hydra composes from choices of groups.
 
-    `missing` are those of them that have no value.
+    `alone` has the settings on which nothing else depends, `missing` those of them that have no value.
     """
 
     config: DictConfig
     alone: frozenset[str]
     missing: frozenset[str]
     values: dict[str, Any] = field(default_factory=dict)
-    """Values looked up before, by key."""
+    """A cache of looked-up values, by key."""
 
     @property
     def choices(self) -> Mapping[str, Any]:
@@ -87,7 +87,7 @@ class Composer:
         first = [p for p in parsed if not (p.plain and p.override.key_or_group in alone)]
         if any(_touches(p, late) for p in first if not p.of_group):
             late, first = [], parsed
-        missing = self._base(parsed).missing  # only with a value for these can a config be settled
+        missing = self._base(parsed).missing  # a config cannot be settled until these have a value
         needed = {p.line: p.override.key_or_group for p in late if p.override.key_or_group in missing}
         key = *(p.line for p in first), *needed.values()
         if key not in self._settled:
@@ -117,7 +117,7 @@ class Composer:
         if line not in self._parsed:
             (override,) = self._parser.parse_overrides([line])
             exists = self._repository.group_exists(override.key_or_group)
-            of_group = exists and not isinstance(override.value(), dict)  # as Hydra has it
+            of_group = exists and not isinstance(override.value(), dict)  # the same rule as Hydra's
             plain = override.type is OverrideType.CHANGE and override.package is None and _is_plain(override.value())
             self._parsed[line] = _Parsed(line, override, of_group, plain and not of_group)
         return self._parsed[line]
@@ -127,7 +127,7 @@ class Composer:
         if groups not in self._bases:
             try:
                 config = self._loader.load_configuration(self.verb, [*self._fixed, *groups], run_mode=RunMode.RUN)
-            except ValueError as error:  # Hydra's, for a group that is null
+            except ValueError as error:  # Hydra raises it for a group that is null
                 raise ConfigError(explain(error, self.verb, groups)) from error
             choices = {**config.hydra.runtime.choices, **_several(parsed)}
             with open_dict(config):  # Hydra's whole node is slow to copy
@@ -148,7 +148,7 @@ def _select(node: Any, key: str) -> Any:  # noqa: ANN401 (any node and any value
 
 
 def _several(parsed: Sequence[_Parsed]) -> dict[str, str]:
-    """Return the choices of several files of a group, joined, as Hydra does not record them."""
+    """Return the choices of several files from one group, joined by commas; Hydra does not record these."""
     chosen = {p.override.get_key_element().lstrip("+"): p.override.value() for p in parsed if p.of_group}
     return {group: ",".join(map(str, several)) for group, several in chosen.items() if isinstance(several, list)}
 
@@ -166,7 +166,7 @@ def _is_related(path: str, other: str) -> bool:
 
 
 def _is_plain(value: Any) -> bool:  # noqa: ANN401 (any value)
-    """Return whether a value is a plain one: not a mapping, an interpolation or missing."""
+    """Return whether a value is plain: not a mapping, an interpolation or missing."""
     if isinstance(value, list):
         return all(_is_plain(element) for element in value)
     if isinstance(value, str):
@@ -175,7 +175,7 @@ def _is_plain(value: Any) -> bool:  # noqa: ANN401 (any value)
 
 
 def _alone(config: DictConfig) -> Iterator[tuple[str, Any]]:
-    """Yield the paths in groups whose values take any type and affect no other value, with these values."""
+    """Yield the path and value of each untyped setting within groups that no other value refers to."""
     text = json.dumps(OmegaConf.to_container(config, resolve=False), default=str, ensure_ascii=False)
     if "${" in _FROM_ENVIRONMENT.sub("", _REFERENCE.sub("", text)):
         return  # an interpolation that may refer to anything

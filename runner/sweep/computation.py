@@ -1,4 +1,4 @@
-"""The computation of a sweep's combinations: those that killed a process come last, in a process of their own."""
+"""Computes the combinations of a sweep; those that killed a process run last, in a separate process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runner.tracking.under_way import UnderWay
 
 
 class Computation:
-    """Computes combinations, as a context that ends the workers; they start with the first combination."""
+    """Computes combinations; a context manager that ends the workers, which start with the first combination."""
 
     def __init__(self, sweep_id: str, settings: SweepSettings, bench: Bench, tracker: BackgroundTracker) -> None:
         self._settings, self._bench, self._tracker = settings, bench, tracker
@@ -30,7 +30,7 @@ class Computation:
         self._single_crew: Crew | None = None
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Return the computation; no worker starts yet."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
@@ -67,7 +67,7 @@ class Computation:
 
     @contextmanager
     def _begin_crew(self) -> Iterator[Crew]:
-        """Yield the workers; if this process computes, it writes to disk which combination is under way."""
+        """Yield the workers; with the sequential backend, record on disk which combination is running."""
         marked = self._settings.backend == "sequential"
         try:
             if marked:

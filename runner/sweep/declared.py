@@ -1,6 +1,6 @@
 """The declaration of a sweep, from its command and YAML: settings, combinations, experiments, stores and output.
 
-Sweeps, plans and searches begin with it.
+Sweeps, plans and searches all start from it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from runner.tracking.tracing import traces
 class Declared:
     """A declared sweep; `arguments` are the overrides of its command line, `params` the axes of its YAML.
 
-    `given` is the dataset that the config describes, where it was made in Python.
+    `given` is the dataset that the config describes if it was made in Python.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Declared:
         return combinations(self.arguments, self.params, self.settings, self.loader, self._composer.value)
 
     def experiments(self, points: Sequence[Combination]) -> list[Experiment]:
-        """Return experiments with their datasets loaded, so that errors of any are raised before one runs."""
+        """Return experiments with their datasets loaded, so that all errors are raised before any of them runs."""
         experiments = [self._experiment(point) for point in points]
         self.metrics(experiments)
         for experiment in experiments:
@@ -85,7 +85,7 @@ class Declared:
     def default_of(self, point: Combination) -> Combination | None:
         """Return a point with the default of every swept value; None if only choices of groups were swept.
 
-        The dataset and the measures do not change, as the two points are to be compared.
+        The dataset and the measures stay the same, so that the two points can be compared.
         """
         return _without(point, [key for key in point.swept if not (_is_given(key) or self._composer.is_group(key))])
 
@@ -94,7 +94,7 @@ class Declared:
         return _without(point, [key for key in point.swept if not _is_given(key)])
 
     def metrics(self, experiments: Sequence[Experiment]) -> MetricSettings:
-        """Return the measures of the sweep, whose primary measure all experiments must share."""
+        """Return the measures of the sweep; raise `ConfigError` if the primary measures of experiments differ."""
         primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
         if len(primaries) > 1:
             raise ConfigError(
@@ -111,7 +111,7 @@ class Declared:
         `experiments` and `choice` identify the report of the parent run, as in `report_id`.
         """
         report = report_id(experiments, *choice)
-        if self.settings.name:  # the user decides what is one sweep
+        if self.settings.name:  # commands with the same name belong to one sweep
             return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations, report=report)
         preset = self._composer.value(self.arguments, "experiment")
         fixed = [argument for argument in self.arguments if argument.partition("=")[0].lstrip("+~") not in axes]
@@ -145,7 +145,7 @@ def _without(point: Combination, keys: Sequence[str]) -> Combination | None:
 
 
 def axes_of_points(points: Sequence[Combination]) -> dict[str, str]:
-    """Return each axis with the values it takes."""
+    """Return the values of each axis as text."""
     axes: dict[str, dict[str, None]] = {}
     for point in points:
         for key, value in point.swept.items():
@@ -154,13 +154,13 @@ def axes_of_points(points: Sequence[Combination]) -> dict[str, str]:
 
 
 def _name(axes: Mapping[str, str]) -> str:
-    """Name a sweep by its axes."""
+    """Return the name of a sweep, made of its axes."""
     keys = dict.fromkeys(key.rpartition(".")[2] for key in axes)
     return f"sweep over {', '.join(keys)}" if keys else "single combination"
 
 
 def _make_folder(output: str | None) -> Path | None:
-    """Create the folder of the reports before any work."""
+    """Create the folder of the reports; raise `ConfigError` before any work if that fails."""
     if not output:
         return None
     try:

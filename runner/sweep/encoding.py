@@ -1,7 +1,7 @@
-"""Encode the documents of a sweep on all of its workers, in shards, before its combinations are evaluated.
+"""Encodes the documents of a sweep on all of its workers, in shards, before its combinations are evaluated.
 
-Each worker takes shards that no other one is encoding. What is in the store is not encoded again, so a sweep that was
-killed resumes. A worker that dies loses its current shard, which another one takes over.
+Each worker takes shards that no other worker is encoding. Shards in the store are not encoded again, so a killed sweep
+can resume. If a worker dies, another one takes over its current shard.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FEWEST = 2
-"""The number of missing shards from which they are distributed."""
+"""The smallest number of missing shards to distribute."""
 
 
 @dataclass(frozen=True)
 class DocumentEncoding:
-    """The shards that are missing, by digest, for an experiment and others with the same encoder and documents."""
+    """The digests of missing shards, for one of the experiments with the same encoder and documents."""
 
     combination: str
     experiment: Experiment
@@ -59,7 +59,7 @@ def find_encodings(experiments: Mapping[str, Experiment], bench: Bench) -> list[
 
 
 def encode_missing(encoding: DocumentEncoding, bench: Bench) -> None:
-    """Encode shards that no other process is encoding, until none is missing."""
+    """Encode missing shards that no other process is encoding, until none is left."""
     corpus, store = bench.dataset(encoding.experiment).corpus, _MissingOnly(bench.store, encoding.missing)
     for encoder in iter_encoders(encoding.experiment.retriever):
         encoder.embed(corpus, store)
@@ -67,7 +67,7 @@ def encode_missing(encoding: DocumentEncoding, bench: Bench) -> None:
 
 def iter_encoders(settings: object) -> Iterator[Encoder]:
     """Yield the encoders of a retriever and of its parts that encode documents in shards."""
-    from retrievers.encoders.base import Encoder, PlannedEncoder  # only here, as most sweeps need none
+    from retrievers.encoders.base import Encoder, PlannedEncoder  # most sweeps do not need it
 
     if isinstance(settings, Encoder) and isinstance(settings, PlannedEncoder):
         yield settings
@@ -82,7 +82,7 @@ def _iter_keys(work: Work) -> Iterator[Key]:
 
 
 class _MissingOnly:
-    """A store that keeps missing entries in another one, and gives empty arrays, which need no memory, for all."""
+    """A store that writes missing entries to another store, and returns empty arrays to save memory."""
 
     def __init__(self, store: WorkStore, missing: Collection[str]) -> None:
         self._store, self._missing = store, missing

@@ -1,6 +1,6 @@
-"""Estimates of the time and disk space of work, from similar work in the store or else from rough figures.
+"""Estimates the time and disk space of work from similar work in the store, or else from rough figures.
 
-A cost model per kind of work describes growth with size; the entries of the store show how fast this machine is.
+A cost model for each kind of work describes growth with size; the entries of the store show how fast this machine is.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from retrievers.store import Key
 from runner.store.base import Entry
 
 MOST_ALIKE = 100
-"""How many entries of a kind count: those used last, which reflect the current speed of this machine."""
+"""The largest number of entries of a kind to use; the most recently used show the current speed of this machine."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """The cost of a unit of work; `seconds` is None if unknown, and `rough` if measured on another machine."""
+    """The cost of a unit of work; `seconds` is None if unknown. A `rough` estimate was measured on another machine."""
 
     seconds: float | None
     bytes: float
@@ -30,7 +30,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """The sizes of the input of a unit of work, as far as its key contains them."""
+    """The input sizes of a unit of work that its key contains; others are 0."""
 
     documents: float = 0
     characters: float = 0
@@ -40,12 +40,12 @@ class _Sizes:
 
 
 _PART_OF = {"queries": "asked"}
-"""Parts of a key whose name differs from that of the size; "queries" in a key is a fingerprint."""
+"""The part of a key for sizes with another name; the part "queries" of a key is a fingerprint."""
 
 
 @dataclass(frozen=True)
 class _CostModel:
-    """Seconds and bytes as functions of sizes; if not `known`, they are only proportional to these."""
+    """Seconds and bytes as functions of sizes; if not `known`, only up to a constant factor."""
 
     seconds: Callable[[_Sizes], float]
     bytes: Callable[[_Sizes], float] = lambda n: 0
@@ -153,7 +153,7 @@ def _class_of(parts: Mapping[str, str]) -> str:
 
 
 def _words(parts: Mapping[str, str]) -> frozenset[str]:
-    """Return the settings in a key; the more of them two keys share, the more similar is their work."""
+    """Return the settings in a key; the more settings two keys share, the more similar is their work."""
     return frozenset(word for value in parts.values() for word in re.findall(r"[^\s(),]+", value))
 
 

@@ -1,4 +1,4 @@
-"""A sweep over a grid, from its axes to its reports."""
+"""Runs a sweep over a grid, from its axes to its reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GOLDEN_REPORT = 100
 
 
 def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
-    """Run every combination, log and report; return how it ended. Raises errors of settings before any work."""
+    """Run, log and report every combination; return how the sweep ended. Raises errors of settings before any work."""
     with Status("composing the combinations and loading their data"):
         experiments = declared.experiments(declared.points)
     metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)

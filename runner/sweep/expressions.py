@@ -10,7 +10,7 @@
 Comparisons (== != < <= > >= in, not in), and, or, not, + - * / // %, numbers, strings, lists, true, false, null. A
 comparison with a null value is false, except `== null` and `!= null`; arithmetic with a null value is null.
 
-Conditions are parsed by Python's grammar and never run as Python. The caller supplies the values of keys.
+Conditions are parsed with Python's grammar but never run as Python. The caller supplies the values of keys.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ARITHMETIC: Mapping[type[ast.operator | ast.unaryop], Callable[..., Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A condition, with the setting that holds it as `place`, for messages, and the `keys` that it may read.
+    """A condition. `place` is the setting that contains it, for messages; `keys` are the keys that it may read.
 
     `words` are the pairs of a key and a string that it compares.
     """

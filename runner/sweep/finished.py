@@ -1,4 +1,4 @@
-"""The combinations of a sweep that earlier commands finished: their records are loaded, not computed again."""
+"""Loads the records of combinations that earlier commands of a sweep finished, so that they are not computed again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runner.tracking.logged import LoggedRun, State
 
 
 class FinishedCombinations:
-    """The finished combinations in the store of runs; `reused` are the runs of those that were loaded."""
+    """The finished combinations in the tracking store; `reused` are the runs of those that were loaded."""
 
     def __init__(
         self, state: State, tracker: BackgroundTracker, bench: Bench, rankings: bool, report: EvaluationReport | None
@@ -33,14 +33,14 @@ class FinishedCombinations:
         return combination in self._runs and combination not in self._rejected
 
     def count(self, combinations: Iterable[str]) -> int:
-        """Return how many of these combinations were finished when the sweep began."""
+        """Return the number of these combinations that were finished when the sweep started."""
         return sum(combination in self._runs for combination in combinations)
 
     def load(self, combination: str, experiment: Experiment) -> Result | None:
-        """Return the result of a finished combination under its current name, None if there is none to use.
+        """Return the result of a finished combination under its current name, None if there is no usable one.
 
-        Live services may return something else now, so their combinations are always searched again. A run whose
-        record is gone or incomplete is marked as failed.
+        Live services may have changed, so their combinations are always searched again. A run whose record is missing
+        or incomplete is marked as failed.
         """
         run = self._runs.get(combination)
         if run is None or is_live(experiment.retriever):
@@ -75,7 +75,7 @@ class FinishedCombinations:
 
 
 def load_result(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = False) -> Result:
-    """Return the record of a finished run; raises `ResultError` if it is gone, `ConfigError` if all records are."""
+    """Return the record of a finished run; raises `ResultError` if it is missing, `ConfigError` if all records are."""
     if run.folder is None:
         return tracker.result(run, rankings)
     if not run.folder.parents[1].is_dir():

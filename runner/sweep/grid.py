@@ -1,4 +1,4 @@
-"""A grid: every combination of a sweep, or a sample of them."""
+"""Lists the combinations of a grid, or a sample of them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def combinations(
 ) -> list[Combination]:
     """Return the distinct combinations of a sweep in the order of its declaration.
 
-    `space.sample` draws this many of them without building the others; a combination of several products may be drawn
-    once for each. The arguments are those of `products`. Raises `ConfigError`.
+    With `space.sample`, only that many are drawn and built; a combination of several products has one chance for each
+    of them, but is returned once. The arguments are those of `products`. Raises `ConfigError`.
     """
     made = products(arguments, params, space, loader, lookup)
     for axis in (axis for product in made for axis in product.axes if axis.interval):

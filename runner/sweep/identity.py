@@ -2,8 +2,8 @@
 
 A combination is identified by everything that affects its result: settings, data, code and libraries. A sweep is
 identified by its name or, without one, by its axes and fixed settings; its commands share finished combinations. A
-report is identified by the combinations of its parent run and by how these are selected and compared. Settings about
-where and how fast work is done are part of no identity.
+report is identified by the combinations of its parent run and by how these are selected and compared. Settings that
+only affect where or how fast work is done do not count.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from runner.experiment import Experiment
 from runner.records import VERSION
 
 SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_in", "llm.price_out"})
-"""Settings of the budget, which do not identify a sweep: with a larger budget, it resumes."""
+"""Settings of the budget. They do not identify a sweep, so that it can resume with a larger budget."""
 
 
 def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     """Return the identity of a combination, 32 hexadecimal digits.
 
-    An index that is not ours counts by what it reported about itself, so that a changed one is told apart. Settings
-    count by the repr of their objects, which leaves out settings that cannot change a result (a device, a
-    batch size), so that two spellings of the same settings are one combination.
+    An external index is identified by what it reported about itself, so that a changed index gives another identity.
+    Settings are identified by the repr of their objects, so that two spellings of the same settings are one
+    combination. The repr leaves out settings that cannot change a result, such as a device or a batch size.
     """
-    measured = replace(experiment.metrics, alpha=0.5, permutations=1)  # these compare results and do not affect them
+    measured = replace(experiment.metrics, alpha=0.5, permutations=1)  # used only to compare results
     settings = [repr(experiment.retriever), repr(measured)]
     if dataset.whole is not None:
         settings.append(dataset.corpus.fingerprint)  # the chunks of the documents
@@ -59,8 +59,8 @@ def sweep_id(name: str, arguments: Iterable[str]) -> str:
 def report_id(experiments: Iterable[Experiment], *choice: str) -> str:
     """Return the identity of the report of a parent run.
 
-    It depends on the settings of the experiments, which include those of the statistics, and on `choice`: everything
-    else that decides which combinations there are and which one wins, such as the split or the sampler of a search.
+    It depends on the settings of the experiments, including those of the statistics, and on `choice`: all other values
+    that affect which combinations exist and which one wins, such as the split or the sampler of a search.
     """
     settings = {
         json.dumps(sorted((key, value) for key, value in e.parameters.items() if key not in SPENDING))

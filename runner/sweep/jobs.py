@@ -1,7 +1,6 @@
-"""Jobs of a SLURM cluster, through submitit, as workers of a sweep.
+"""Runs calls as jobs of a SLURM cluster, through submitit.
 
-A job runs one or more calls and ends. Its state and its result are files in a folder that all nodes share. Nothing here
-knows what the calls do.
+A job runs one or more calls and ends. Its state and its result are files in a folder that all nodes share.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from typing import Any
 from runner.config.objects import ConfigError
 
 LOOK_EVERY_S = 0.2
-"""The interval at which new calls are sent and finished jobs collected."""
+"""Seconds between two rounds of sending new calls and collecting finished jobs."""
 
 CHECK_EVERY_S = 30.0
-"""The interval at which SLURM is asked for the states of jobs: a job that was killed leaves no file."""
+"""Seconds between two requests to SLURM for the states of jobs, needed because a killed job leaves no file."""
 
 _SHARED = {"name", "timeout_min", "mem_gb", "nodes", "cpus_per_task", "gpus_per_node", "tasks_per_node"}
-"""Parameters that submitit has for every kind of cluster; all others are SLURM's."""
+"""The parameters that submitit has for every kind of cluster; all others belong to SLURM."""
 
 
 class JobCrew:
-    """Jobs that run `per_job` calls each, at most `jobs` of them at a time."""
+    """Runs calls in jobs of `per_job` calls each; at most `jobs` jobs run at a time."""
 
     def __init__(
         self,
@@ -56,11 +55,11 @@ class JobCrew:
         return future
 
     def end(self) -> None:
-        """Cancel the jobs whose results are not needed any more."""
+        """Stop sending calls and cancel the running jobs."""
         self._ended.set()
         self._thread.join()
         for job in self._running:
-            with suppress(Exception):  # it may have ended, or the cluster may be out of reach
+            with suppress(Exception):  # the job may have ended, or the cluster may be unreachable
                 job.cancel(check=False)
 
     def _serve(self) -> None:
@@ -72,13 +71,13 @@ class JobCrew:
             due = time.monotonic() - checked >= CHECK_EVERY_S
             checked = time.monotonic() if due else checked
             for position, job in enumerate(list(self._running)):
-                if job.done(force_check=due and not position):  # one request has the states of all jobs
+                if job.done(force_check=due and not position):  # one request returns the states of all jobs
                     self._collect(job, self._running.pop(job))
             if due:
                 self._drop_absent()
 
     def _drop_absent(self) -> None:
-        """Give up jobs that were neither queued nor finished at two checks: clusters without accounting say no more."""
+        """Fail jobs that were neither queued nor finished in two checks: SLURM without accounting reports no state."""
         queued = self._list_queued()
         absent = {job for job in self._running if queued is not None and job.job_id not in queued}
         for job in absent & self._absent:
@@ -88,14 +87,14 @@ class JobCrew:
     def _send(self, futures: list[Future[Any]], calls: list[Any]) -> None:
         try:
             self._running[self._executor.submit(self._run, calls)] = futures
-        except Exception as error:  # the cluster refuses it
+        except Exception as error:  # the cluster rejected the job
             for future in futures:
                 future.set_exception(error)
 
     def _collect(self, job: Any, futures: list[Future[Any]]) -> None:  # noqa: ANN401 (submitit's)
         try:
             answers = job.result()
-        except Exception as error:  # it was killed, or its answer cannot be read
+        except Exception as error:  # the job was killed, or its result cannot be read
             self._fail(job, futures, " ".join(str(error).split()))
             return
         for future, answer in zip(futures, answers, strict=True):
@@ -111,7 +110,7 @@ class JobCrew:
 
 
 def list_queued() -> set[str] | None:
-    """Return the ids of the user's jobs that wait or run; None if SLURM does not list them."""
+    """Return the ids of the user's waiting and running jobs; None if SLURM does not list them."""
     try:
         listed = subprocess.run(
             ["squeue", "--me", "--noheader", "--format=%i"], capture_output=True, text=True, timeout=60, check=True
@@ -122,10 +121,10 @@ def list_queued() -> set[str] | None:
 
 
 def open_executor(cluster: str | None, folder: Path, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 (submitit's)
-    """Return submitit's executor for SLURM, or for a stand-in on this machine; raises `ConfigError`."""
+    """Return submitit's executor for SLURM, or for a simulation on this machine; raises `ConfigError`."""
     import submitit
 
-    logging.getLogger("submitit").setLevel(logging.ERROR)  # it warns at each check of a cluster without accounting
+    logging.getLogger("submitit").setLevel(logging.ERROR)  # it warns at each check if the cluster has no accounting
     try:
         executor = submitit.AutoExecutor(folder.absolute(), cluster or "slurm")
     except RuntimeError as error:

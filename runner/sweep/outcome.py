@@ -1,4 +1,4 @@
-"""The outcome of a sweep: its results and failures so far, the best of them, and how it ended."""
+"""The outcome of a sweep: its results and failures so far, the best result, and the exit code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FAILED, INTERRUPTED = 1, 130
 class SweepOutcome:
     """The results and failures of a sweep so far, by combination; `reused` results were computed by earlier commands.
 
-    Results keep their rankings only with `rankings`. `work` counts the pieces of work done, by kind, without those
-    that were in the store. `unlogged` is the number of results that still wait to be logged.
+    Results keep their rankings only with `rankings`. `work` counts the pieces of work done, by kind, without those that
+    were in the store. `unlogged` is the number of results still to be logged.
     """
 
     rankings: bool = False
@@ -49,7 +49,7 @@ class SweepOutcome:
         return "FAILED" if self.failures else "FINISHED"
 
     def add(self, combination: str, result: Result) -> Result:
-        """Keep a result without what takes memory: rankings, and columns of queries that other results have too."""
+        """Add a result; to save memory, drop its rankings and share columns of queries with other results."""
         mine = result.queries
         shared = self._queries.setdefault(result.dataset.fingerprint, mine)
         if (mine.ids, mine.texts, mine.types, mine.expected, mine.expected_grades, mine.clusters) != (

@@ -1,6 +1,7 @@
-"""The plan of a sweep: its distinct units of work, how many are in the store, and the cost of the rest.
+"""Plans a sweep: its distinct units of work, how many are in the store, and the cost of the rest.
 
-It loads the datasets, as the keys of work depend on their content, and reads the store and the store of runs.
+Planning loads the datasets, because the keys of work depend on their content, and reads the store and the tracking
+store.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
 
 
 def plan_search(declared: Declared, sweep: Sweep, folds: int) -> int:
-    """Show how many combinations a search has; which ones, it decides as it runs. Return the exit code."""
+    """Show how many combinations a search has, and return the exit code. A search chooses combinations as it runs."""
     _show(SearchPlan(sweep.name, sweep.combinations, folds))
     return 0
 
@@ -96,12 +97,12 @@ def plan_combinations(
 
 
 def _may_fail(experiment: Experiment) -> bool:
-    """Return whether an experiment uses a language model, so that its result may be incomplete."""
+    """Return whether a result may be incomplete because the experiment uses a language model."""
     return any(iter_models((experiment.retriever, experiment.grading)))
 
 
 def _is_unfinished(run: LoggedRun, tracker: BackgroundTracker) -> bool:
-    """Return whether a sweep would compute a finished combination again, as its result is incomplete or gone."""
+    """Return whether the result of a finished combination is incomplete or missing, so that it is computed again."""
     try:
         return bool(load_result(run, tracker).unfinished)
     except ResultError:
@@ -120,7 +121,10 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
 
 
 def _add_work(works: dict[str, Work], work: Work, there: Collection[str] = ()) -> dict[str, Work]:
-    """Add a unit of work and all that it needs to `works`, by digest, except what is in the store; return `works`."""
+    """Add a unit of work and the work that it needs to `works`, by digest, and return `works`.
+
+    Work in the store (`there`) is left out, with the work that only it needs.
+    """
     if work.key.digest not in works and work.key.digest not in there:
         works[work.key.digest] = work
         for needed in work.needs:
@@ -135,7 +139,7 @@ def _estimate(estimator: Estimator, work: Work) -> Estimate:
 
 
 def _stages(works: Iterable[Work], there: Collection[str], estimates: Mapping[str, Estimate]) -> Iterator[PlannedStage]:
-    """Yield the stages; the work with an estimate is to do."""
+    """Yield the stages; work that has an estimate is to do."""
     distinct: dict[str, Work] = {}
     for work in works:
         _add_work(distinct, work)
@@ -170,7 +174,7 @@ def _wall(needed: Mapping[str, Collection[str]], estimates: Mapping[str, Estimat
 
 
 def _workers(settings: SweepSettings) -> int:
-    """Return the number of workers, 1 for a running cluster, whose size is unknown."""
+    """Return the number of workers; 1 for a running cluster, whose size is unknown here."""
     if settings.workers or settings.backend == "sequential" or settings.address:
         return settings.workers or 1
     from joblib import cpu_count

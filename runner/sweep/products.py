@@ -1,6 +1,6 @@
 """The products of a sweep: axes that multiply, grouped into dimensions, with conditions on combinations.
 
-`sweep.when` decides where an axis applies. A grid takes every point of a product, a search chooses some.
+`sweep.when` decides where an axis applies. A grid evaluates every point of a product, a search some of them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from runner.sweep.expressions import Expression, Read, parse
 from runner.sweep.settings import Space
 
 Lookup = Callable[[Sequence[str], str], Any]
-"""Returns the value of a key that is not among some overrides, given these; raises `ConfigError`."""
+"""Returns the value of a key that none of the given overrides sets; raises `ConfigError`."""
 
 
 @dataclass(frozen=True)
 class Combination:
-    """One point of a sweep: its overrides (one per key), and the values of those that vary, by key."""
+    """One point of a sweep: its overrides, one per key, and the values that vary, by key."""
 
     overrides: tuple[str, ...]
     swept: Mapping[str, str]
 
     @property
     def name(self) -> str:
-        """Return the name of the run: the swept keys, shortened where unambiguous, with their values."""
+        """Return the name of the run: the swept keys, shortened if unambiguous, with their values."""
         if not self.swept:
             return "single combination"
         lasts = [key.rpartition(".")[2] for key in self.swept]
@@ -43,7 +43,7 @@ class Combination:
 
 @dataclass(frozen=True, eq=False)
 class Dimension:
-    """Axes that vary together, usually one; each has a value at each point. An interval is alone and has no points."""
+    """Axes that vary together, usually one. A point has a value for each axis; an interval has no points."""
 
     axes: tuple[Axis, ...]
     points: tuple[tuple[Value, ...], ...]
@@ -64,7 +64,7 @@ class Product:
     def apply(self, choose: Callable[[Dimension], Sequence[Value]]) -> dict[str, Value]:
         """Return the value of each axis that applies, by name.
 
-        `choose` returns a value for each axis of a dimension. It is called at most once per dimension, if an axis of it
+        `choose` returns a value for each axis of a dimension. It is called once for each dimension with an axis that
         applies.
         """
         points: dict[Dimension, Sequence[Value]] = {}
@@ -93,7 +93,7 @@ class Product:
 
     @cached_property
     def _in_turn(self) -> list[tuple[Axis, Dimension, int]]:
-        """Return the axes with their dimensions and positions, each after the axes that its condition reads."""
+        """Return the axes with their dimensions and positions; each axis comes after those that its condition reads."""
         places = {axis.name: (axis, d, i) for d in self.dimensions for i, axis in enumerate(d.axes)}
         free = [axis.name for axis in self.axes if axis.condition is None]
         reads = {a.name: sorted(a.condition.keys & self._names - {*free}) for a in self.axes if a.condition is not None}
@@ -130,10 +130,10 @@ def products(
 ) -> list[Product]:
     """Return the products of a sweep; raises `ConfigError`.
 
-    `arguments` are overrides as on the command line, `params` axes by key, as under `hydra.sweeper.params`; both
-    multiply with each product of `space.union` (one product of no axes when it is empty), and what is given twice is
-    what the last one says: params, product, command line. `loader` knows the choices that glob(...) stands for,
-    `lookup` the keys that conditions name and that are no axes.
+    `arguments` are overrides as on the command line, `params` axes by key, as under `hydra.sweeper.params`. Both
+    multiply with each product of `space.union`; if that is empty, there is one product. If a key is set more than once,
+    the last of params, product and command line counts. `loader` lists the choices that match glob(...), `lookup`
+    returns the values of keys in conditions that are not axes.
     """
     parser = OverridesParser.create(loader)
     parsed = cache(lambda line: parser.parse_overrides([line])[0])
@@ -172,7 +172,7 @@ def products(
 
 
 def _check_choices(conditions: Iterable[Expression], loader: ConfigLoader) -> None:
-    """Refuse a condition on a choice that its group does not have, as it would never be true."""
+    """Raise `ConfigError` for a condition on a choice that its group does not have."""
     for condition in conditions:
         for key, word in sorted(condition.words):
             choices = loader.get_group_options(key.partition("@")[0])
@@ -196,7 +196,7 @@ def _together(groups: Iterable[Iterable[str]]) -> dict[str, int]:
 
 
 def _dimensions(axes: Iterable[Axis], together: Mapping[str, int]) -> Iterator[Dimension]:
-    """Yield the dimensions of a product; an axis with one value is a dimension of its own."""
+    """Yield the dimensions of a product; an axis with one value is a separate dimension."""
     groups: dict[str | int, list[Axis]] = {}
     for axis in axes:
         groups.setdefault(together.get(axis.name, axis.name) if len(axis.values) != 1 else axis.name, []).append(axis)

@@ -1,4 +1,4 @@
-"""The reports of a sweep, rendered by functions that the command supplies: a sweep does not know how they look."""
+"""Builds the reports of a sweep, which are rendered by functions that the command supplies."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def build_reports(boards: Sequence[Board], parallel: bool, writer: ReportWriter)
 
 
 Selections = Sequence[tuple[str, WinnerSelection]]
-"""Selections, each after the fingerprint of the dataset that it was made on."""
+"""Pairs of the fingerprint of a dataset and the selection made on it."""
 
 
 def build_selection_files(selections: Selections) -> dict[str, str]:

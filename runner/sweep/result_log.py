@@ -1,4 +1,4 @@
-"""The log of a sweep's answers: each result is on disk before it is reported, until the store of runs has it."""
+"""Logs the answers of a sweep; each result is saved to disk before it is reported, until it has been logged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runner.tracking.unlogged import Unlogged, Waiting
 
 
 class ResultLog:
-    """Logs the answers of a sweep; what the store of runs does not take waits on disk."""
+    """Logs the answers of a sweep; results that cannot be logged yet wait on disk."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class ResultLog:
 
     @property
     def waiting(self) -> str:
-        """Return how many results wait, where, and how to log them; "" if none does."""
+        """Return how many results wait, where, and how to log them; "" if none are waiting."""
         if not self._outcome.unlogged:
             return ""
         n, total = self._outcome.unlogged, len(self._outcome.results)
@@ -54,11 +54,11 @@ class ResultLog:
         return f"not finished: {n:,} of {total:,} {wait} in {self._unlogged.folder}; run {same} to log them"
 
     def take_waiting(self, combination: str, experiment: Experiment) -> Result | None:
-        """Return the result of a combination that waits on disk, None if there is none, and log it."""
+        """Log the result of a combination that waits on disk and return it; None if there is none."""
         waiting = self._unlogged.find(combination)
         if waiting is None:
             return None
-        if is_live(experiment.retriever):  # a service may answer differently now: both results are logged
+        if is_live(experiment.retriever):  # a service may have changed: log this and search again
             self._tracker.log(waiting)
             return None
         entry = waiting.read()
@@ -70,21 +70,21 @@ class ResultLog:
         return result
 
     def log_failure(self, combination: str, experiment: Experiment, failure: FailedCombination) -> FailedCombination:
-        """Log a failure and return it without passwords."""
+        """Log a failure and return it, with secrets hidden."""
         error, trace = without_secrets(failure.error), without_secrets(failure.traceback)
         self._tracker.log(Failed(failure.name, _parameters(experiment), error, trace, {"combination": combination}))
         self._note_refused()
         return replace(failure, error=error, traceback=trace)
 
     def log_result(self, combination: str, experiment: Experiment, result: Result) -> None:
-        """Log a result; a graded one has been logged or is on disk afterwards, so its journal can be deleted."""
+        """Log a result; a graded result is afterwards logged or on disk, so that its journal can be deleted."""
         self._hand_over(combination, experiment, result)
         if result.grades is not None:
             self._tracker.flush()
         self._note_refused()
 
     def settle(self, experiments: Mapping[str, Experiment], finished: FinishedCombinations) -> None:
-        """Log what waits on disk, from this command or an interrupted one, and count what still waits."""
+        """Log the results that wait on disk, from this or an interrupted command, and count those still waiting."""
         self._tracker.flush()
         self._tracker.hurry()
         self._note_refused()
@@ -111,11 +111,11 @@ class ResultLog:
     def _hand_over(
         self, combination: str, experiment: Experiment, result: Result, waiting: Waiting | None = None
     ) -> None:
-        """Write a result to disk, in place of a `waiting` one if given, and pass it to the tracker."""
+        """Write a result to disk, replacing the `waiting` one if given, and pass it to the tracker."""
         reports = self._report(result, self._bench.lexicon(experiment, result)) if self._report else {}
         tags = {"combination": combination}
         entry = Finished(result, _parameters(experiment), reports, tags, self._tracker.tracking.trec)
-        if self._tracker.tracking.is_off and waiting is None:  # nothing can refuse it
+        if self._tracker.tracking.is_off and waiting is None:  # without tracking, logging cannot fail
             self._tracker.log(entry)
             return
         try:
@@ -130,7 +130,7 @@ class ResultLog:
             self._tracker.flush()  # logged before it is reported
 
     def _note_refused(self) -> None:
-        """Keep the results that neither the store of runs nor the disk took; report the first refusal."""
+        """Keep the results that could be neither logged nor saved to disk in memory; report the first of them."""
         refused = [entry for entry in self._tracker.take_unlogged() if not isinstance(entry, Failed)]
         if refused and not self._reported_refusal:
             meanwhile = "results wait" if self._outcome.interrupted else "the sweep continues, and results wait"

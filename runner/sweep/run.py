@@ -1,6 +1,6 @@
-"""A sweep under way: finished combinations are loaded, the others computed and graded, and all answers logged.
+"""Runs a sweep: loads finished combinations, computes and grades the others, and logs all answers.
 
-The combinations may come from a grid, or one after the other from a search.
+The combinations may come from a grid, or step by step from a search.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from runner.tracking.settings import Tracking
 
 
 class SweepRun:
-    """A sweep under way, as a context in which `evaluate` may be called repeatedly.
+    """A running sweep: a context manager in which `evaluate` may be called repeatedly.
 
     The parent run is opened with the first combination to compute, and closed by `finish`. With `rankings`, results
     keep their rankings.
@@ -60,7 +60,7 @@ class SweepRun:
         self._reported_unfinished = False
 
     def __enter__(self) -> Self:
-        """Begin once no other process runs the same sweep; raises `ConfigError`."""
+        """Wait until no other process runs the same sweep, and load its state; raises `ConfigError`."""
         sweep, settings, bench, tracker = self._sweep, self._settings, self._bench, self._tracker
         self._state = State()
         if settings.resume:
@@ -78,7 +78,7 @@ class SweepRun:
         self._context.__exit__(kind, what, at)
 
     def identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
-        """Return experiments by identity; of those that are the same combination, the first."""
+        """Return experiments by identity; of duplicates, the first one."""
         distinct: dict[str, Experiment] = {}
         with remember_facts():
             experiments = [replace(one, index=describe_indexes(one.retriever)) for one in experiments]
@@ -97,9 +97,9 @@ class SweepRun:
     ) -> Iterator[tuple[str, Answer]]:
         """Yield the answer of each combination by its identity, finished ones first.
 
-        A given `progress` counts all combinations; its owner shows it. `contenders` are the combinations that may be
-        shown as the best so far: by default all if they have the same dataset, as scores on different datasets are not
-        comparable.
+        `progress`, if given, counts all combinations, and the caller displays it. `contenders` are the combinations
+        that may be shown as the best so far. By default, these are all combinations if they have the same dataset, else
+        none, because scores on different datasets are not comparable.
         """
         self._experiments.update(combinations)
         aside = contenders is not None and not contenders
@@ -131,28 +131,28 @@ class SweepRun:
 
     @property
     def overrides(self) -> list[str]:
-        """Return the overrides by which another command finds the runs of the sweep."""
+        """Return the overrides with which another command finds the runs of the sweep."""
         return self._tracker.tracking.overrides()
 
     @property
     def parallel(self) -> bool:
-        """Tell whether combinations are computed side by side."""
+        """Return whether combinations are computed in parallel."""
         return self._settings.backend != "sequential"
 
     @property
     def changed(self) -> bool:
-        """Tell whether there was anything to do, or an earlier start left the sweep open."""
+        """Return whether there was anything to do, or an earlier command did not close the sweep."""
         ended = self._state.status in ("FINISHED", "FAILED")
         return self._tracker.in_sweep or self._log.has_waiting() or not ended
 
     def count_finished(self, wanted: Iterable[str]) -> int:
-        """Return how many of these combinations were finished before."""
+        """Return the number of these combinations that were finished when the sweep started."""
         return self._finished.count(wanted)
 
     def load_logged_runs(self) -> Mapping[str, LoggedRun]:
-        """Return the runs of the combinations that are finished, once all that is over is logged.
+        """Return the runs of finished combinations, after logging all of them; {} if the runs cannot be read.
 
-        There are none where the store of runs cannot be read. Who interrupts a sweep waits for a moment only.
+        If the sweep was interrupted, wait only for a moment.
         """
         if self.outcome.interrupted:
             self._tracker.leave()
@@ -164,7 +164,7 @@ class SweepRun:
 
     @property
     def left(self) -> bool:
-        """Tell whether the store of runs takes nothing any more, as it was not ready when the sweep was stopped."""
+        """Return whether logging was given up because the tracking store was not ready when the sweep was stopped."""
         return self._tracker.left
 
     @property
@@ -174,17 +174,17 @@ class SweepRun:
 
     @property
     def waiting(self) -> str:
-        """Return how many results wait to be logged, where, and what logs them; "" where none does."""
+        """Return how many results wait to be logged, where, and how to log them; "" if none are waiting."""
         return self._log.waiting
 
     @property
     def reported(self) -> bool:
-        """Tell whether the parent run has a report, as far as is known."""
+        """Return whether the parent run has a report; True if unknown."""
         folder = self._state.run.folder if self._state.run else None
         return folder is None or any(folder.glob("report*.html"))
 
     def has(self, report: str, text: str) -> bool:
-        """Tell whether the parent run is known to have a report that says just this."""
+        """Return whether the parent run has a report with exactly this text; False if unknown."""
         folder = self._state.run.folder if self._state.run else None
         try:
             return folder is not None and (folder / report).read_text(encoding="utf-8") == text
@@ -194,9 +194,9 @@ class SweepRun:
     def finish(
         self, best: Result | None, reports: Mapping[str, str], tags: Mapping[str, str] | None = None
     ) -> LoggedRun | None:
-        """Close the parent run with its reports and tags; return it, None where no store of runs took it.
+        """Close the parent run with its reports and tags and return it; None if it could not be logged.
 
-        Nothing is written where nothing was to do, and there is nothing to report.
+        Nothing is written if there was nothing to do and there is nothing to report.
         """
         if not self.changed and not reports:
             return self._state.run
@@ -204,7 +204,7 @@ class SweepRun:
             self._tracker.leave()
         self._start()
         self._log.settle(self._experiments, self._finished)
-        if best is not None:  # the sweep's run has what its best one came to, and what all of them cost
+        if best is not None:  # the parent run shows the best result, but the spending of all combinations
             paid = compute_figures(measure_spending(self._iter_models()), self._paid)
             best = replace(best, diagnostics={**best.diagnostics, **paid})
         try:
@@ -246,7 +246,10 @@ class SweepRun:
             yield combination, answer
 
     def _keep(self, combination: str, experiment: Experiment, result: Result) -> Result:
-        """Grade a result, in this process so that one budget covers all workers; log it and return it slimmed."""
+        """Grade a result, log it, and return it without its rankings unless these are kept.
+
+        Grading runs in this process, so that one budget covers all workers.
+        """
         result = hide_private_values(self._bench.grade(experiment, result))
         if result.unfinished and not self._reported_unfinished:
             console.note_unfinished(result)

@@ -1,7 +1,7 @@
-"""A search: Optuna suggests combinations one after the other and learns from their results.
+"""Runs a search: Optuna suggests combinations step by step and learns from their results.
 
-Its axes are those of a grid, and intervals. Combinations that this search or a grid of the same name has finished are
-not evaluated again.
+Axes may be those of a grid, and intervals. Combinations that were finished by this search, or by a grid of the same
+name, are not evaluated again.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ TRIALS = "trials.csv"
 class SearchSettings:
     """The `hydra.sweeper` node of a search.
 
-    `n_trials` is the total number of trials; the same command again runs those that are missing. `sampler` is tpe,
-    random, gp, cmaes, nsga2, nsga3, qmc or grid. `objectives` are measures (higher is better) and costs (lower is
-    better): median_ms, mean_ms, p95_ms, index_s; null means the primary measure alone. `storage` is an address of
-    Optuna, journal:FILE or memory; null means optuna.db next to the database of runs.
+    `n_trials` is the total number of trials; to resume, run the same command again. `sampler` is tpe, random, gp,
+    cmaes, nsga2, nsga3, qmc or grid. `objectives` are measures (higher is better) and costs (lower is better):
+    median_ms, mean_ms, p95_ms, index_s; null means only the primary measure. `storage` is the address of an Optuna
+    database, journal:FILE or memory; null means optuna.db next to the database of runs.
     """
 
     n_trials: int = Field(default=40, ge=1)
@@ -64,7 +64,7 @@ class SearchSettings:
 
 
 def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) -> SweepEnding:
-    """Search, log and report; return how it ended. Raises errors of settings before any work."""
+    """Run, log and report a search; return how it ended. Raises errors of settings before any work."""
     own = build_settings(SearchSettings, node, "hydra.sweeper")
     if declared.settings.sample is not None:
         raise ConfigError("sweep.sample: has no effect on a search; set hydra.sweeper.n_trials instead")
@@ -103,7 +103,7 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
 
 
 class Line:
-    """A study whose values are those of some queries (None: all), and the combinations of its trials, in order."""
+    """A study, the queries that its values are computed on (None: all), and its trials' combinations, in order."""
 
     def __init__(self, study: Study, queries: NDArray[np.bool_] | None, trials: Sequence[str] = ()) -> None:
         self.study, self.queries, self.trials = study, queries, list(trials)
@@ -114,7 +114,7 @@ class Line:
 
 
 class Searching:
-    """A search under way: the stored study and, for a cross-validated selection, one more study per fold.
+    """A running search: the stored study and, for a cross-validated selection, another study for each fold.
 
     The study of a fold only sees the queries of the other folds, so that its winner is both found and selected without
     the queries that it is measured on. It is created again at every start, from the same seed and results.
@@ -128,7 +128,7 @@ class Searching:
         self.lines: list[Line] = []
 
     def go(self, name: str, about: Mapping[str, Any]) -> None:
-        """Run trials until every study is complete, or a failure ends the search."""
+        """Run trials until every study is complete, or a failure stops the search."""
         self.lines = [self._load_study(name, about)]
         if self.selecting.on == KFOLD:
             folds = self.selecting.folds()
@@ -186,7 +186,7 @@ class Searching:
         ]  # fmt: skip
         pairs = self.selecting.identify([request.point for _, request in requests])
         wanted = {combination: e for combination, e in pairs if combination not in self.outcome.failures}
-        # Only points of the stored study are ranked, not those of the studies of folds.
+        # Only points of the stored study are ranked, not points of the studies of folds.
         main = {
             combination for (line, _), (combination, _) in zip(requests, pairs, strict=True) if line is self.lines[0]
         }
@@ -292,12 +292,12 @@ def _differ(before: Sequence[float] | None, now: Sequence[float] | None) -> bool
 
 
 def _at_once(settings: SweepSettings) -> int:
-    """Return the number of combinations that are evaluated in parallel."""
+    """Return the number of combinations to evaluate in parallel."""
     return 1 if settings.backend == "sequential" else settings.workers or os.cpu_count() or 1
 
 
 def _beside(tracking: Tracking) -> str:
-    """Return the address of the database of studies, next to that of runs if that is a file."""
+    """Return the address of the database of studies: next to the database of runs if that is a file, else in mlruns."""
     uri = tracking.absolute_uri()
     folder = Path(uri.removeprefix("sqlite:///")).parent if uri.startswith("sqlite:///") else Path("mlruns").resolve()
     return f"sqlite:///{folder / 'optuna.db'}"

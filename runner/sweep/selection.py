@@ -1,7 +1,7 @@
-"""The selection of the winner of a sweep, and its score on the reported data.
+"""Selects the winner of a sweep and measures it on the reported data.
 
-On another split, or by cross-validation over queries, the winner is selected without the queries that it is reported
-on. Grids and searches select in the same way.
+The winner is selected on another split, or by cross-validation over queries, so that the queries that it is reported on
+do not take part in the selection. Grids and searches select in the same way.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from runner.sweep.run import SweepRun
 SPLIT = "dataset.split"
 
 TUNING_SPLITS = ("dev", "validation", "train")
-"""The splits that a search selects on by default, if the dataset has one of them."""
+"""The splits that a search selects on by default; the first one that the dataset has is used."""
 
 
 def place(wanted: str, source: DatasetSource) -> str:
@@ -57,7 +57,7 @@ def place_of_search(source: DatasetSource) -> str:
 
 
 def refuse_splits(axes: Collection[str]) -> None:
-    """Refuse an axis of splits, as selection and report use one split each."""
+    """Raise `ConfigError` for an axis of splits, because selection and report use one split each."""
     if SPLIT in axes:
         raise ConfigError(
             f"{SPLIT}: cannot be an axis with sweep.select_on, which reports on one split; give it one value"
@@ -66,7 +66,7 @@ def refuse_splits(axes: Collection[str]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """A selection, the fingerprint of the data it was made on, and the result to report, None if that failed."""
+    """A selection, the fingerprint of its data, and the result to report (None if that evaluation failed)."""
 
     measured: str
     selection: WinnerSelection
@@ -77,7 +77,7 @@ class Chosen:
 class Selecting:
     """A selection on the split `on` (or `KFOLD`) of one dataset, reported on the split of `source`.
 
-    `points` are the identified combinations, by their identity on the split that they are measured on.
+    `points` are the combinations by their identity on the split that candidates are evaluated on.
     """
 
     declared: Declared
@@ -89,7 +89,7 @@ class Selecting:
 
     def __post_init__(self) -> None:
         if self.on == KFOLD:
-            self.folds()  # raises for too few queries before any work
+            self.folds()  # raises an error before any work if there are too few queries
 
     @property
     def measured(self) -> Dataset:
@@ -138,7 +138,7 @@ class Selecting:
         return sorted((c for c in combinations if c in results), key=merit)
 
     def evaluate_reported(self, combinations: Sequence[str]) -> dict[str, Result]:
-        """Return the results of candidates on the reported data; they may have to be evaluated there."""
+        """Return the results of candidates on the reported data, evaluating them there if necessary."""
         if self.on in (KFOLD, self.source.split):
             return {combination: self.run.outcome.results[combination] for combination in combinations}
         experiments = [
@@ -157,9 +157,10 @@ class Selecting:
         return {candidate: results[c] for c, candidate in candidate_of.items() if c in results}
 
     def choose(self, candidates: Collection[str], by_fold: Sequence[Collection[str]] = ()) -> Chosen | None:
-        """Select the best candidate by the primary measure and evaluate it on the reported data; None without values.
+        """Select the best candidate by the primary measure and evaluate it on the reported data.
 
-        In cross-validation, `by_fold` are the candidates of each fold, by default all.
+        Return None if no candidate has a value. In cross-validation, `by_fold` has the candidates of each fold, by
+        default all.
         """
         ordered = self.rank(candidates)
         if not ordered:
@@ -212,7 +213,7 @@ class Selecting:
         return Chosen(best.dataset.fingerprint, selection, reported)
 
     def _against_default(self, winner: str, reported: Result | None) -> DefaultComparison | None:
-        """Compare the winner with the default settings on reported queries that did not select it."""
+        """Compare the winner with the default settings on the reported data; None if it was selected on these data."""
         if reported is None or self.on == self.source.split:
             return None
         point = self.declared.default_of(self.points[winner]) or self._default_choice(winner)
@@ -224,7 +225,7 @@ class Selecting:
     def _default_choice(self, winner: str) -> Combination | None:
         """Return the default choices of the swept groups if they are among the candidates.
 
-        Otherwise they are not evaluated, as they may need a model that the user did not ask for.
+        Otherwise they are not evaluated, because they may need a model that the user did not request.
         """
         point = self.declared.default_choice_of(self.points[winner])
         if point is None:
@@ -233,7 +234,7 @@ class Selecting:
         return point if combination in self.points else None
 
     def _default_result(self, point: Combination) -> Result | None:
-        """Return the result of the default settings on the reported data, None if they fail."""
+        """Return the result of the default settings on the reported data, None if the evaluation fails."""
         results = self.run.outcome.results
         try:
             (experiment,) = self.declared.experiments([point])
@@ -265,7 +266,7 @@ class Selecting:
 
 
 def compare_with_default(winner: Result, default: Result, settings: MetricSettings) -> DefaultComparison | None:
-    """Compare two results by the primary measure; None if no query counts for both."""
+    """Compare two results by the primary measure; return None if no query has a value in both."""
     differences = compute_differences(winner.of(winner.primary)[None], default.of(winner.primary)[None])
     if np.isnan(differences).all():
         return None
@@ -290,7 +291,7 @@ def _mean(result: Result, measure: str) -> float:
 def _join_folds(
     best: Result, winners: Sequence[Result], fold_of: NDArray[np.int64], intervals: NDArray[np.float64]
 ) -> Result:
-    """Return a result with the values of each query from the winner selected without the fold of the query."""
+    """Return a result in which each query has the values of the winner that was selected without the query's fold."""
     scores = np.stack([best.scores, *(winner.scores for winner in winners)])[fold_of + 1, :, np.arange(len(fold_of))].T
     types = np.array(best.queries.types)
 

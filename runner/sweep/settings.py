@@ -1,4 +1,4 @@
-"""The settings of a sweep, the `sweep` node of `conf/evaluate.yaml`; none of them affects a result."""
+"""The settings of a sweep: the `sweep` node of `conf/evaluate.yaml`. They do not affect the result of a combination."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.config.addresses import LocalPath
 Backend = Literal["sequential", "loky", "dask", "ray", "slurm"]
 
 _EXTRAS = {"dask": "distributed", "ray": "ray", "slurm": "submitit"}
-"""The module that each extra for a cluster brings."""
+"""The module that each optional backend needs; the extra has the name of the backend."""
 
 
 def _as_list(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
@@ -25,14 +25,14 @@ def _as_list(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
 
 
 def _products(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
-    """Return products as one list; a name may hold several."""
+    """Return products as one list; a name may have several."""
     if not isinstance(listed := _as_list(value), list):
         return listed
     return [product for element in listed for product in (element if isinstance(element, list) else [element])]
 
 
 def _groups(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
-    """Return groups of keys as a list of lists; a single group may be a list."""
+    """Return groups of keys as a list of lists; a single group may be given as a list of keys."""
     if not isinstance(listed := _as_list(value), list):
         return listed
     return [listed] if listed and all(isinstance(key, str) for key in listed) else listed
@@ -50,13 +50,13 @@ def _as_mapping(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Space:
-    """The combinations of a sweep besides the product of the axes on its command line: see `conf/evaluate.yaml`.
+    """The settings that shape the combinations of a sweep, in addition to its axes: see `conf/evaluate.yaml`.
 
-    `union` lists several products, `zip` the keys of axes that vary together, and `when` has the condition under which
-    an axis applies, by its key. Combinations for which an `exclude` is true are dropped; with `include`, so are those
-    for which none of it is true. Each of these but `when` is a list or a mapping from names, to which presets can add.
-    `sample` draws this many combinations with `seed`. A sweep of more than `max_combinations` before exclusion is
-    refused.
+    `union` lists several products, `zip` the keys of axes that vary together, and `when` the condition under which an
+    axis applies, by its key. A combination is dropped if an `exclude` condition is true for it, or if there are
+    `include` conditions and none is true for it. Each of these except `when` is a list, or a mapping from names, to
+    which presets can add. `sample` draws this many combinations with `seed`. It is an error if a sweep has more than
+    `max_combinations` before exclusion.
     """
 
     union: Annotated[list[dict[str, Any]], BeforeValidator(_products)] = Field(default_factory=list)
@@ -73,10 +73,10 @@ class Space:
 class SweepSettings(Space):
     """Settings of a sweep: its combinations (the space), where they are computed, and how failures are handled.
 
-    `workers` null means one per processor, all of a cluster, or 16 jobs of SLURM, each of which evaluates `per_job`
-    combinations and has the parameters `slurm`. `retries` is the number of further attempts after a
-    worker dies. `timeout_s` and `memory_mb` limit each combination. With `reports`, each run has the report of a single
-    evaluation, which takes longer than most evaluations.
+    `workers` null means one per processor, all workers of a cluster, or 16 SLURM jobs; a SLURM job evaluates `per_job`
+    combinations and has the parameters `slurm`. `retries` is the number of further attempts after a worker dies.
+    `timeout_s` and `memory_mb` limit each combination. With `reports`, each run has the report of a single evaluation,
+    which takes longer than most evaluations.
     """
 
     name: str | None = None

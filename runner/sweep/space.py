@@ -1,4 +1,4 @@
-"""The products of a sweep as a search space: each dimension is a parameter of a trial, each trial a point."""
+"""The search space of a sweep: each dimension of its products is a parameter of a trial, each trial a point."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_EXCLUDED = 1000
 
 ALL_EXCLUDED = "sweep.include, sweep.exclude: the conditions exclude all combinations; relax them"
 
-_DIGITS = 6  # significant digits of a number from an interval; with more, no two points would be equal
+_DIGITS = 6  # significant digits of a number from an interval; with many more, points would never be equal
 
 
 class ParameterSource(Protocol):
@@ -60,7 +60,7 @@ class _Drawn:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A dimension as a parameter of Optuna: one of `choices`, or a number from `low` to `high`, maybe in steps."""
+    """A dimension as a parameter of Optuna: one of `choices`, or a number from `low` to `high`, optionally in steps."""
 
     name: str
     choices: tuple[str, ...] = ()
@@ -134,8 +134,8 @@ class SearchSpace:
     def probes(self, seed: int) -> list[Combination]:
         """Return points that reveal errors early: each choice and each end of an interval, other axes at their first.
 
-        Axes that do not apply there are not covered. If all of these points are excluded, one point is drawn with the
-        seed. Raises `ConfigError` if none is found.
+        Axes that do not apply at these points are not covered. If all of these points are excluded, one point is drawn
+        with the seed. Raises `ConfigError` if none is found.
         """
         if corners := {corner.overrides: corner for corner in self._corners()}:
             return list(corners.values())

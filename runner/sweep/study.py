@@ -58,7 +58,7 @@ class AnsweredTrial:
 
 
 class Study:
-    """A study. The same seed and answers give the same points, even if the search was interrupted in between."""
+    """An Optuna study. The same seed and answers give the same points, even after an interruption."""
 
     def __init__(self, study: optuna.Study, space: SearchSpace, sampler: Callable[[int], BaseSampler]) -> None:
         self._study, self._space, self._sampler = study, space, sampler
@@ -67,7 +67,7 @@ class Study:
 
     @property
     def name(self) -> str:
-        """Return its name in the storage."""
+        """Return the name of the study in the storage."""
         return self._study.study_name
 
     def list_answers(self) -> list[AnsweredTrial]:
@@ -83,7 +83,7 @@ class Study:
         return answers
 
     def ask(self, n: int) -> list[PendingTrial]:
-        """Return the next n points, or fewer if there are no others; none of them depends on the others' values.
+        """Return the next n points, or fewer if there are no more; they do not depend on each other's values.
 
         Raises `ConfigError` if too many consecutive points are excluded.
         """
@@ -112,8 +112,8 @@ class Study:
     def importances(self, objective: int, seed: int) -> dict[str, dict[str, float]]:
         """Return the share of an objective's variance that each parameter explains (fANOVA, Hutter et al. 2014).
 
-        The key "" holds parameters of all trials, other keys those of the trials of one product. Groups of too few
-        trials are left out.
+        The key "" has the parameters of all trials, each other key those of the trials of one product. Groups with too
+        few trials are left out.
         """
         from optuna.trial import TrialState
 
@@ -131,7 +131,7 @@ class Study:
         self._over += 1
         try:
             self._study.tell(trial, values, failed if values is None else TrialState.COMPLETE)
-        except RuntimeError as error:  # a sampler without further points stops Optuna's own loop
+        except RuntimeError as error:  # a sampler that has no more points stops Optuna's loop
             if "Study.stop" not in str(error):
                 raise
             self.exhausted = True
@@ -151,7 +151,7 @@ class Studies:
         self._storage = _storage(address)
 
     def latest(self, name: str) -> Study | None:
-        """Return the latest study of a name, None if there is none; its interrupted trials are marked as failed."""
+        """Return the latest study of a name with its interrupted trials marked as failed; None if there is none."""
         import optuna
         from optuna.trial import TrialState
 
@@ -214,7 +214,7 @@ def _is_over(trial: FrozenTrial) -> bool:
 
 
 def _check(sampler: Sampler, space: SearchSpace, larger: Sequence[bool]) -> None:
-    """Refuse a search that the sampler does not support."""
+    """Raise `ConfigError` for a search that the sampler does not support."""
     place = f"hydra.sweeper.sampler={sampler}"
     if sampler == "grid" and space.intervals():
         raise ConfigError(
@@ -234,7 +234,7 @@ def _sampler(name: Sampler, seed: int, over: int, space: SearchSpace) -> BaseSam
     if name == "tpe":
         conditional: dict[str, Any] = {"multivariate": True, "group": True} if space.conditional else {}
         return samplers.TPESampler(seed=now, constant_liar=True, warn_independent_sampling=False, **conditional)
-    if name == "qmc":  # one sequence; the study knows the position in it
+    if name == "qmc":  # all trials share one sequence; the study stores the position
         return samplers.QMCSampler(
             seed=seed, scramble=True, warn_independent_sampling=False, warn_asynchronous_seeding=False
         )
@@ -291,7 +291,7 @@ def _storage(address: str) -> BaseStorage:
             return cast("BaseStorage", RDBStorage(address))
         file = Path(url.database)
         file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(file.with_suffix(".lock")):  # processes that create tables at once collide
+        with FileLock(file.with_suffix(".lock")):  # processes must not create tables at the same time
             storage = RDBStorage(address)
         _write_ahead(storage)
         return cast("BaseStorage", storage)

@@ -1,7 +1,7 @@
-"""Where combinations are computed: in this process, by workers on this machine (loky), or on a cluster.
+"""Computes combinations: in this process, with workers on this machine (loky), or on a cluster.
 
 Each crew runs calls that return a result or a failure; if a future raises, its worker died. Workers share one store and
-log nothing.
+do not log.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ Answer = Result | FailedCombination
 Task = Experiment | DocumentEncoding
 
 LOOK_EVERY_S = 0.05
-"""The interval between two checks of the time and memory of a combination."""
+"""Seconds between two checks of the time and memory of a combination."""
 
 GRACE_S = 5.0
-"""How long after its time limit a worker ends if it holds Python's lock, so that nothing can check it."""
+"""Seconds after its time limit at which a worker is ended that holds Python's GIL, so that no check can run."""
 
 OVER_THE_LIMIT = 75
-"""The exit code of a worker that ends itself, as its work cannot be stopped otherwise."""
+"""The exit code of a worker that ends itself because its work cannot be stopped otherwise."""
 
 
 @dataclass(frozen=True)
 class WorkerLimits:
-    """The limits of a combination: seconds, and MiB of memory of its worker."""
+    """The limits of a combination: its time in seconds, and the memory of its worker in MiB."""
 
     timeout_s: float | None = None
     memory_mb: float | None = None
 
 
 SLURM_JOBS = 16
-"""How many jobs of a SLURM cluster run at a time, unless `sweep.workers` is set."""
+"""The number of SLURM jobs that run at a time, unless `sweep.workers` is set."""
 
 
 class Crew(Protocol):
@@ -70,7 +70,7 @@ class Crew(Protocol):
         ...
 
     def submit(self, combination: str, task: Task) -> Future[Answer | None]:
-        """Evaluate an experiment, which must be this combination, or encode the documents that it searches."""
+        """Evaluate an experiment, whose identity must be `combination`, or encode the documents that it searches."""
         ...
 
 
@@ -112,7 +112,7 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
 
 
 def encode_documents(encoding: DocumentEncoding, crew: Crew) -> None:
-    """Have all workers encode documents. What a worker cannot do fails when the combination is evaluated."""
+    """Encode documents on all workers. Errors are not raised here, but when the combination is evaluated."""
     workers = min(crew.size, len(encoding.missing))
     wait([_submit(crew, encoding.combination, encoding) for _ in range(workers)])
 
@@ -120,7 +120,7 @@ def encode_documents(encoding: DocumentEncoding, crew: Crew) -> None:
 def _submit(crew: Crew, combination: str, task: Task) -> Future[Any]:
     try:
         return crew.submit(combination, task)
-    except Exception as error:  # an experiment that cannot be sent fails alone
+    except Exception as error:  # if an experiment cannot be sent, only that experiment fails
         future: Future[Any] = Future()
         future.set_exception(error)
         return future
@@ -129,9 +129,9 @@ def _submit(crew: Crew, combination: str, task: Task) -> Future[Any]:
 def crew_of(
     settings: SweepSettings, bench: Bench, begin: Callable[[str, str], None] | None = None
 ) -> AbstractContextManager[Crew]:
-    """Return the workers of the settings, as a context that ends them; raises `ConfigError`.
+    """Return the workers of the settings, as a context manager that ends them; raises `ConfigError`.
 
-    The sequential backend calls `begin` with each combination and its name before it evaluates it.
+    The sequential backend calls `begin` with each combination and its name before evaluating it.
     """
     if settings.backend == "sequential":
         return nullcontext(_Alone(bench, begin))
@@ -140,7 +140,7 @@ def crew_of(
 
 
 def crew_of_one(bench: Bench) -> AbstractContextManager[Crew]:
-    """Return a single worker process, which may die without harm to this one."""
+    """Return a single worker process, so that a crash does not affect this process."""
     return _loky(SweepSettings(backend="loky", workers=1), bench.store)
 
 
@@ -155,19 +155,19 @@ def attempt(bench: Bench, experiment: Experiment) -> Answer:
 
 
 _mine = threading.local()
-"""State of a worker between calls, per thread: some clusters run calls in threads, and a store is for one thread."""
+"""State of a worker between calls, per thread: some clusters run calls in threads, and stores are not thread-safe."""
 
 
 def work(combination: str, task: Task, store: WorkStore, limits: WorkerLimits, threads: int) -> Answer | None:
-    """Evaluate an experiment in a worker of any backend, or encode documents, which has no answer.
+    """Evaluate an experiment in a worker of any backend, or encode documents and return None.
 
-    It fails if code, data or libraries differ from those of the process that sent it: it would be another combination.
+    It fails if code, data or libraries differ from those of the process that sent it, as this is another combination.
     """
     _limit_threads(threads)
     experiment = task.experiment if isinstance(task, DocumentEncoding) else task
     benches: dict[str, Bench] = _mine.__dict__.setdefault("benches", {})
     if store.location not in benches:
-        benches[store.location] = Bench(copy(store))  # threads of a cluster may receive the same store
+        benches[store.location] = Bench(copy(store))  # threads of a cluster worker may receive the same store
     bench = benches[store.location]
     try:
         same = combination_id(experiment, bench.dataset(experiment)) == combination
@@ -188,11 +188,11 @@ def work(combination: str, task: Task, store: WorkStore, limits: WorkerLimits, t
 
 
 def _within(limits: WorkerLimits, experiment: Experiment, call: Callable[[], Answer]) -> Answer:
-    """Run a call in a thread within limits; beyond a limit it fails, and the worker ends."""
+    """Run a call in a thread within limits; if it exceeds one, return a failure and end the worker."""
     answers: list[Answer] = []
     thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
     process, end = psutil.Process(), time.monotonic() + (limits.timeout_s or float("inf"))
-    if limits.timeout_s is not None:  # ends a worker that holds Python's lock
+    if limits.timeout_s is not None:  # ends a worker that holds Python's GIL
         faulthandler.dump_traceback_later(limits.timeout_s + GRACE_S, exit=True, file=2)
     try:
         thread.start()
@@ -228,7 +228,7 @@ def _limit_threads(threads: int) -> None:
 
 
 class _Alone:
-    """The process of the sweep itself, one call at a time."""
+    """Runs calls in the process of the sweep, one at a time."""
 
     size = 1
 
@@ -244,7 +244,7 @@ class _Alone:
 
     def submit(self, combination: str, task: Task) -> Future[Answer | None]:
         future: Future[Answer | None] = Future()
-        if isinstance(task, DocumentEncoding):  # the combination encodes them
+        if isinstance(task, DocumentEncoding):  # they are encoded when the combination is evaluated
             future.set_result(None)
             return future
         if self._begin is not None:
@@ -254,7 +254,7 @@ class _Alone:
 
 
 class _Loky:
-    """Processes of this machine, each in its own executor, so that one that dies loses only its own call."""
+    """Processes on this machine, each in its own executor, so that only its own call is lost if one dies."""
 
     def __init__(self, settings: SweepSettings, store: WorkStore) -> None:
         cpus = processors()
@@ -269,20 +269,20 @@ class _Loky:
         for future in [future for future in self._busy if future.done()]:
             worker, answer = self._busy.pop(future), future.exception() or future.result()
             spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, FailedCombination))
-            if spent:  # the worker is dead or ends itself
+            if spent:  # the worker has died or is about to end
                 worker.shutdown(wait=False, kill_workers=True)
             self._free.append(worker_process(self._threads) if spent else worker)
         worker = self._free.pop()
         try:
             future = worker.submit(work, combination, task, *self._arguments)
-        except Exception:  # it died while idle, or the call cannot be sent
+        except Exception:  # the worker died while idle, or the call cannot be sent
             self._free.append(worker_process(self._threads))
             raise
         self._busy[future] = worker
         return future  # type: ignore[no-any-return]  # loky has no types
 
     def end(self) -> None:
-        """End all workers; results of running calls are not needed."""
+        """End all workers; the results of running calls are discarded."""
         for worker in self._free:
             worker.shutdown(wait=True)
         for future, worker in self._busy.items():
@@ -304,7 +304,7 @@ def _loky(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A cluster, which repeats the calls of a node that leaves."""
+    """A cluster, to which calls are sent. If a node leaves, Dask repeats its calls itself, but Ray does not."""
 
     size: int
     call: Callable[[str, Task], Future[Answer | None]]
