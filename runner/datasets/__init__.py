@@ -1,1 +1,1 @@
-"""Datasets: one module for each format, and what all of them share."""
+"""Datasets: one module per format, and what all formats share."""

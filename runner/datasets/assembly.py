@@ -1,4 +1,4 @@
-"""Build a dataset from a format's files: check, sample and assemble them.
+"""Build a dataset from the content of a format's files: check, sample and assemble it.
 
 Nothing here depends on a format.
 """
@@ -29,7 +29,7 @@ Table = TypeVar("Table", Corpus, Queries)
 
 
 def assemble(source: DatasetSource, raw: Raw) -> Dataset:
-    """Check what a format's files say, limit it, and make it a dataset.
+    """Check the content of a format's files, limit its size, and return it as a dataset.
 
     Unjudged queries are dropped, unless a setting keeps them, and negative grades count as 0, as in trec_eval. Raises
     `DatasetError`.
@@ -114,7 +114,7 @@ def add_qrels(raw: Raw, extra: Sequence[Qrel], name: str) -> Raw:
 
 
 def _add_clusters(source: DatasetSource, queries: Queries) -> Queries:
-    """Return queries with the labels of their clusters, if a setting names the field; raises `DatasetError`."""
+    """Return queries with their cluster labels, if a setting names the field; raises `DatasetError`."""
     if source.cluster_field is None:
         return queries
     try:
@@ -124,7 +124,7 @@ def _add_clusters(source: DatasetSource, queries: Queries) -> Queries:
 
 
 def describe_repeated_id(source: DatasetSource, table: Literal["document", "query"], identifier: str) -> str:
-    """Return an error about an id that stands twice, with the places where the format knows them."""
+    """Return an error about a duplicate id, with its places if the format knows them."""
     first, *others = source.places(table, identifier) or [""]
     if others:
         return f"{others[0]}: the {table} id {identifier!r} is already used at {first}; ids must be unique"
@@ -204,7 +204,7 @@ def _select_queries(
         kept[judgments.queries] = True
     if source.unjudged_queries == "keep":
         kept[:] = True
-    if source.unknown_judged == "drop":  # a query that lost all its gold documents must not pass for a true negative
+    if source.unknown_judged == "drop":  # a query that lost all its gold must not pass for a true negative
         for judgments in tables:
             known = judgments.documents < len(raw.corpus)
             golds = np.bincount(judgments.queries[known & (judgments.grades > 0)], minlength=len(kept))

@@ -1,6 +1,6 @@
 """The parts of a dataset, whatever its format: a corpus, queries and judgments.
 
-Nothing here knows where a dataset is read from, or how it is checked.
+Nothing here depends on where a dataset is read from or how it is checked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runner.datasets.own_documents import ExcludeSelf, own_documents
 
 
 class DatasetError(ValueError):
-    """Files of a dataset are missing, malformed or contradictory. The message names file, line and field."""
+    """Files of a dataset are missing, malformed or contradictory. The message names the file, line and field."""
 
 
 Qrel = tuple[str, str, int]
@@ -30,7 +30,7 @@ Qrel = tuple[str, str, int]
 
 
 EXPECTED_ANSWER = "expected_answer"
-"""The key of a query's metadata with its expected answer in words."""
+"""The key in a query's metadata for its expected answer in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Queries:
     """Queries in columns. Results are also reported by `types` ("" for none).
 
     `metadata` are the other fields of each query, or empty. `clusters` are labels that variants of a query share (""
-    for a query that is a cluster of its own), or empty. `filters` are conditions on documents, or empty.
+    for a query in a cluster of its own), or empty. `filters` are conditions on documents, or empty.
     """
 
     ids: Sequence[str]
@@ -59,10 +59,10 @@ class Queries:
 
 
 GIVEN = ".".join(("runner", "datasets", "given"))
-"""The module that reads what follows; joined, since its code decides no result that a cache could keep."""
+"""The module that reads the types below; joined to keep its code, which affects no result, out of cache keys."""
 
 Records: TypeAlias = Iterable[Mapping[str, Any]]
-"""Rows with named columns; a data frame has them as well."""
+"""Rows with named columns, such as records; a data frame works too."""
 
 GivenDocuments: TypeAlias = Corpus | Mapping[str, str | Mapping[str, str]] | Records
 GivenQueries: TypeAlias = Queries | Mapping[str, str] | Records
@@ -73,8 +73,8 @@ GivenQrels: TypeAlias = Mapping[str, Mapping[str, int] | Iterable[str]] | Iterab
 class Judgments:
     """Grades of (query, document) pairs, as positions, sorted by query, then document (three int32 columns).
 
-    A grade above 0 is gold, 0 is judged irrelevant (a hard negative). Documents that are judged but not in the corpus
-    (kept on demand) have positions from the corpus's size on.
+    A grade above 0 is gold, 0 is judged irrelevant (a hard negative). Judged documents that are not in the corpus (kept
+    if requested) have positions from the size of the corpus upwards.
     """
 
     queries: NDArray[np.int32]
@@ -85,16 +85,16 @@ class Judgments:
         return len(self.grades)
 
     def golds(self, n_queries: int) -> NDArray[np.int64]:
-        """Return the number of gold documents of each query (n)."""
+        """Return the number of gold documents of each query (n,)."""
         return np.bincount(self.queries[self.grades > 0], minlength=n_queries)
 
 
 @dataclass(frozen=True)
 class GradeInterval:
-    """A grade estimated from clicks: how often the document was shown and clicked for the query.
+    """A grade estimated from clicks, with how often the document was shown and clicked for the query.
 
     `attractiveness` is the probability of a click once the document is examined, with a 95 % interval from `low` to
-    `high`; `grade`, `lowest` and `highest` are the grades of these three.
+    `high`; `grade`, `lowest` and `highest` are the corresponding grades.
     """
 
     query: str
@@ -113,11 +113,11 @@ class GradeInterval:
 class Dataset:
     """A corpus, its judged queries, and their judgments.
 
-    `judgments_by_search_type` are other judgments for retrievers of a given name; `unknown_documents` are ids that are
-    judged but not in the corpus. If the corpus consists of chunks, `whole` has the documents: judgments are of these,
-    and a document has the rank of its first chunk. Rankings leave out documents that are the query itself;
-    `exclude_self` says how these are recognised. `overrides` are the settings by which the command line loads it, empty
-    for a dataset that exists in Python only. `grade_intervals` say how uncertain grades are that were estimated.
+    `judgments_by_search_type` are separate judgments for retrievers with the given names; `unknown_documents` are ids
+    that are judged but not in the corpus. If the corpus consists of chunks, `whole` has the documents: judgments refer
+    to these, and a document has the rank of its first chunk. Rankings leave out documents that are the query itself;
+    `exclude_self` says how these are recognised. `overrides` are the settings with which the command line loads the
+    dataset, empty for a dataset that exists only in Python. `grade_intervals` give the uncertainty of estimated grades.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Dataset:
         be a list of records or a data frame, with the columns `id`, `title` and `text`, or `query_id`, `document_id`
         and `grade`.
         """
-        given = importlib.import_module(GIVEN)  # it builds on this module
+        given = importlib.import_module(GIVEN)  # imported here because it imports this module
         dataset: Dataset = given.build_given(corpus, queries, qrels, name, split)
         return dataset
 
@@ -153,12 +153,12 @@ class Dataset:
 
     @cached_property
     def own_documents(self) -> NDArray[np.int32]:
-        """Return the position of the document that is the query itself, for each query (n), or -1."""
+        """Return the position of the document that is the query itself, for each query (n,), or -1."""
         return own_documents(self.documents, self.queries, self.judgments, self.exclude_self)
 
     @property
     def documents(self) -> Corpus:
-        """Return the documents that are judged: the corpus, or the documents of its chunks."""
+        """Return the documents that judgments refer to: the corpus, or the documents of its chunks."""
         return self.whole or self.corpus
 
     @cached_property
@@ -171,7 +171,7 @@ class Dataset:
 
     @cached_property
     def parents(self) -> Sequence[str]:
-        """Return the id of each chunk's document; nothing if documents are searched whole."""
+        """Return the id of each chunk's document; empty if documents are searched whole."""
         return () if self.whole is None else [chunk[DOCUMENT] for chunk in self.corpus.metadata]
 
     @cached_property
@@ -189,7 +189,7 @@ class Dataset:
         return replace(self, corpus=chunks, whole=None if chunks is self.documents else self.documents)
 
     def with_documents(self, documents: Corpus) -> Dataset:
-        """Return the same queries and judgments on documents that begin with those of the corpus, which is whole."""
+        """Return the same queries and judgments with `documents`, which start with those of the corpus, unsplit."""
         names = [*self.corpus.ids, *self.unknown_documents]
         unknown = [name for name in self.unknown_documents if name not in documents.positions]
         places = dict(documents.positions) | {name: len(documents) + place for place, name in enumerate(unknown)}
@@ -209,14 +209,14 @@ class Dataset:
         )
 
     def judgments_for(self, search_type: str) -> Judgments:
-        """Return the judgments for a retriever of this name."""
+        """Return the judgments for the retriever with this name."""
         return self.judgments_by_search_type.get(search_type, self.judgments)
 
     @cached_property
     def fingerprint(self) -> str:
         """Return a hash of all that scores depend on: documents, queries, types, clusters, filters and judgments.
 
-        The chunking is not part of it: chunkings are compared by the same queries on the same documents.
+        Chunking is not included: different chunkings are compared on the same queries and documents.
         """
         texts = [
             f"{i}\0{t}\0{c}" for i, t, c in zip(self.queries.ids, self.queries.texts, self.queries.types, strict=True)
@@ -244,9 +244,9 @@ class Raw:
     """The content of a format's files, before it is checked.
 
     `judged` are queries that are judged even if no qrel names them (no-result queries); qrels by search type replace
-    `qrels` for the queries that they name. `qrels_name` says where the qrels come from, and `document_fields` are the
-    fields of documents, beyond those that the corpus has, both for messages. `grade_intervals` are those of qrels that
-    were estimated.
+    `qrels` for the queries that they name. For messages, `qrels_name` says where the qrels come from, and
+    `document_fields` are the fields of documents that the corpus does not have. `grade_intervals` are those of
+    estimated qrels.
     """
 
     corpus: Corpus
@@ -260,7 +260,7 @@ class Raw:
 
 
 def corpus_of(documents: Iterable[tuple[str, str, str] | tuple[str, str, str, Mapping[str, Any]]]) -> Corpus:
-    """Return a corpus of rows: id, title, text and, in all rows or none, metadata."""
+    """Return a corpus from rows of id, title, text and, in all rows or none, metadata."""
     ids: list[str] = []
     titles: list[str] = []
     texts: list[str] = []

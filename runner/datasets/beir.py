@@ -1,4 +1,4 @@
-"""The BEIR format: a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, each plain or gzipped."""
+"""Read the BEIR format: a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, each plain or gzipped."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from runner.datasets.source import DatasetSource
 class Beir(DatasetSource):
     """A folder in BEIR's layout.
 
-    `documents` and `queries` are other files, inside the folder or elsewhere; None for no documents. `type_field` names
-    the field of a query, or of its metadata, that says of which type it is.
+    `documents` and `queries` name other files, inside the folder or elsewhere; None for no documents. `type_field`
+    names the field of a query, or of its metadata, that contains its type.
     """
 
     path: str
@@ -52,13 +52,13 @@ class Beir(DatasetSource):
         )
 
     def splits(self) -> list[str]:
-        """Return the names of the files of judgments."""
+        """Return the splits: the names of the files of judgments."""
         folder = self._folder()
         names = (path.name.removesuffix(".gz") for path in (folder / "qrels").glob("*.tsv*"))
         return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return the lines that have an id."""
+        """Return the lines that contain an id."""
         folder = self._folder()
         file = files.resolve_path(folder / ((self.documents or "") if table == "document" else self.queries), "path")
         return [r.location for r in files.json_lines(file) if r.identifier("_id", "id") == identifier]
@@ -83,7 +83,7 @@ class Beir(DatasetSource):
 def iter_documents(
     records: Iterable[files.SourceRecord], fields: DocumentFields
 ) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    """Yield the id, title and text of each document, and its metadata if filters name any."""
+    """Yield the id, title and text of each document, and the metadata that filters need, if any."""
     for record in records:
         title = record.text("title") if "title" in record.fields else ""
         yield record.identifier("_id", "id"), title, record.text("text"), fields.read(record)
@@ -96,7 +96,7 @@ def build_queries(
     cluster_field: str | None = None,
     filter_field: str | None = None,
 ) -> Queries:
-    """Return queries; their metadata have the cluster field even where it is a field of the query itself.
+    """Return queries; their metadata include the cluster field even if it is a field of the query itself.
 
     `name` says in errors where the records come from.
     """

@@ -1,6 +1,6 @@
-"""Chunks from files in JSONL, Parquet or JSON, with or without vectors.
+"""Read chunks from files in JSONL, Parquet or JSON, with or without vectors.
 
-Nothing here splits documents or knows what chunks are used for.
+Nothing here splits documents or depends on what chunks are used for.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ TEXT_FIELDS = ("chunk_text", "chunk")
 VECTOR_FIELDS = ("embedding", "content_vector")
 
 _LINES, _TABLES, _OBJECTS = (".jsonl", ".ndjson"), (".parquet", ".pq"), (".json",)
-_ROWS = 1024  # of Parquet at a time: lists of numbers take much memory as Python has them
+_ROWS = 1024  # rows of Parquet at a time: lists of numbers take much memory in Python
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkTable:
-    """Chunks in columns, in the order of their files. `vectors` (n x d, float32) is None where they have none."""
+    """Chunks in columns, in the order of their files. `vectors` (n x d, float32) is None if they have none."""
 
     doc_ids: list[str]
     chunk_ids: list[str]
@@ -40,26 +40,27 @@ class ChunkTable:
 
 
 def corpus_id(doc_id: str, chunk_id: str) -> str:
-    """Return what a chunk is called as a document of a corpus, as its own id may occur in several documents."""
+    """Return the id of a chunk as a document of a corpus; its own id may occur in several documents."""
     return f"{doc_id}#{chunk_id}"
 
 
 def is_chunk_file(path: Path) -> bool:
-    """Tell a file of chunks from others, by its ending."""
+    """Tell files of chunks from others by their extension."""
     return path.name.lower().removesuffix(".gz").endswith((*_LINES, *_TABLES, *_OBJECTS))
 
 
 def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
-    """Read a file of chunks, or all that there are in a folder, in order of their paths.
+    """Read a file of chunks, or all such files in a folder, ordered by path.
 
-    A chunk has `doc_id`, `chunk_id`, its text (`chunk_text` or `chunk`), perhaps a `title` and a vector (`embedding` or
-    `content_vector`), of so many `dimensions`. Raises `DatasetError`, which names the first chunk that is empty or
-    repeated, whose vector differs in length from those before it, is missing where they have one, or has no direction.
+    A chunk has `doc_id`, `chunk_id`, its text (`chunk_text` or `chunk`) and, optionally, a `title` and a vector
+    (`embedding` or `content_vector`) with this number of `dimensions`. Raises `DatasetError` naming the first chunk
+    that is empty or repeated, or whose vector has another length than the previous ones, is missing although they have
+    one, or has no direction.
     """
     table = ChunkTable([], [], [], [])
     places: dict[tuple[str, str], str] = {}
     numbers = array("f")
-    length: int | None = None  # of the first vector, 0 where the first chunk has none
+    length: int | None = None  # of the first vector; 0 if the first chunk has none
     for record in _records(path):
         _check_fields(record)
         key = record.identifier("doc_id"), record.identifier("chunk_id")
@@ -89,7 +90,7 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
 
 
 def check_chunks(path: Path) -> None:
-    """Raise `DatasetError` where the first line of a file, or of a folder, is no chunk: before all of it is read."""
+    """Raise `DatasetError` if the first line of a file, or of a folder, is not a chunk, without reading the rest."""
     for record in _records(path):
         _check_fields(record)
         return
@@ -101,7 +102,7 @@ def _check_fields(record: SourceRecord) -> None:
 
 
 def _missing(there: Collection[str]) -> str:
-    """Say which of the fields of a chunk is missing, "" for none."""
+    """Describe the first missing field of a chunk; "" if none is missing."""
     absent = next((name for name in ("doc_id", "chunk_id") if name not in there), None)
     if absent is None and not any(name in there for name in TEXT_FIELDS):
         absent = TEXT_FIELDS[0]
@@ -114,12 +115,12 @@ def _missing(there: Collection[str]) -> str:
 
 
 def _vector(record: SourceRecord) -> NDArray[np.float32]:
-    """Return the vector of a chunk, of length 0 where it has none."""
+    """Return the vector of a chunk, of length 0 if it has none."""
     name = next((name for name in VECTOR_FIELDS if record.fields.get(name) is not None), None)
     if name is None:
         return np.zeros(0, dtype=np.float32)
     try:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, which is told below
+        with np.errstate(over="ignore"):  # values that are too large become infinite and are rejected below
             vector = np.asarray(record.fields[name], dtype=np.float32)
     except (TypeError, ValueError):
         raise record.fault(f"{name!r} is not a list of numbers") from None

@@ -1,7 +1,7 @@
 """Split documents into chunks, which are searched in their place: by heading, number of words, or sentences.
 
-A chunk is a document of its own. Its metadata name its document and its place there, and its text is an exact excerpt.
-Nothing here knows of judgments.
+Each chunk is a document of its own. Its metadata name its document and its position there, and its text is an exact
+excerpt. Nothing here depends on judgments.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from runner.datasets.sections import sections
 from runner.datasets.words import sentence_ends, word_starts
 
 DOCUMENT, HEADING, START, END = "document_id", "heading", "start", "end"
-"""What a chunk's metadata have besides its document's: that one's id, the headings above the chunk, and its place."""
+"""The keys that a chunk's metadata add: the id of its document, the headings above it, and its position."""
 
 _BETWEEN = " > "
 
 Positions = NDArray[np.intp]
-"""Of characters in a text, in rising order."""
+"""Character offsets in a text, ascending."""
 
 
 @runtime_checkable
 class Chunking(Protocol):
-    """Settings of a way to cut documents, as a frozen value whose repr is its identity."""
+    """The settings of a chunking method, as a frozen value whose repr is its identity."""
 
     def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents, in their order; ids are `DOCUMENT#0`, `DOCUMENT#1`, ..."""
@@ -49,9 +49,9 @@ class Whole:
 
 @settings(frozen=True, config={"extra": "forbid"})
 class _Sized:
-    """A chunk has at most `size` words, and begins with the last `overlap` of the one before, or less.
+    """A chunk has at most `size` words, and starts with the last `overlap` words of the previous one, or fewer.
 
-    A word is a run of letters and digits; in scripts that are written without spaces, a character.
+    A word is a run of letters and digits; in scripts that are written without spaces, it is a character.
     """
 
     size: int = Field(default=256, ge=1)
@@ -69,7 +69,7 @@ class _Sized:
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Tokens(_Sized):
-    """Chunks of so many words, wherever these end; all but the last are full."""
+    """Chunks with a fixed number of words, wherever these end; all but the last are full."""
 
     def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
@@ -82,7 +82,7 @@ class Tokens(_Sized):
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Sentences(_Sized):
-    """Chunks of whole sentences, as many as have `size` words together, `overlap` included; a longer one is cut."""
+    """Chunks of whole sentences, as many as fit in `size` words including `overlap`; longer sentences are split."""
 
     def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
@@ -95,9 +95,9 @@ class Sentences(_Sized):
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Headings(_Sized):
-    """Chunks of what stands under a heading of a Markdown document; what is longer than `size` words is cut.
+    """Chunks of the text under each heading of a Markdown document; text longer than `size` words is split.
 
-    Headings go into the title, behind the document's. A document without one is cut as by `Tokens`.
+    Headings are added to the title, after that of the document. A document without headings is split as by `Tokens`.
     """
 
     def split(self, corpus: Corpus) -> Corpus:
@@ -110,7 +110,7 @@ class Headings(_Sized):
         for section, has_parts in zip(parts, deeper, strict=True):
             empty = not text[section.body : section.end].strip()
             if empty and has_parts:
-                continue  # the headings under it name it
+                continue  # the headings below it include its name
             start = section.start if empty else section.body
             own = words[slice(*np.searchsorted(words, (start, section.end)))]
             for piece in _pack(text, start, section.end, own, own, self):
@@ -124,7 +124,7 @@ class _Piece(NamedTuple):
 
 
 def _chunks(corpus: Corpus, pieces: Callable[[str], Iterable[_Piece]]) -> Corpus:
-    """Make a corpus of the pieces of each document; one that has none, as there is nothing in it, stays whole."""
+    """Return a corpus of the pieces of each document; an empty document, which has no pieces, stays whole."""
     ids: list[str] = []
     texts: list[str] = []
     titles: list[str] = []
@@ -141,9 +141,9 @@ def _chunks(corpus: Corpus, pieces: Callable[[str], Iterable[_Piece]]) -> Corpus
 
 
 def _pack(text: str, start: int, end: int, words: Positions, begins: Positions, sized: _Sized) -> Iterator[_Piece]:
-    """Yield pieces of a part of a text, of as many units as there is room for, given where words and units begin."""
+    """Yield pieces of a part of a text with as many units as fit, given the starts of words and units."""
     bounds = np.concatenate(([start], begins[1:], [end]))
-    counts = [*np.searchsorted(words, bounds[:-1]).tolist(), len(words)]  # of the words before each unit
+    counts = [*np.searchsorted(words, bounds[:-1]).tolist(), len(words)]  # the words before each unit
     at: list[int] = bounds.tolist()
     first, units = 0, len(at) - 1
     while first < units:
@@ -153,12 +153,12 @@ def _pack(text: str, start: int, end: int, words: Positions, begins: Positions, 
             yield _Piece(at[first] + len(piece) - len(piece.lstrip()), at[first] + len(piece.rstrip()))
         if after == units:
             return
-        # As much of what is repeated as is asked for, but so little that the next unit fits in.
+        # Repeat as much as requested, but so little that the next unit fits.
         first = bisect_left(counts, max(counts[after] - sized.overlap, counts[after + 1] - sized.size))
 
 
 def _units(words: Positions, ends: Iterable[int], size: int) -> Positions:
-    """Return where units begin that end at some places, given where words begin; those of more words are cut."""
+    """Return the starts of the units that end at the given places; units of more than `size` words are split."""
     places = np.fromiter(ends, np.intp)
     begin_of = {0: 0}
     for count, end in zip(np.searchsorted(words, places).tolist(), places.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Relevance from clicks: a position-based click model, with intervals.
+"""Estimate relevance from clicks by a position-based click model, with intervals.
 
 A result is clicked if it is examined and attractive: P(click) = examination(rank) x attractiveness(query, document).
 Examination is fitted by expectation maximisation (Chuklin, Markov and de Rijke 2015, Click Models for Web Search,
@@ -25,14 +25,14 @@ _TOLERANCE = 1e-7
 
 
 class ClickError(ValueError):
-    """Clicks cannot tell examination and attractiveness apart."""
+    """Clicks cannot separate examination from attractiveness."""
 
 
 @dataclass(frozen=True)
 class Impressions:
     """How often pairs were shown and clicked at a rank: columns with one row for each pair and rank.
 
-    `pairs` are numbers from 0 and `ranks` from 1. A rank that a pair was never shown at has no row.
+    `pairs` are numbers from 0 and `ranks` from 1. A rank at which a pair was never shown has no row.
     """
 
     pairs: Ints
@@ -46,7 +46,7 @@ class Impressions:
 
 @dataclass(frozen=True)
 class Attractiveness:
-    """The probability that a pair is clicked once it is examined (n): posterior mean and 95 % interval."""
+    """The probability that a pair is clicked once it is examined (n,): posterior mean and 95 % interval."""
 
     mean: Floats
     low: Floats
@@ -54,10 +54,10 @@ class Attractiveness:
 
 
 def fit_examination(log: Impressions) -> Floats:
-    """Return the probability that a result is examined at each rank, relative to rank 1 (k).
+    """Return the probability that a result is examined at each rank, relative to rank 1 (k,).
 
     The estimate uses pairs that were shown at several ranks. Raises `ClickError` if these do not connect all ranks with
-    rank 1: whether users do not look there or documents are poor is then unknown.
+    rank 1: it is then unknown whether users do not look there or documents are poor.
     """
     ranks = int(log.ranks.max(initial=0))
     _check_connected(log, ranks)
@@ -107,7 +107,7 @@ def estimate_attractiveness(log: Impressions, examination: Floats) -> Attractive
 
 
 def _quantile(below: Floats, share: float) -> Floats:
-    """Return the part of the grid at which cumulative weights reach a share, by linear interpolation (n)."""
+    """Return the point of the grid at which cumulative weights reach a share, by linear interpolation (n,)."""
     place = np.minimum((below < share).sum(axis=1), below.shape[1] - 1)
     rows = np.arange(len(below))
     before = np.where(place > 0, below[rows, place - 1], 0.0)
@@ -117,7 +117,7 @@ def _quantile(below: Floats, share: float) -> Floats:
 
 
 def _check_connected(log: Impressions, ranks: int) -> None:
-    """Refuse ranks that no chain of pairs shown at several ranks connects with rank 1."""
+    """Raise `ClickError` for ranks that no chain of pairs shown at several ranks connects with rank 1."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

@@ -1,6 +1,6 @@
 """Write a dataset in a format that other programs read, and that this program reads back as the same dataset.
 
-Content that a format cannot hold is refused where a score would change without it, and otherwise listed. Nothing here
+Content that a format cannot store is rejected if a score would change without it, and otherwise listed. Nothing here
 reads a format.
 """
 
@@ -36,7 +36,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written: the files, the settings that read them back, by key, and what they do not say."""
+    """The result of an export: the files, the settings that read them back, by key, and what they leave out."""
 
     files: Sequence[Path]
     settings: Mapping[str, str]
@@ -44,9 +44,9 @@ class Exported:
 
 
 def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = False) -> Exported:
-    """Write a dataset into a folder; raises `DatasetError`, before anything is written, for what cannot be.
+    """Write a dataset into a folder; raises `DatasetError`, before anything is written, if the format cannot store it.
 
-    A folder that has anything in it is refused, unless it may be overwritten; files of other names stay even then.
+    A folder that is not empty is rejected, unless `overwrite` is true; files with other names are kept even then.
     """
     if dataset.whole is not None:
         raise DatasetError(
@@ -65,7 +65,7 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
         files = {**files, folder / "grade_intervals.csv": _intervals(dataset)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:  # all are written before one replaces an earlier file
+        with ExitStack() as stack:  # write all files before replacing earlier ones
             for path, lines in files.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 with stack.enter_context(replace_file(path)).open("wb") as file:
@@ -79,7 +79,7 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
 
 
 Written = tuple[Mapping[Path, Iterable[bytes]], Mapping[str, object]]
-"""The lines of each file, and the settings of the dataset that reads them."""
+"""The lines of each file, and the settings with which the dataset is read back."""
 
 Graded = list[tuple[str, int]]
 """Documents, by id, with their grades."""
@@ -255,7 +255,7 @@ def _write_judged(
 
 
 def _list_rated(dataset: Dataset, format: RatingsFormat) -> list[tuple[str, Graded]]:
-    """Return the text and the judged documents of each query; refuses texts that do not tell queries apart."""
+    """Return the text and the judged documents of each query; raises if queries are not unique by their text."""
     unanswerable = {dataset.queries.ids[position] for position in _unanswerable(dataset)}
     rows: list[tuple[str, Graded]] = []
     first: dict[str, str] = {}
@@ -274,7 +274,7 @@ def _list_rated(dataset: Dataset, format: RatingsFormat) -> list[tuple[str, Grad
 
 
 def _index_name(dataset: Dataset) -> str:
-    """Return the dataset's name as Elasticsearch accepts it for an index."""
+    """Return the dataset's name in a form that Elasticsearch accepts for an index."""
     return re.sub(r"[^a-z0-9_.-]+", "-", dataset.name.lower()).strip("-_.") or "documents"
 
 
@@ -285,7 +285,7 @@ def _intervals(dataset: Dataset) -> Iterable[bytes]:
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
     line = io.StringIO(newline="")
-    writer = csv.writer(line, lineterminator="\r\n")  # so that either is quoted within a field
+    writer = csv.writer(line, lineterminator="\r\n")  # so that fields with \r or \n are quoted
     for row in chain([header], rows):
         writer.writerow(row)
         yield line.getvalue().encode()
@@ -306,11 +306,11 @@ _WRITERS: Mapping[Format, Callable[[Dataset, Path], Written]] = {
 }
 
 _GRADES: Mapping[Format, set[int]] = {"mined": {0, 1, 2}, "synthetic": {1}}
-"""The grades that a format has a place for, where it has none for others."""
+"""The grades that a format can store, for formats that cannot store all."""
 
 
 def _notes(dataset: Dataset, format: Format) -> Iterator[str]:
-    """Yield what the files do not say as the dataset does."""
+    """Yield what the files store differently or leave out."""
     if format not in ("mined", "synthetic") and (silent := len(_unanswerable(dataset))):
         yield (
             f"queries without a relevant document ({silent:,}) are written with grade 0 for "
@@ -340,7 +340,7 @@ def _queries(dataset: Dataset) -> Iterator[tuple[str, str, str, Mapping[str, Any
 
 
 def _qrels(dataset: Dataset) -> Iterator[Qrel]:
-    """Yield the judgments by id, and one of grade 0 for each query that has none."""
+    """Yield the judgments by id, and a judgment of grade 0 for each query that has none."""
     for query, judged in zip(dataset.queries.ids, _list_judged(dataset), strict=True):
         yield from ((query, document, grade) for document, grade in judged)
     for position in _unanswerable(dataset):
@@ -359,7 +359,7 @@ def _list_judged(dataset: Dataset) -> list[Graded]:
 
 
 def _chunk_ids(dataset: Dataset) -> dict[str, tuple[str, str]]:
-    """Return the document of each chunk and its own id in there; nothing where not all documents are chunks."""
+    """Return the document and the chunk id of each chunk; empty unless all documents are chunks."""
     ids, metadata = dataset.corpus.ids, dataset.corpus.metadata or [{}] * len(dataset.corpus)
     of = [str(about.get(DOCUMENT) or "") for about in metadata]
     chunks = [identifier.removeprefix(f"{document}#") for identifier, document in zip(ids, of, strict=True)]
@@ -368,7 +368,7 @@ def _chunk_ids(dataset: Dataset) -> dict[str, tuple[str, str]]:
 
 
 def _unanswerable(dataset: Dataset) -> list[int]:
-    """Return the queries, by position, whose right answer is nothing and for which no document is judged."""
+    """Return the positions of the queries without gold for which no document is judged."""
     judged = np.bincount(dataset.judgments.queries, minlength=len(dataset.queries))
     return np.flatnonzero(judged == 0).tolist()
 
@@ -390,7 +390,7 @@ def _check_filters(dataset: Dataset, format: Format) -> None:
 
 
 def _check_grades(dataset: Dataset, format: Format, why: str) -> None:
-    """Refuse a grade that a format has no place for: without it a score would change."""
+    """Raise for a grade that a format cannot store, because scores would change without it."""
     grades = set(dataset.judgments.grades.tolist())
     whole = (name for name in _WRITERS if name not in get_args(RatingsFormat))
     *others, last = (name for name in whole if grades <= _GRADES.get(name, grades))

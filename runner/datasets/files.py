@@ -1,6 +1,6 @@
-"""Read what formats share: lines, JSON and judgments, plain or gzipped, with errors that name the place.
+"""Read what formats share: lines, JSON and judgments, plain or gzipped; errors name the place.
 
-Nothing here knows which files a dataset has, or what their fields mean.
+Nothing here depends on the files of a dataset or the meaning of their fields.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _NOT_TEXT = {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
 }
-"""How files begin that are often taken for text, and what to do about each."""
+"""The first bytes of files that are often mistaken for text, with advice for each."""
 _GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
 _LARGEST_GRADE = 2**31 - 1
 
 
 class SourceRecord(NamedTuple):
-    """The fields of one line, row or object, which know where they are from: `place` and `number` begin every error."""
+    """The fields of one line, row or object, with its location: `place` and `number` start every error message."""
 
     place: str
     number: int
@@ -45,11 +45,11 @@ class SourceRecord(NamedTuple):
         return f"{self.place}{self.number}"
 
     def fault(self, problem: str) -> DatasetError:
-        """Return an error that says where the record is."""
+        """Return an error that names the location of the record."""
         return DatasetError(f"{self.location}: {problem}")
 
     def value(self, *names: str) -> object:
-        """Return the first field of these names that exists."""
+        """Return the first existing field of these names."""
         for name in names:
             if name in self.fields:
                 return self.fields[name]
@@ -57,7 +57,7 @@ class SourceRecord(NamedTuple):
         raise self.fault(f"{wanted} is missing; the fields are {', '.join(self.fields) or 'none'}")
 
     def identifier(self, *names: str) -> str:
-        """Return a field that is an id: text that is not empty, or a whole number."""
+        """Return a field that is an id: non-empty text or a whole number."""
         value = self.value(*names)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
@@ -66,7 +66,7 @@ class SourceRecord(NamedTuple):
         raise self.fault(f"{names[0]!r} is {_show(value)}; an id must be text or a whole number")
 
     def text(self, *names: str) -> str:
-        """Return a field that is text; null is an empty text."""
+        """Return a field that is text; null counts as empty text."""
         value = self.value(*names)
         if value is None:
             return ""
@@ -86,9 +86,9 @@ class SourceRecord(NamedTuple):
 def with_cluster_field(
     records: Sequence[SourceRecord], metadata: Sequence[Mapping[str, Any]], field: str | None
 ) -> Sequence[Mapping[str, Any]]:
-    """Return the metadata of queries with the field of their clusters, where it stands beside them.
+    """Return the metadata of queries, adding the cluster field if it is a field of the record itself.
 
-    A record's own field comes before one of its metadata. Raises `DatasetError` where no query has the field.
+    A record's own field takes precedence over one in its metadata. Raises `DatasetError` if no query has the field.
     """
     if field is None:
         return metadata
@@ -102,7 +102,7 @@ def with_cluster_field(
 
 
 def grade_of(value: object) -> int:
-    """Return a whole number, however it is written; raises `ValueError`."""
+    """Return a grade of any type as a whole number; raises `ValueError`."""
     try:
         grade = float(value)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError):
@@ -120,7 +120,7 @@ def _show(value: object) -> str:
 def resolve_path(path: str | Path, setting: str) -> Path:
     """Return the path of a file or folder, with .gz added if only that exists; an error names the setting.
 
-    Files of an object store are copied to this machine.
+    Files in an object store are copied to this machine.
     """
     plain = find_copy(str(path), setting)
     packed = plain.with_name(f"{plain.name}.gz")
@@ -132,13 +132,13 @@ def resolve_path(path: str | Path, setting: str) -> Path:
 
 
 def find_copy(path: str, setting: str) -> Path:
-    """Return a local path, or the path of the copy of what is at an address; an error names the setting."""
+    """Return a local path, or the path of the local copy of a remote address; an error names the setting."""
     local = Path(path).expanduser()
     if not is_address(path) and local.exists():
         return local
-    from runner.datasets.mirror import address_of, mirror  # only here, as most data are local
+    from runner.datasets.mirror import address_of, mirror  # imported only here, as most data are local
 
-    address = path if is_address(path) else address_of(local)  # what is beside a copy may not have been fetched
+    address = path if is_address(path) else address_of(local)  # a file next to a copy may not be copied yet
     if address is None:
         return local
     try:
@@ -150,7 +150,7 @@ def find_copy(path: str, setting: str) -> Path:
 
 
 def matching(pattern: str, setting: str) -> list[Path]:
-    """Return the files that a setting names, in order of their paths: a file, all files of a folder, or a glob."""
+    """Return the files that a setting names, ordered by path: a file, those of a folder, or those that match a glob."""
     path = find_copy(pattern, setting)
     if path.is_dir():
         files: Iterable[Path] = path.rglob("*")
@@ -166,9 +166,10 @@ def matching(pattern: str, setting: str) -> list[Path]:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
-    """Open a file, unpacked and past a byte order mark; what fails in reading it is an error that names it.
+    """Open a file, decompressed and past a byte order mark; read errors name the file.
 
-    A FIFO or device is refused, as opening it may block for ever, except what the shell passes: /dev/stdin, /dev/fd/63.
+    A FIFO or device is rejected, because opening it may block for ever, except paths that the shell passes: /dev/stdin,
+    /dev/fd/63.
     """
     if (path.is_fifo() or path.is_char_device() or path.is_block_device()) and not _is_passed(path):
         raise DatasetError(f"{path}: expected a regular file, found a FIFO or a device; save the data to a file first")
@@ -187,12 +188,12 @@ def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
 
 
 def _is_passed(path: Path) -> bool:
-    """Tell an open file descriptor of this process by its path, before links are followed."""
+    """Tell whether a path, before links are followed, is an open file descriptor of this process."""
     return path == Path("/dev/stdin") or path.parent in (Path("/dev/fd"), Path("/proc/self/fd"))
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file that are not blank, with their numbers from 1."""
+    """Yield the non-blank lines of a file, with their numbers from 1."""
     with open_file(path) as file:
         for number, line in enumerate(file, start=1):
             if not line.isspace():
@@ -200,13 +201,13 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def text_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file that are not blank, without their ends, with their numbers from 1."""
+    """Yield the non-blank lines of a text file, without line breaks, with their numbers from 1."""
     for number, line in lines(path):
         yield number, decode_text(line, f"{path}:{number}", encoding).rstrip("\r\n")
 
 
 def decode_text(content: bytes, place: str, encoding: str = "utf-8") -> str:
-    """Decode text; an error names its place."""
+    """Decode text; an error names the place."""
     try:
         return content.decode(encoding)
     except UnicodeDecodeError:
@@ -226,14 +227,14 @@ def json_lines(path: Path) -> Iterator[SourceRecord]:
 
 
 def json_content(path: Path) -> object:
-    """Return what a JSON file holds."""
+    """Return the content of a JSON file."""
     with open_file(path) as file:
         content = file.read()
     return _parse(content, str(path))
 
 
 def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[SourceRecord]:
-    """Return the objects in a list of a JSON file, which errors call by their kind and number from 1."""
+    """Return the objects in a list of a JSON file; errors name their kind and their number, from 1."""
     return [_record(f"{path}, {kind} ", number, value) for number, value in enumerate(values, start=1)]
 
 
@@ -241,7 +242,7 @@ def _parse(content: bytes, place: str) -> object:
     try:
         return orjson.loads(content)
     except orjson.JSONDecodeError as error:
-        decode_text(content, place)  # what is not UTF-8 is a fault of its own
+        decode_text(content, place)  # report invalid UTF-8 as such
         raise DatasetError(f"{place}: invalid JSON ({error})") from None
 
 
@@ -252,9 +253,9 @@ def _record(place: str, number: int, value: object) -> SourceRecord:
 
 
 def qrels(path: Path) -> list[Qrel]:
-    """Read judgments, with or without a heading: query, document, grade, or TREC's query, iteration, document, grade.
+    """Read judgments, with or without a header: query, document, grade, or TREC's query, iteration, document, grade.
 
-    A line with tabs is split at its tabs, so that ids may hold spaces; another at its spaces.
+    A line with tabs is split at its tabs, so that ids may contain spaces; other lines are split at spaces.
     """
     qrels: list[Qrel] = []
     for number, line in text_lines(path):

@@ -1,6 +1,6 @@
-"""Filters of queries in files, and the fields of documents that they or settings name.
+"""Read the filters of queries from files, and the document fields that filters or settings name.
 
-The queries of a format are read first, so that only these fields of its documents are kept.
+The queries of a format are read first, so that only the named fields of its documents are kept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from runner.datasets.base import DatasetError, Judgments, Queries
 from runner.datasets.files import SourceRecord
 
 METADATA = "metadata"
-"""The field of a record that may hold others."""
+"""The field of a record that may contain further fields."""
 
 
 def read_filters(records: Sequence[SourceRecord], field: str | None) -> Sequence[Filter | None]:
-    """Return the filter of each query, from a field of its own or of its metadata; nothing if no query has one."""
+    """Return the filter of each query, from its own field or its metadata; empty if no query has one."""
     filters = [None if field is None else _read_filter(record, field) for record in records]
     return filters if any(filters) else ()
 
@@ -34,7 +34,7 @@ def _read_filter(record: SourceRecord, field: str) -> Filter | None:
 
 
 def _find_value(fields: Mapping[str, Any], name: str) -> object:
-    """Return a field of a record or of its metadata, perhaps within an object (`details.year`); None where missing."""
+    """Return a field of a record or of its metadata, possibly nested (`details.year`); None if missing."""
     for part in (fields, fields.get(METADATA)):
         value: Any = part
         for step in [name] if isinstance(part, Mapping) and name in part else name.split("."):
@@ -48,7 +48,7 @@ _NO_FIELDS: Mapping[str, Any] = {}
 
 
 class DocumentFields:
-    """Reads the fields of documents that filters name, and `searched` ones, and notes the names of all fields.
+    """Reads the document fields that filters name, and the `searched` fields, and records the names of all fields.
 
     Raises `DatasetError` if filters compare a field with values of different types.
     """
@@ -67,7 +67,7 @@ class DocumentFields:
         return [*self._kinds, *self._searched]
 
     def read(self, record: SourceRecord) -> Mapping[str, Any]:
-        """Return the fields of a document that filters name, or that are searched."""
+        """Return the fields of a document that filters name or that are searched."""
         if not self._kinds and not self._searched:
             return _NO_FIELDS
         self.names.update(dict.fromkeys(record.fields))
@@ -90,9 +90,9 @@ class DocumentFields:
 
 
 def check_search_fields(corpus: Corpus, searched: Sequence[str], names: Iterable[str], name: str) -> Corpus:
-    """Return a corpus that knows the fields to search beside title and text; raises `DatasetError` if one is missing.
+    """Return a corpus with the fields to search besides title and text; raises `DatasetError` if one is missing.
 
-    `names` are all fields of documents, for messages, as is `name` of the dataset.
+    `names` (all fields of documents) and `name` (of the dataset) are for messages.
     """
     if not searched or not len(corpus):
         return corpus
@@ -109,9 +109,9 @@ def check_search_fields(corpus: Corpus, searched: Sequence[str], names: Iterable
 def check_fields(
     corpus: Corpus, queries: Queries, names: Iterable[str], name: str, locate: Callable[[str], str]
 ) -> Corpus:
-    """Return a corpus that knows the fields that filters name; raises `DatasetError` if they do not fit its metadata.
+    """Return a corpus with the fields that filters name; raises `DatasetError` if they do not fit its metadata.
 
-    `names` are all fields of documents, for messages, as is `name` of the dataset; `locate` says where a query is.
+    `names` (all fields of documents) and `name` (of the dataset) are for messages; `locate` says where a query is.
     """
     if not any(queries.filters) or not len(corpus):
         return corpus
@@ -125,7 +125,7 @@ def check_fields(
 
 
 def _find_problem(corpus: Corpus, condition: Condition, known: Sequence[str], name: str) -> str:
-    """Return why a condition does not fit the metadata of documents, "" if it does."""
+    """Return why a condition does not fit the metadata of documents; "" if it does."""
     try:
         kind = corpus.fields.read(condition.field).kind
     except FilterError as error:

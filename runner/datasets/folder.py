@@ -14,18 +14,18 @@ _MARKDOWN = (".md", ".markdown", ".mdx")
 _TEXT = (".txt", ".text", ".rst")
 
 DOCUMENTS = (*_MARKDOWN, *_TEXT)
-"""The endings of the files that are read."""
+"""The extensions of the files that are read."""
 
 _LOOKED_AT, _LONGEST_CHARACTER = 1024, 4
-"""How many bytes of a file tell whether it is text, and how many a character has that they may cut."""
+"""How many bytes of a file decide whether it is text, and the length of a character that may be cut at the end."""
 
 
 def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
-    """Return the Markdown and text files of a folder and those in it, in order of their paths, but for hidden ones.
+    """Return the Markdown and text files of a folder and its subfolders, ordered by path, except hidden ones.
 
-    An id is the path within the folder, without the ending. The text is the whole file, front matter too, and the title
-    of Markdown what its front matter, or else its first heading of level 1, says. Raises `DatasetError`, which names
-    the setting that the path is from.
+    An id is the path within the folder, without the extension. The text is the whole file, including front matter. The
+    title of a Markdown file is that of its front matter, or else its first heading of level 1. Raises `DatasetError`,
+    which names the setting with the path.
     """
     folder = files.resolve_path(path, setting)
     if not folder.is_dir():
@@ -47,9 +47,9 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
 
 
 def count_skipped_text(folder: Path) -> Counter[str]:
-    """Count the text files below a folder that are not read as documents, by their ending ("" for none).
+    """Count the text files below a folder that are not read as documents, by extension ("" for none).
 
-    A file is text where its beginning is UTF-8 without a null. Hidden files and folders are not counted.
+    A file is text if its beginning is UTF-8 without a null byte. Hidden files and folders are not counted.
     """
     skipped: Counter[str] = Counter()
     for file in sorted(folder.rglob("*")):
@@ -69,7 +69,7 @@ def _is_text(file: Path) -> bool:
 
 
 def is_document(path: Path) -> bool:
-    """Tell a file of Markdown or text, by its ending."""
+    """Tell Markdown and text files from others by their extension."""
     return path.suffix.lower() in DOCUMENTS
 
 

@@ -32,7 +32,7 @@ class GivenDataset(DatasetSource):
     """A dataset in the memory of this process, identified by the fingerprint of its `content`."""
 
     content: str
-    dataset: Any = Field(default=None, repr=False)  # a Dataset, which pydantic would check field by field
+    dataset: Any = Field(default=None, repr=False)  # a Dataset; with this type, pydantic would check every field
 
     @property
     def origin(self) -> str:
@@ -40,7 +40,7 @@ class GivenDataset(DatasetSource):
         return self.name or "given"
 
     def load(self) -> Dataset:
-        """Return the dataset; raises `DatasetError` in a process that does not have it."""
+        """Return the dataset; raises `DatasetError` in a process where it does not exist."""
         if self.dataset is None:
             raise DatasetError(
                 f"dataset=_given: {self.name} exists only in the Python process that created it; save it to files "
@@ -54,7 +54,7 @@ class GivenDataset(DatasetSource):
         return given
 
     def read(self) -> Raw:
-        """Refuse to read, as there are no files."""
+        """Raise an error, because there are no files."""
         raise DatasetError("a dataset created in Python has no files; save it, and load the files with dataset=jsonl")
 
 
@@ -146,7 +146,7 @@ def _title_and_text(record: Mapping[str, Any], place: str) -> tuple[str, str]:
 def _get(record: Mapping[str, Any], names: Sequence[str], place: str) -> str:
     """Return the first of these columns that a record has, as text; raises `DatasetError`."""
     value = next((record[name] for name in names if name in record), None)
-    if value is None or value != value:  # a data frame has NaN where a value is missing
+    if value is None or value != value:  # a data frame has NaN for a missing value
         raise DatasetError(f"{place}: has no {' or '.join(names)}; it has {', '.join(map(str, record)) or 'nothing'}")
     return str(value)
 
@@ -160,7 +160,7 @@ def _list_records(rows: object, place: str) -> list[Mapping[str, Any]]:
 
 
 def _list_rows(rows: Any) -> list[Any]:  # noqa: ANN401 (any rows)
-    """Return rows as a list; those of a data frame as mappings."""
+    """Return rows as a list; rows of a data frame become mappings."""
     if callable(getattr(rows, "to_dict", None)):
         return list(rows.to_dict("records"))
     if isinstance(rows, str) or not isinstance(rows, Iterable):

@@ -1,4 +1,4 @@
-"""A golden dataset in JSON: curated queries with their expected items, and the items to search.
+"""Read a golden dataset in JSON: curated queries with their expected items, and the items to search.
 
 The file of queries has `metadata` and `queries`, each with `query_id`, `query_text`, `query_type`, `expected_items`
 (`item_id` and a `relevance` in words) and, by search type, `expected_items_by_search_type`.
@@ -23,10 +23,10 @@ from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 
 BUNDLED = "bundled:"
-"""How a path begins that names a file which comes with this package."""
+"""The prefix of paths to files that come with this package."""
 
 QUERY_METADATA = ("notes", "expected_count", "expected_count_range")
-"""The fields of a query that are carried along."""
+"""The fields of a query that become metadata."""
 
 _BUNDLE = Path(__file__).parent / "golden"
 
@@ -35,11 +35,12 @@ _BUNDLE = Path(__file__).parent / "golden"
 class GoldenJson(DatasetSource):
     """A file of queries (`path`) and a file of items: JSON, a list or an object with one list, or JSONL.
 
-    A path that begins with `bundled:` is of a file that comes with this package. An item's title and text are made of
-    its fields, where `details.themes` reaches into an object and lists are joined, one value a line; `metadata_fields`
-    are what a report shows of it, and are not searched. `expected_items` is how many items there are to be: other
-    items than the queries were written for make every measure wrong. A query whose expected list is empty has nothing
-    as its right answer. Without `items` only a retriever with its own index, such as a search API, can search.
+    A path that starts with `bundled:` names a file that comes with this package. An item's title and text are built
+    from its fields; `details.themes` reaches into an object, and lists are joined, one value per line.
+    `metadata_fields` are shown in reports and not searched. `expected_items` is the required number of items, because
+    every measure is wrong with other items than those the queries were written for. For a query whose expected list is
+    empty, the right result is an empty one. Without `items`, only a retriever with its own index, such as a search API,
+    can search.
     """
 
     golden: ClassVar[bool] = True
@@ -62,7 +63,7 @@ class GoldenJson(DatasetSource):
 
     @property
     def origin(self) -> str:
-        """Return the queries' file."""
+        """Return the file of queries."""
         return self.path
 
     def read(self) -> Raw:
@@ -103,10 +104,10 @@ class GoldenJson(DatasetSource):
         )
 
     def _list_expected(self, record: SourceRecord) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
-        """Return what a query expects of any search type, and of those that it names.
+        """Return the expected items of a query for any search type, and for those that it names.
 
-        Where no general list is given, it is all that some search type expects. What is expected in general but not of
-        a search type is judged irrelevant there, so that an empty list is a judgment too.
+        Without a general list, it is the union of those of the search types. Items that are expected in general but not
+        for a search type are judged irrelevant for it, so that an empty list is a judgment too.
         """
         by_type = record.fields.get("expected_items_by_search_type") or {}
         if not isinstance(by_type, dict):
@@ -184,7 +185,7 @@ def _check_counts(path: Path, metadata: object, queries: Queries) -> None:
 
 
 def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None:
-    """Refuse a count that none of a query's lists has: of its general one, or else of those of the search types."""
+    """Raise for an expected count that differs from all lists of a query: the general one, or else those by type."""
     query, listed = record.identifier("query_id"), " or ".join(map(str, sorted(counts)))
     exact, allowed = record.fields.get("expected_count"), record.fields.get("expected_count_range")
     if exact is not None and exact not in counts:

@@ -1,4 +1,4 @@
-"""Datasets by name from the Hugging Face hub, in the layouts of BEIR and MTEB."""
+"""Read datasets by name from the Hugging Face hub, in the layouts of BEIR and MTEB."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ _QRELS = re.compile(rf"((qrels|data|default)/(?P<split>\w+){_SHARD}\.(tsv|jsonl|
 
 @settings(frozen=True, config={"extra": "forbid"})
 class HuggingFace(DatasetSource):
-    """A dataset repository of the hub, which is downloaded once and read from the hub's cache afterwards.
+    """A dataset repository of the hub; it is downloaded once and then read from the hub's cache.
 
     The repository has tables `corpus` and `queries` in JSONL or Parquet, with the columns `_id`, `title` and `text`,
     and judgments for each split: TSV as in BEIR, or a table with `query-id`, `corpus-id` and `score` as in MTEB.
-    `qrels` names another repository for the judgments; without it, one without judgments is completed by the one whose
-    name ends in "-qrels". `revision` and, for this other repository, `qrels_revision` are a branch, a tag or a commit.
+    `qrels` names another repository for the judgments; if it is not set and the repository has no judgments, they are
+    read from the repository whose name ends in "-qrels". `revision` and, for the repository of judgments,
+    `qrels_revision` are a branch, a tag or a commit.
     """
 
     name: str
@@ -64,7 +65,7 @@ class HuggingFace(DatasetSource):
         return sorted(self._find_qrels(download_repository(self.name, self.revision)))
 
     def read(self) -> Raw:
-        """Download what the cache lacks, and read it; raises `DatasetError`."""
+        """Download files that the cache lacks, and read the dataset; raises `DatasetError`."""
         folder = download_repository(self.name, self.revision)
         qrels = self._find_qrels(folder)
         if self.split not in qrels:
@@ -82,7 +83,7 @@ class HuggingFace(DatasetSource):
         )
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return the rows that have an id."""
+        """Return the rows that contain an id."""
         folder, name = download_repository(self.name, self.revision), "corpus" if table == "document" else "queries"
         return [row.location for row in self._iter_rows(folder, name) if row.identifier("_id", "id") == identifier]
 
@@ -106,7 +107,7 @@ class HuggingFace(DatasetSource):
 
 
 def download_repository(name: str, revision: str | None, setting: Literal["name", "qrels"] = "name") -> Path:
-    """Return the folder of a dataset repository; raises `DatasetError` where it is neither on the hub nor cached."""
+    """Return the folder of a dataset repository; raises `DatasetError` if it is neither on the hub nor cached."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 

@@ -1,4 +1,4 @@
-"""Datasets by name from the `ir_datasets` library, such as beir/scifact/test or cranfield."""
+"""Read datasets by name from the `ir_datasets` library, such as beir/scifact/test or cranfield."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.source import DatasetSource
 
 EXTRA = "datasets"
-"""The extra that installs the libraries of datasets by name."""
+"""The extra that installs the libraries for datasets by name."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class IrDatasets(DatasetSource):
-    """A dataset of `ir_datasets`, which downloads its files once and reads them from its own folder afterwards.
+    """A dataset of `ir_datasets`, which downloads its files once and then reads them from its own folder.
 
-    The fields are those of the dataset's documents and queries in the library. Without `document_text` the text is the
-    field `text`, or else what the library takes as the text of a document; without `query_text` it is what the library
-    takes as the text of a query. A document's field `title` is its title.
+    The fields are those of the dataset's documents and queries in the library. Without `document_text`, the text is the
+    field `text`, or else the library's default text of a document; without `query_text`, it is the library's default
+    text of a query. A document's field `title` is its title.
     """
 
     id: str
@@ -42,7 +42,7 @@ class IrDatasets(DatasetSource):
         return self.id
 
     def read(self) -> Raw:
-        """Read documents, queries and judgments; raises `DatasetError` for an unknown id, or one without judgments."""
+        """Read documents, queries and judgments; raises `DatasetError` for an unknown id or one without judgments."""
         import ir_datasets
 
         try:
@@ -61,7 +61,7 @@ class IrDatasets(DatasetSource):
                 qrels=list(_iter_qrels(dataset)),
                 qrels_name=self.id,
             )
-        except (OSError, RuntimeError) as error:  # requests' errors are OSErrors
+        except (OSError, RuntimeError) as error:  # errors of requests are OSErrors
             raise DatasetError(f"dataset.id={self.id}: ir_datasets cannot read it: {error}") from error
 
     def _suggest_subset(self, registry: Any) -> str:  # noqa: ANN401 (the library has no types)

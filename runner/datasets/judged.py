@@ -1,4 +1,4 @@
-"""Queries and judgments without documents, for retrievers that have their own: a search API, a run, an object."""
+"""Read queries and judgments without documents, for retrievers that have their own: a search API, a run, an object."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ logger = logging.getLogger("runner.datasets")
 
 @settings(frozen=True, config={"extra": "forbid"})
 class JudgedFiles(DatasetSource):
-    """Files of queries and judgments, and perhaps of documents.
+    """Files of queries and judgments and, optionally, of documents.
 
     `queries` are JSONL as in BEIR, TSV (id, text), TREC topics, or a table: CSV, Parquet, or any file of rows whose
-    columns `query_id` and `query_text` name. `qrels` have three or four columns as in BEIR and TREC, or are a table
-    with the columns `qrel_query`, `qrel_document` and `qrel_grade`, or are in a format of another program: see
-    `qrels_format`, which is recognised if null. Such formats name queries by their text, so `queries` may be null.
+    columns are named by `query_id` and `query_text`. `qrels` have three or four columns as in BEIR and TREC, or are a
+    table with the columns `qrel_query`, `qrel_document` and `qrel_grade`, or are in the format of another program: see
+    `qrels_format`, which is detected if null. Such formats name queries by their text, so `queries` may be null.
     Ratings that are not whole numbers are converted by `grade_thresholds`. A click log is a file, a folder or a glob:
     `click_actions` and the settings after it are those of `ClickModel`. `documents` are read as by `Trec`; a retriever
-    with its own index needs none, and their texts are only for readers.
+    with its own index does not need them, and their texts are only for readers.
     """
 
     qrels: str
@@ -55,7 +55,7 @@ class JudgedFiles(DatasetSource):
 
     @property
     def origin(self) -> str:
-        """Return the queries' file, or the judgments'."""
+        """Return the file of queries, or that of judgments."""
         return self.queries or self.qrels
 
     def read(self) -> Raw:
@@ -106,7 +106,7 @@ class JudgedFiles(DatasetSource):
         model = ClickModel(*actions, self.examination, self.max_rank, self.min_impressions)
         ratings, intervals = read_clicks(paths, model, thresholds)
         queries, matches = match_queries(ratings, queries)
-        known = set(queries.ids)  # a log has queries that no list names
+        known = set(queries.ids)  # a log also has queries that are not listed
         matches = [[query for query in ids if query in known] for ids in matches]
         intervals = [
             replace(interval, query=query) for interval, ids in zip(intervals, matches, strict=True) for query in ids

@@ -1,6 +1,6 @@
-"""Mined datasets: JSONL rows of a query with its positive and negative contexts, and the corpus they come from.
+"""Read mined datasets: JSONL rows of a query with its positive and negative contexts, and the corpus they come from.
 
-The primary positive context has grade 2, the others 1, negatives 0.
+The primary positive context has grade 2, the others have grade 1, and negatives have grade 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 
 CONTEXTS = "contexts"
-"""What `corpus` is where the rows' own contexts are all the documents that there are."""
+"""The value of `corpus` with which the contexts of the rows are the only documents."""
 
 _TYPE = "suite"
 
@@ -28,9 +28,9 @@ _TYPE = "suite"
 class Mined(DatasetSource):
     """A mined dataset.
 
-    `corpus` is the file of its documents, null the one that mining left beside it (PATH.corpus.jsonl), or `contexts`:
-    those in the rows and no others, which makes for an easy search. `type_field` names the field of a row's metadata
-    that says of which type a query is; null: `suite`, where there is one.
+    `corpus` is the file of its documents; null for the one that mining wrote next to it (PATH.corpus.jsonl), or
+    `contexts` for only the documents in the rows, which makes search easy. `type_field` names the field of a row's
+    metadata that contains the type of a query; null for `suite`, if it exists.
     """
 
     path: str
@@ -105,7 +105,7 @@ def _qrels(identifier: str, row: SourceRecord) -> Iterator[Qrel]:
 
 
 def _contexts(row: SourceRecord) -> Iterator[tuple[SourceRecord, bool]]:
-    """Yield the contexts of a row, and whether they are positive: a row without these is none, not one for nothing."""
+    """Yield the contexts of a row, and whether they are positive; a row without `positive_ctxs` is invalid."""
     for name, positive in (("positive_ctxs", True), ("negative_ctxs", False)):
         listed = row.value(name) if positive else row.fields.get(name) or []
         if not isinstance(listed, list) or not all(isinstance(context, dict) for context in listed):

@@ -1,7 +1,7 @@
-"""Copies of data files from object stores, in the cache folder of the user.
+"""Keep copies of data files from object stores in the cache folder of the user.
 
-A copy has the time at which its original was written, and is fetched again if that or the size changes. Nothing here
-knows what the files hold.
+A copy has the modification time of its original and is fetched again if the time or the size changes. Nothing here
+depends on the content of the files.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _WILD = re.compile(r"[*?\[]")
 def mirror(address: str) -> Path:
     """Return the path of the copy of a file or folder, or the glob of the copies of all files that match a glob.
 
-    The name of a split in `address` may be `{split}`, which stands for any, and a file may be packed, with .gz added to
-    its name. Files are fetched once in each process, if at all: the copy of what does not exist does not exist either.
-    Raises `ValueError` for an address that is not of an object store, and `OSError` for one out of reach.
+    `address` may contain `{split}` for the name of any split, and a file may be compressed, with .gz added to its name.
+    Files are fetched at most once per process. If the original does not exist, neither does the copy. Raises
+    `ValueError` for an address that is not of an object store, and `OSError` for one that cannot be reached.
     """
     protocol, _, path = check_reachable(address).partition("://")
     bucket, _, name = path.rstrip("/").partition("/")
@@ -45,7 +45,7 @@ def mirror(address: str) -> Path:
 
 
 def address_of(path: Path) -> str | None:
-    """Return the address of what has this path if it is copied; None for a path outside the folder of copies."""
+    """Return the remote address of a path in the folder of copies; None for a path outside it."""
     root = find_cache_folder() / "data"
     if not path.is_relative_to(root) or len(parts := path.relative_to(root).parts) < 3:
         return None
@@ -53,7 +53,7 @@ def address_of(path: Path) -> str | None:
 
 
 def _fetch(objects: Objects, file: ObjectStatus, copy: Path) -> None:
-    """Write a file to its copy in one step, unless the copy has its size and time."""
+    """Write a file to its copy in one step, unless the copy has the same size and time."""
     if copy.is_file() and (copy.stat().st_size, int(copy.stat().st_mtime)) == (file.bytes, int(file.modified)):
         return
     copy.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def _fetch(objects: Objects, file: ObjectStatus, copy: Path) -> None:
 
 
 def _remove_others(folder: Path, present: set[Path]) -> None:
-    """Remove the copies of files that are gone."""
+    """Remove the copies of files that no longer exist."""
     for copy in folder.rglob("*") if folder.is_dir() else ():
         if copy.is_file() and copy not in present and not copy.name.startswith("."):
             copy.unlink(missing_ok=True)

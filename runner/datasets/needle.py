@@ -1,4 +1,4 @@
-"""Needles in a folder of documents: questions, each with the document that answers it and the answer in words.
+"""Read needles in a folder of documents: questions, each with the document that answers it and the answer in words.
 
 The needle is named for the whole file (`needle_doc_id`) or for each question (`doc_id`, `expected_docs`,
 `target_doc_id`). A question may have several wordings (`human_queries`, `realistic_q1`), each of which is a query;
@@ -22,20 +22,20 @@ from runner.datasets.source import DatasetSource
 _TYPES = ("type", "dimension", "variant", "category")
 _OWN_WAYS = "human_queries"
 _QUESTION = "question_id"
-"""Where a query's metadata have the id of the question that it asks in other words."""
+"""The key in a query's metadata for the id of the question that it rewords."""
 
 Names = tuple[str, ...]
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Needle(DatasetSource):
-    """A JSON file of questions, and the folder of Markdown or text that has their needles.
+    """A JSON file of questions, and the folder of Markdown or text files with their needles.
 
-    The names of its fields are settings. `lists` are the lists of questions at the top of the file; a question's id
-    is `id_field`, or else its number; its text is the first there is of `text_fields`. Each of `variant_fields` that a
-    question has is a query of its own. `gold_fields` and `answer_fields` are those of the documents that answer it, and
-    of the answer in words, the first before the others. `type_field` is the field of its type; null: the first that
-    there is of `type`, `dimension`, `variant` and `category`.
+    The names of its fields are settings. `lists` are the lists of questions at the top level of the file. A question's
+    id is in `id_field`, or else its number; its text is in the first existing field of `text_fields`. Each of the
+    `variant_fields` that a question has is a query of its own. `gold_fields` name the documents that answer it, and
+    `answer_fields` the answer in words; the first existing one is used. `type_field` names the field of its type; null
+    for the first existing one of `type`, `dimension`, `variant` and `category`.
     """
 
     questions: str
@@ -86,7 +86,7 @@ class Needle(DatasetSource):
         )
 
     def _records(self, path: Path, content: object) -> Iterator[SourceRecord]:
-        """Yield the questions of all lists, or of a file that is nothing but a list."""
+        """Yield the questions of all lists, or of a file that is itself a list."""
         if isinstance(content, list) and content:
             yield from files.json_objects(path, "question", content)
             return
@@ -121,7 +121,7 @@ class Needle(DatasetSource):
         return list(dict.fromkeys(golds))
 
     def _ways(self, record: SourceRecord) -> Iterator[SourceRecord]:
-        """Yield the ways in which a question is asked, each with what is known of the question and an id of its own."""
+        """Yield the wordings of a question, each with the fields of the question and an id of its own."""
         ways = record.fields.get(_OWN_WAYS) or []
         if not isinstance(ways, list) or not all(isinstance(way, dict) for way in ways):
             raise record.fault(f"{_OWN_WAYS!r} is not a list of JSON objects")
@@ -145,7 +145,7 @@ class Needle(DatasetSource):
             )
 
     def _metadata(self, query: SourceRecord) -> dict[str, Any]:
-        """Return what else is known of a question, its expected answer under the name that others look for."""
+        """Return the other fields of a question, with the expected answer under the standard key."""
         answer = next((query.text(name) for name in self.answer_fields if query.fields.get(name)), "")
         idle = {self.id_field, _OWN_WAYS, *self.text_fields, *self.answer_fields, *self.gold_fields}
         others = {name: value for name, value in query.fields.items() if name not in idle}

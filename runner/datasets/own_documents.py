@@ -1,7 +1,7 @@
 """Find queries that are documents of the corpus, and leave them out of their own results.
 
-Duplicate questions, query by example and argument retrieval search a collection for one of its own documents. Every
-retriever ranks that document first, which says nothing; BEIR and MTEB leave it out (`ignore_identical_ids`).
+Duplicate questions, query by example and argument retrieval search a collection for documents like one of its own.
+Every retriever ranks that document first, which says nothing; BEIR and MTEB leave it out (`ignore_identical_ids`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 ExcludeSelf = Literal["auto", "true", "false"]
 
 EXCLUDED = "own_documents_excluded"
-"""The diagnostic that counts how often a query's own document was taken out of its ranking."""
+"""The diagnostic that counts how often a query's own document was removed from its ranking."""
 
 
 def own_documents(corpus: Corpus, queries: Queries, judgments: Judgments, mode: ExcludeSelf) -> NDArray[np.int32]:
-    """Return the position of the document that each query is (n, int32), -1 for none.
+    """Return the position of the document that each query is (n,), int32, -1 for none.
 
-    It has the query's id; with `auto` it must have its text as well, as ids of queries and documents may both be
-    numbers. A document that is gold for the query is not left out.
+    It has the query's id; with `auto` it must have the same text too, because ids of queries and documents may both be
+    plain numbers. A document that is gold for the query is not left out.
     """
     own = np.full(len(queries), NOTHING, dtype=np.int32)
     if mode == "false":
@@ -47,9 +47,9 @@ def own_documents(corpus: Corpus, queries: Queries, judgments: Judgments, mode: 
 
 
 def rows_to_exclude(dataset: Dataset) -> int:
-    """Return how many more results to ask for, so that enough remain without a query's own document.
+    """Return how many more results to request so that enough remain without a query's own document.
 
-    It is one, or as many as the chunks that such a document was cut into; 0 where no query is a document.
+    It is one, or the largest number of chunks of such a document; 0 if no query is a document.
     """
     own = dataset.own_documents[dataset.own_documents != NOTHING]
     if not len(own) or dataset.document_of is None:
@@ -58,11 +58,11 @@ def rows_to_exclude(dataset: Dataset) -> int:
 
 
 def exclude_own(dataset: Dataset, rankings: Rankings, depth: int) -> Rankings:
-    """Return the rankings without each query's own document, cut to `depth`; what follows moves up."""
+    """Return the rankings without each query's own document, cut to `depth`; later hits move up."""
     if not rows_to_exclude(dataset):
         return rankings
     documents, n = rankings.documents, len(dataset.corpus)
-    known = (documents != NOTHING) & (documents < n)  # what a service alone has is not a document of the dataset
+    known = (documents != NOTHING) & (documents < n)  # unknown hits are not documents of the dataset
     parents = documents if dataset.document_of is None else dataset.document_of[np.where(known, documents, 0)]
     own = known & (parents == dataset.own_documents[:, None])
     order = np.argsort(own, axis=1, kind="stable")

@@ -1,4 +1,4 @@
-"""Judgments in the formats of other programs: lists of ratings, Quepid, Elasticsearch and OpenSearch.
+"""Read judgments in the formats of other programs: lists of ratings, Quepid, Elasticsearch and OpenSearch.
 
 These formats name a query by its text. Click logs are read by `runner.datasets.ubi`; nothing here fits a model.
 """
@@ -18,11 +18,11 @@ QrelsFormat = Literal["qrels", "table", "ratings", "quepid", "rank_eval", "opens
 
 _QUERY, _DOCUMENT = ("query", "query_text"), ("docid", "doc_id")
 _NOT_RATERS = {*_QUERY, *_DOCUMENT, "position", "rank"}
-"""Columns of a list of ratings that hold no rating of a judge."""
+"""Columns of a list of ratings that do not contain ratings."""
 
 
 class Rating(NamedTuple):
-    """A rating of a document for a query; without a document, only the query. `record` says where it is."""
+    """A rating of a document for a query; without a document, only the query. `record` gives its location."""
 
     record: SourceRecord
     query: str
@@ -57,7 +57,7 @@ def recognise_format(path: Path) -> QrelsFormat | None:
 
 
 def read_ratings(path: Path, format: QrelsFormat) -> list[Rating]:
-    """Read the ratings of a file in one of the formats that name queries by their texts."""
+    """Read the ratings of a file in one of the formats that name queries by text."""
     if format == "ratings":
         return list(_iter_table(path))
     content = files.json_content(path)
@@ -69,10 +69,10 @@ def read_ratings(path: Path, format: QrelsFormat) -> list[Rating]:
 
 
 def match_queries(ratings: Sequence[Rating], queries: Queries | None) -> tuple[Queries, list[Sequence[str]]]:
-    """Return the queries, and the ids of those that each rating is about.
+    """Return the queries, and the ids of the queries that each rating is about.
 
-    Without `queries`, they are those of the ratings. Otherwise a rating is about the query with its id, where the
-    format has ids, or about all queries with its text; white space does not count.
+    Without `queries`, they are taken from the ratings. Otherwise, a rating is about the query with its id, if the
+    format has ids, or about all queries with its text, ignoring differences in white space.
     """
     if queries is None:
         texts: dict[str, str] = {}
@@ -112,12 +112,12 @@ def count_reached(value: float, thresholds: Iterable[float]) -> int:
 
 
 def normalise(text: str) -> str:
-    """Return the text of a query with single spaces and without those around it."""
+    """Return the text of a query stripped and with single spaces."""
     return " ".join(text.split())
 
 
 def unwrap(record: SourceRecord) -> SourceRecord:
-    """Return the document of a search hit (`_source`), as dumps of an index have them, or the record itself."""
+    """Return the document of a search hit (`_source`), as in dumps of an index, or the record itself."""
     source = record.fields.get("_source")
     return record._replace(fields=source) if isinstance(source, Mapping) else record
 
@@ -144,7 +144,7 @@ def _recognise_keys(keys: Mapping[str, Any]) -> QrelsFormat | None:
 
 
 def _iter_table(path: Path) -> Iterator[Rating]:
-    """Yield the ratings of a table; several columns of ratings are those of several judges."""
+    """Yield the ratings of a table; several columns of ratings are from several judges."""
     for record in iter_csv(path, "\t" if _ending(path) == ".tsv" else ",", _QUERY):
         query, document = _find(record.fields, _QUERY), _find(record.fields, _DOCUMENT)
         if query is None or document is None:
@@ -237,7 +237,7 @@ def _number(rating: Rating) -> float:
 
 
 def _find_texts(node: object, key: str = "") -> Iterator[str]:
-    """Yield the texts under keys named `query` or `query_string`; if a mapping has one text only, that."""
+    """Yield the texts under keys named `query` or `query_string`; if a mapping has only one text, that one."""
     if isinstance(node, Mapping):
         for name, value in node.items():
             yield from _find_texts(value, str(name))

@@ -1,7 +1,7 @@
 """Split Markdown into sections: its headings, and the text under each.
 
 Headings are those of CommonMark in common use: `#` to `######`, and one line underlined with `=` or `-`. Front matter,
-fenced blocks, comments and elements such as <pre> are text. Nothing here knows of chunks.
+fenced blocks, comments and elements such as <pre> are text. Nothing here depends on chunks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _BYTE_ORDER_MARK = "\ufeff"
-"""What a text begins with that was read from a file with one; it is no part of the first line."""
+"""The first character of a text read from a file with a byte order mark; it does not belong to the first line."""
 
 _FRONT_MATTER = re.compile(
     rf"{_BYTE_ORDER_MARK}?"
@@ -28,14 +28,14 @@ _COMMENT_END, _RAW_END = re.compile("-->"), re.compile(r"</(?:pre|script|style|t
 _NUMBERED = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _PARAGRAPH = re.compile(r" {0,3}(?![ >|<#]|[-*+][ \t]|\d+[.)][ \t]|[-*_ ]+$)\S")
-"""A line that can be a heading if the next underlines it: no list item, quote, table, tag or rule."""
+"""A line that is a heading if the next line underlines it: not a list item, quote, table, tag or rule."""
 _ANCHOR = re.compile(r"[ \t]*\{#[^{}]*\}$")
 
 
 class Section(NamedTuple):
-    """A heading, last in `path` behind those above it, which begins at `start`, and its text, from `body` to `end`.
+    """A section: `path` ends with its heading; it begins at `start`, and its text is from `body` to `end`.
 
-    What is before the first heading is a section without a path.
+    The text before the first heading is a section with an empty path.
     """
 
     path: tuple[str, ...]
@@ -52,7 +52,7 @@ class _Heading(NamedTuple):
 
 
 def sections(text: str) -> list[Section]:
-    """Return the sections of a Markdown text in their order; they make up all of it."""
+    """Return the sections of a Markdown text in order; together they cover the whole text."""
     headings = list(_headings(text))
     first, *ends = [*(heading.start for heading in headings), len(text)]
     parts = [Section((), 0, 0, first)]
@@ -64,14 +64,14 @@ def sections(text: str) -> list[Section]:
 
 
 class FrontMatter(NamedTuple):
-    """What a text says of itself before it begins: its title, "" for none, and where the text after it begins."""
+    """The front matter of a text: its title, "" for none, and the offset at which the text after it begins."""
 
     title: str
     end: int
 
 
 def front_matter(text: str) -> FrontMatter | None:
-    """Return the front matter of a Markdown text, in YAML or TOML, None for a text without any."""
+    """Return the front matter of a Markdown text, in YAML or TOML; None if it has none."""
     match = _FRONT_MATTER.match(text)
     if match is None:
         return None
@@ -106,7 +106,7 @@ def _headings(text: str) -> Iterator[_Heading]:
         numbered, underline = _NUMBERED.match(content), _UNDERLINE.match(content)
         if numbered:
             yield _Heading(len(numbered[1]), _plain(numbered[2] or ""), line.start(), line.end())
-        # Of several lines above a rule CommonMark makes a heading, too; hardly anybody who writes them does.
+        # CommonMark also makes several lines above a rule a heading, but hardly anyone who writes them means one.
         elif underline and len(paragraph) == 1 and _PARAGRAPH.match(paragraph[0][1]):
             level = 1 if underline[1].startswith("=") else 2
             yield _Heading(level, _plain(paragraph[0][1]), paragraph[0][0], line.end())

@@ -1,4 +1,4 @@
-"""The settings of a dataset as objects: where it is read from, and how its documents are split into chunks."""
+"""Build a dataset's source and its chunking from settings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from runner.datasets.chunking import Chunking, Whole
 from runner.datasets.source import DatasetSource
 
 CHUNKING = "chunking"
-"""The key of a dataset's settings that is not the source's."""
+"""The key of a dataset's settings that does not belong to the source."""
 
 
 def build_dataset(node: Mapping[str, Any], plugins: Sequence[str] = ()) -> tuple[DatasetSource, Chunking]:
-    """Return the source and the chunking that `dataset` describes; raises `ConfigError`."""
+    """Return the source and the chunking of the settings `dataset`; raises `ConfigError`."""
     own = {key: value for key, value in node.items() if key != CHUNKING} if isinstance(node, Mapping) else node
     source = build(own, "dataset", plugins)
     if not isinstance(source, DatasetSource):

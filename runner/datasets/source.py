@@ -1,6 +1,6 @@
-"""Where a dataset is read from: the settings that all formats share.
+"""The settings that all dataset formats share.
 
-A format's module reads its files into `Raw` and knows nothing more; `DatasetSource.load` checks, limits and assembles.
+A format's module only reads its files into `Raw`; `DatasetSource.load` checks, limits and assembles.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from runner.datasets.splits import SPLIT, list_splits
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class DatasetSource(ABC):
-    """Settings that every source of a dataset has.
+    """Settings of every source of a dataset.
 
     `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
-    `unknown_judged` says what becomes of judged documents that the corpus does not have: refuse the dataset, keep them
-    (only a service that has them can find them), or drop them, together with the queries left without gold. Any path
-    may contain `{split}`, which is replaced by `split`. `exclude_self` leaves a query that is a document of the corpus
-    out of its own results: `true` by its id, `auto` where the text is the same too. `cluster_field` names the field of
-    queries whose value the variants of a query share: tests and intervals resample such clusters, and a query without
-    the field is a cluster of its own. `filter_field` names the field of queries with conditions on the metadata of
-    documents; null: none. `search_fields` are fields of documents, beside title and text, that retrievers with weights
-    for fields may search. `extra_qrels` is a file of qrels that count beside the judgments of the dataset, and in place
-    of them for the same pairs. `unjudged_queries` says whether queries without any judgment are left out, or kept
-    without gold so that people can judge their results. Where `golden` is true, the metadata of documents are for
-    reading, and evaluations leave a golden report.
+    `unknown_judged` decides about judged documents that the corpus lacks: reject the dataset, keep them (only a service
+    that has them can find them), or drop them, together with the queries left without gold. Any path may contain
+    `{split}`, which is replaced by `split`. `exclude_self` leaves a query that is a document of the corpus out of its
+    own results: `true` by its id, `auto` if the text is the same too. `cluster_field` names the field of queries whose
+    value the variants of a query share: tests and intervals resample such clusters, and a query without the field is a
+    cluster of its own. `filter_field` names the field of queries with conditions on the metadata of documents; null for
+    none. `search_fields` are fields of documents, besides title and text, for retrievers with field weights.
+    `extra_qrels` is a file of qrels that are added to the judgments of the dataset, and replace them for the same
+    pairs. `unjudged_queries` says whether queries without any judgment are left out, or kept without gold so that
+    people can judge their results. If `golden` is true, the metadata of documents are for readers, and evaluations
+    write a golden report.
     """
 
     golden: ClassVar[bool] = False
@@ -68,13 +68,13 @@ class DatasetSource(ABC):
 
     @property
     def has_documents(self) -> bool:
-        """Return whether documents are named: queries and judgments are enough for a retriever with its own index."""
+        """Return whether documents are given: a retriever with its own index only needs queries and judgments."""
         return getattr(self, "documents", "") is not None
 
     def splits(self) -> Sequence[str]:
-        """Return the splits to choose from; none where no path contains `{split}`.
+        """Return the available splits; empty if no path contains `{split}`.
 
-        A split exists where all paths with `{split}` do. Files that another setting names do not count.
+        A split exists if all paths with `{split}` exist for it. Files that another setting names do not count.
         """
         if not self._split_paths:
             return ()
@@ -87,7 +87,7 @@ class DatasetSource(ABC):
 
     @property
     def origin(self) -> str:
-        """Return the file or folder that names a dataset without a name of its own."""
+        """Return the file or folder that names a dataset which has no name of its own."""
         return type(self).__name__.lower()
 
     def load(self) -> Dataset:
@@ -105,12 +105,12 @@ class DatasetSource(ABC):
             raise DatasetError(f"{source.origin}: {error}") from None
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return where an id occurs, as FILE:LINE; nothing for a format without line numbers."""
+        """Return where an id occurs, as FILE:LINE; empty for a format without line numbers."""
         return ()
 
     @property
     def _texts(self) -> dict[str, str]:
-        """Return the settings of the format that are text, by name."""
+        """Return the text settings of the format, by name."""
         common = {field.name for field in fields(DatasetSource)}
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in common}
         return {name: value for name, value in own.items() if isinstance(value, str)}
@@ -121,7 +121,7 @@ class DatasetSource(ABC):
         return {name: path for name, path in self._texts.items() if SPLIT in path}
 
     def _resolve_split(self) -> Self:
-        """Return the settings with paths to the files of the split; raises `DatasetError` where there are none."""
+        """Return the settings with the paths of the split; raises `DatasetError` if there are none."""
         if self._split_paths and self.split not in (there := self.splits()):
             path = next(iter(self._split_paths.values()))
             raise DatasetError(f"dataset.split={self.split}: {path} has no such split; {describe_choices(there)}")

@@ -1,8 +1,8 @@
-"""A synthetic ground truth: queries generated from chunks, with the chunks and documents that answer them.
+"""Read a synthetic ground truth: queries generated from chunks, with the chunks and documents that answer them.
 
 Each line has `query`, `expected_doc_ids`, `context_chunks` (`doc_id`, `chunk_id`, `chunk`), `validation` with the
-`query_type`, and perhaps an `id`. A query without expected documents is a no-result query. Nothing here knows how
-queries are generated.
+`query_type`, and optionally an `id`. A query without expected documents is a no-result query. Nothing here depends on
+how queries are generated.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from runner.datasets.folder import corpus_of_folder
 from runner.datasets.source import DatasetSource
 
 BESIDE = ".chunks.jsonl"
-"""How the name of the file of chunks ends that is beside the queries'."""
+"""The suffix of the file of chunks next to the file of queries."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Synthetic(DatasetSource):
-    """A file of queries (`path`) on a corpus: a file of chunks, a folder of those, or a folder of documents.
+    """A file of queries (`path`) on a corpus: a file of chunks, a folder of such files, or a folder of documents.
 
-    A null corpus is the file of chunks beside the queries, `PATH.chunks.jsonl`. On level `chunk` the right answers are
-    the chunks that a query was made of, on level `document` their documents, whose parts chunks are; null is the level
-    of the corpus.
+    A null corpus is the file of chunks next to the queries, `PATH.chunks.jsonl`. On level `chunk`, the gold items are
+    the chunks that a query was generated from; on level `document`, the documents of these chunks; null is the level of
+    the corpus.
     """
 
     path: str
@@ -40,7 +40,7 @@ class Synthetic(DatasetSource):
 
     @property
     def origin(self) -> str:
-        """Return the queries' file."""
+        """Return the file of queries."""
         return self.path
 
     def read(self) -> Raw:
@@ -63,7 +63,7 @@ class Synthetic(DatasetSource):
         return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=str(path))
 
     def _corpus(self, path: Path) -> tuple[Corpus, bool]:
-        """Return what is searched, and whether that is chunks."""
+        """Return the corpus, and whether it consists of chunks."""
         place = files.resolve_path(self.corpus or path.with_name(path.name.removesuffix(".gz") + BESIDE), "corpus")
         if place.is_dir() and not any(file.is_file() and is_chunk_file(file) for file in place.rglob("*")):
             if self.level == "chunk":
@@ -77,14 +77,14 @@ class Synthetic(DatasetSource):
 
 
 def _chunks(chunks: ChunkTable) -> Corpus:
-    """Return chunks as documents of their own, which know whose they are."""
+    """Return chunks as documents that record which document they are from."""
     metadata = [{"document_id": document} for document in chunks.doc_ids]
     ids = list(map(corpus_id, chunks.doc_ids, chunks.chunk_ids))
     return Corpus(ids, chunks.texts, chunks.titles if any(chunks.titles) else (), metadata)
 
 
 def _documents(chunks: ChunkTable) -> Corpus:
-    """Return documents put together from their chunks, whose titles go into the text where there are several."""
+    """Return documents joined from their chunks; if a document has several titles, they go into the text."""
     parts: dict[str, list[tuple[str, str]]] = {}
     for document, title, text in zip(chunks.doc_ids, chunks.titles, chunks.texts, strict=True):
         parts.setdefault(document, []).append((title, text))
@@ -96,7 +96,7 @@ def _join(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def _golden_chunks(records: Sequence[SourceRecord], corpus: Corpus) -> Iterator[list[str]]:
-    """Yield the chunks that each query was made of; raises `DatasetError` for one that is another now."""
+    """Yield the chunks that each query was generated from; raises `DatasetError` if the text of one has changed."""
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     for record in records:
         golds = []

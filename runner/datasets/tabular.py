@@ -1,4 +1,4 @@
-"""Tables of documents, queries and judgments in JSONL, CSV, TSV or Parquet; settings name their columns."""
+"""Read tables of documents, queries and judgments in JSONL, CSV, TSV or Parquet; settings name their columns."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ _DELIMITERS = {
     "|": "vertical bars seem to separate the columns. Save the file with commas, or with tabs as .tsv",
     ",": "commas seem to separate the columns. Rename the file to .csv, or set dataset.format=csv",
 }
-"""What may be between columns, and what to do where it is not what a table of this kind has there."""
+"""Characters that may separate columns, with advice for when they are not the expected ones."""
 _GOLD_SEPARATORS = ("|", ",", ";", " ")
-"""What people write between ids."""
+"""Characters that often separate ids."""
 _LIST = re.compile(r"\[.*\]|\(.*\)", re.DOTALL)
-"""A list as Python or NumPy writes it."""
+"""A list as written by Python or NumPy."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Tabular(DatasetSource):
     """Files of rows, with a header or field names; each is a file, a folder or a glob.
 
-    Without `documents` only a retriever with its own index can search. Without `qrels` the right answers of a query are
-    in its own column `query_golds`: an id, a list of ids, or text that `gold_separator` splits into ids, the blanks
-    around which are no part of them; empty means that the right answer is nothing. `document_text` may be several
-    columns, joined by line breaks. `query_answer` is the answer that a query expects, in words. Without `qrel_grade`
-    every grade is 1. A format that is not set follows from the file's ending.
+    Without `documents`, only a retriever with its own index can search. Without `qrels`, the gold documents of a query
+    are in its own column `query_golds`: an id, a list of ids, or text that `gold_separator` splits into ids, ignoring
+    blanks around them; if it is empty, the right result is an empty one. `document_text` may be several columns, which
+    are joined by line breaks. `query_answer` is the expected answer of a query, in words. Without `qrel_grade`, every
+    grade is 1. By default, the format follows from the file's extension.
     """
 
     queries: str
@@ -78,7 +78,7 @@ class Tabular(DatasetSource):
 
     @property
     def origin(self) -> str:
-        """Return the documents' file or folder, or the queries'."""
+        """Return the file or folder of documents, or that of queries."""
         return self.documents or self.queries
 
     def read(self) -> Raw:
@@ -116,7 +116,7 @@ class Tabular(DatasetSource):
         return queries, records
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return the rows that have an id."""
+        """Return the rows that contain an id."""
         setting, pattern, column = (
             ("documents", self.documents or "", self.document_id)
             if table == "document"
@@ -152,7 +152,7 @@ class Tabular(DatasetSource):
         return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in listed]
 
     def _check_separator(self, records: Sequence[SourceRecord], documents: Collection[str]) -> None:
-        """Ask for the separator where a text that is no document's id has one in it: as one id it is never found."""
+        """Raise if gold ids contain a separator and are not ids of documents: unsplit, they would never be found."""
         for record in records:
             golds = record.fields[self.query_golds]
             if isinstance(golds, str) and _LIST.fullmatch(golds.strip()) and golds not in documents:
@@ -182,7 +182,7 @@ class Tabular(DatasetSource):
     ) -> Iterator[SourceRecord]:
         """Yield the rows of the files that a setting names; each has the columns that the settings `named` name.
 
-        Rows have the columns `also` and `optional` too, where the file has them.
+        Rows also have the columns `also` and `optional`, if the file has them.
         """
         values = {name: getattr(self, name) or () for name in named}
         columns = {c: name for name, value in values.items() for c in ([value] if isinstance(value, str) else value)}
@@ -208,7 +208,7 @@ class Tabular(DatasetSource):
 
 
 def is_table(path: Path, *others: str) -> bool:
-    """Tell a file whose columns have names by its extension: CSV, Parquet, or one of `others`."""
+    """Tell files with named columns from others by their extension: CSV, Parquet, or one of `others`."""
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     return ending in others or _ENDINGS.get(ending) in ("csv", "parquet")
 
@@ -218,7 +218,7 @@ def _parts(text: str, separator: str) -> list[str]:
 
 
 def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
-    """Say which of the columns is missing, and the setting that names another."""
+    """Describe the first missing column, and the setting to name another column."""
     column, setting = next((column, setting) for column, setting in columns.items() if column not in there)
     judged = "set dataset.qrels to the file of judgments, or " if setting == "query_golds" else ""
     beir = "; for a folder in BEIR's format, set dataset=beir" if "_id" in there else ""
@@ -230,8 +230,8 @@ def _missing(columns: Mapping[str, str], there: Collection[str]) -> str:
 
 
 def iter_csv(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[SourceRecord]:
-    """Yield the rows of a table with a header; `columns` are names that a header of one column may have."""
-    csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is less than a long document
+    """Yield the rows of a table with a header; `columns` are valid names for a header with a single column."""
+    csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is too small for long documents
     place = f"{path}:"
     with files.open_file(path) as file, io.TextIOWrapper(file, "utf-8", newline="") as lines:
         rows = csv.reader(_check_heading(lines, place, delimiter, columns), delimiter=delimiter, strict=True)
@@ -250,7 +250,7 @@ def iter_csv(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[S
 
 
 def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Collection[str]) -> Iterator[str]:
-    """Yield the lines of a table; the first is refused where others than the delimiter part its columns."""
+    """Yield the lines of a table; raises if the header's columns are separated by another character."""
     heading = next(lines, "")
     other = next((question for mark, question in _DELIMITERS.items() if mark in heading), None)
     if other and delimiter not in heading and heading.rstrip("\r\n") not in columns:
@@ -263,7 +263,7 @@ def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Co
 def _parquet_rows(
     path: Path, columns: Mapping[str, str], also: str | None, optional: Sequence[str], list_all: bool
 ) -> Iterator[SourceRecord]:
-    """Yield rows; with `list_all`, rows have all columns if an optional one is missing, for the message about it."""
+    """Yield rows; with `list_all`, rows have all columns if an optional one is missing, to list them in a message."""
     with _open_parquet(path) as table:
         has = table.schema_arrow.names
         if not columns.keys() <= set(has):
@@ -283,8 +283,8 @@ def iter_parquet(
 ) -> Iterator[SourceRecord]:
     """Yield the rows of a Parquet file with all of its columns, or the `wanted` ones; raises `DatasetError`.
 
-    So many `rows` are read at a time. `describe_missing` returns the error that the names of the columns call for, or
-    an empty text.
+    `rows` are read at a time. `describe_missing` takes the names of the columns and returns an error message, or an
+    empty text.
     """
     with _open_parquet(path) as table:
         names = table.schema_arrow.names

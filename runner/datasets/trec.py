@@ -1,4 +1,4 @@
-"""The formats of TREC: documents and topics in SGML (or TSV, or JSONL as in BEIR), judgments in columns."""
+"""Read the formats of TREC: documents and topics in SGML (or TSV, or JSONL as in BEIR), judgments in columns."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Format = Literal["trec", "tsv", "jsonl"]
 
 
 def _elements(tags: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of elements: the tag, its attributes, and what is inside."""
+    """Return a pattern of elements: the tag, its attributes, and the content."""
     names = "|".join(map(re.escape, tags)) or "(?!)"
-    inside = r"(?:[^<]++|<(?!/\1\s*>))*+"  # what .*? finds, several times as fast
+    inside = r"(?:[^<]++|<(?!/\1\s*>))*+"  # the same as .*? but several times faster
     return re.compile(rf"<({names})(\s[^>]*)?>({inside})</\1\s*>", re.IGNORECASE)
 
 
@@ -37,13 +37,13 @@ _TOPIC_LABELS = {"num": "Number:", "title": "Topic:", "desc": "Description:", "n
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Trec(DatasetSource):
-    """Documents, topics and judgments in files of TREC's kind.
+    """Documents, topics and judgments in TREC files.
 
     `documents` is a file, a folder or a glob: SGML (`<DOC><DOCNO>`), TSV (id, text or id, title, text) or JSONL; None
-    for a retriever with its own index.
-    `topics` is a file of `<top>` or `<topic>`, TSV (id, text) or JSONL. A format that is not set follows from the
-    file's ending: .tsv, .jsonl, and SGML for any other. In SGML the title and text of a document are made of the tags
-    named `title_tags` and `text_tags` (none: all that remains), and a query of the `topic_fields`.
+    for a retriever with its own index. `topics` is a file of `<top>` or `<topic>`, TSV (id, text) or JSONL. By default,
+    the format follows from the file's extension: .tsv, .jsonl, and SGML for any other. In SGML, the title and text of a
+    document are the content of the tags `title_tags` and `text_tags` (if empty, all that remains), and a query is that
+    of the `topic_fields`.
     """
 
     topics: str
@@ -58,7 +58,7 @@ class Trec(DatasetSource):
 
     @property
     def origin(self) -> str:
-        """Return the documents' file or folder, or the topics'."""
+        """Return the file or folder of documents, or that of topics."""
         return self.documents or self.topics
 
     def read(self) -> Raw:
@@ -78,7 +78,7 @@ class Trec(DatasetSource):
     def iter_documents(
         self, fields: DocumentFields
     ) -> Iterator[tuple[str, str, str] | tuple[str, str, str, Mapping[str, Any]]]:
-        """Yield the id, title and text of each document and, from JSONL, its metadata if filters name any."""
+        """Yield the id, title and text of each document and, from JSONL, the metadata that filters need."""
         for path in files.matching(self.documents, "documents") if self.documents else ():
             kind = self.documents_format or _format(path)
             if kind == "jsonl":

@@ -1,4 +1,4 @@
-"""Click logs in the schema of OpenSearch User Behavior Insights (UBI), as judgments with intervals.
+"""Read click logs in the schema of OpenSearch User Behavior Insights (UBI), as judgments with intervals.
 
 A search shows the documents of `query_response_hit_ids`, best first, or those of its `impression` events. Searches with
 the same text are searches for the same query.
@@ -21,18 +21,18 @@ from runner.datasets.files import SourceRecord
 from runner.datasets.ratings import Rating, count_reached, iter_objects, normalise, unwrap
 
 THRESHOLDS = (0.1, 0.3, 0.5)
-"""The attractiveness from which a pair has grade 1, 2 and 3, unless a setting says otherwise."""
+"""The default attractiveness from which a pair has grade 1, 2 and 3."""
 
 _HITS = ("query_response_hit_ids", "query_response_objects_ids")
 
 
 @dataclass(frozen=True)
 class ClickModel:
-    """How a click log is turned into grades.
+    """How a click log is converted to grades.
 
-    Events named in `click_actions` are clicks, those in `impression_actions` say that a document was shown.
+    Events named in `click_actions` are clicks; those in `impression_actions` say that a document was shown.
     `examination` is the probability that each rank is examined, from rank 1, for example from an experiment with random
-    orders; it is estimated if null. Ranks below `max_rank` and pairs shown less than `min_impressions` times are left
+    orders; it is estimated if null. Ranks below `max_rank` and pairs shown fewer than `min_impressions` times are left
     out.
     """
 
@@ -45,7 +45,7 @@ class ClickModel:
 
 @dataclass
 class _Search:
-    """A search in the log: its text, the rank of each document that it showed, and the documents clicked."""
+    """A search in the log: its text, the rank of each document shown, and the documents clicked."""
 
     text: str = ""
     ranks: dict[str, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class _Search:
 def read_clicks(
     paths: Sequence[Path], model: ClickModel, thresholds: Sequence[float]
 ) -> tuple[list[Rating], list[GradeInterval]]:
-    """Read the logs in some files; return a rating for each pair, and how uncertain it is; raises `DatasetError`."""
+    """Read the logs in some files; return a rating for each pair, with its uncertainty; raises `DatasetError`."""
     place = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     searches = _read_searches(paths, model)
     pairs, log = _count_impressions(searches.values(), model.max_rank)
@@ -108,7 +108,7 @@ def _examination(log: Impressions, model: ClickModel, place: str) -> np.ndarray[
 
 
 def _read_searches(paths: Iterable[Path], model: ClickModel) -> Mapping[str, _Search]:
-    """Return the searches in the log, by query id. Records of queries and of events may be in any order and file."""
+    """Return the searches in the log, by query id. Records of queries and events may be in any order and file."""
     searches: defaultdict[str, _Search] = defaultdict(_Search)
     for record in (record for path in paths for record in _iter_records(path)):
         search = searches[record.identifier("query_id")]
@@ -139,7 +139,7 @@ def _iter_records(path: Path) -> Iterator[SourceRecord]:
 
 
 def _event_object(record: SourceRecord) -> tuple[str | None, int | None]:
-    """Return the id of the document that an event is about, and its rank, where the event says so."""
+    """Return the id of the document that an event is about, and its rank, if given."""
     attributes = record.fields.get("event_attributes") or {}
     if not isinstance(attributes, Mapping):
         raise record.fault("'event_attributes' is not a JSON object")

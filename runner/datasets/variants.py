@@ -1,6 +1,6 @@
 """Find queries that are variants of each other: those with the same value in a field of their metadata.
 
-Nothing here knows of files, or of the statistics that use clusters.
+Nothing here depends on files, or on the statistics that use clusters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 def cluster_labels(ids: Sequence[str], metadata: Sequence[Mapping[str, Any]], field: str) -> list[str]:
     """Return the cluster of each query, as text: its value of a field, "" for a query without one.
 
-    Raises `ValueError` where no query has the field, or where a value is neither text nor a number.
+    Raises `ValueError` if no query has the field, or if a value is neither text nor a number.
     """
     labels = [_label(identifier, known.get(field), field) for identifier, known in zip(ids, metadata, strict=False)]
     if not any(labels):
@@ -22,7 +22,7 @@ def cluster_labels(ids: Sequence[str], metadata: Sequence[Mapping[str, Any]], fi
 
 
 def no_query_has(field: str, *fields: Sequence[Mapping[str, Any]]) -> str:
-    """Say that no query has a field, and which fields there are."""
+    """Return an error message that no query has a field, with the fields that exist."""
     names = ", ".join(sorted({str(name) for metadata in fields for known in metadata for name in known})) or "none"
     return f"dataset.cluster_field={field}: no query has this field; the fields are {names}"
 

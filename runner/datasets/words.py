@@ -1,4 +1,4 @@
-"""Find where the words of a text begin and where its sentences end. Nothing here knows of chunks."""
+"""Find the starts of words and the ends of sentences in a text. Nothing here depends on chunks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import regex
 from numpy.typing import NDArray
 
 SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-"""Scripts that are written without spaces between words, as a regular expression has them between brackets.
+"""Scripts that are written without spaces between words, for a character class of a regular expression.
 
-A word is hard to tell there, so that each character counts as one.
+Words are hard to detect in them, so each character counts as one.
 """
 
 _PATTERNS = {
@@ -43,7 +43,7 @@ _SENTENCE_END = regex.compile(
 
 
 class _KindOf(dict[int, str]):
-    """The kind of each character that has occurred, by its code."""
+    """The kind of each character seen so far, by its code."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -55,11 +55,11 @@ _kind_of = _KindOf()
 
 
 def word_starts(text: str) -> NDArray[np.intp]:
-    """Return where the words of a text begin, in rising order.
+    """Return the offsets of the words of a text, ascending.
 
-    A word is a run of letters and digits, apostrophes in it included; in scripts that are written without spaces, a
-    character with its marks. What opens it, as a quotation mark or a bracket does, is its beginning. The text is spelt
-    out by kinds of characters, and these are looked at all at once.
+    A word is a run of letters and digits, including apostrophes inside it; in scripts that are written without spaces,
+    it is a character with its marks. An opening sign before it, such as a quotation mark or a bracket, belongs to the
+    word. The text is translated to kinds of characters, which are then matched all at once.
     """
     kinds = _OPENED.sub(_as_one, f" {text.translate(_kind_of)}")
     kinds = _MARKED.sub(lambda match: match[0][0].ljust(len(match[0]), "_"), kinds)
@@ -70,13 +70,13 @@ def word_starts(text: str) -> NDArray[np.intp]:
 
 
 def _as_one(opened: re.Match[str]) -> str:
-    """Return a word's first character in the place of what opens it."""
+    """Move a word's first character to the position of the signs that open it."""
     signs, first = opened.groups()
     return f" {first}{('w' if first in 'wm' else '_') * len(signs)}"
 
 
 def sentence_ends(text: str) -> Iterator[int]:
-    """Yield where the sentences of a text end, the white space behind each included; items of a list are sentences."""
+    """Yield the ends of the sentences of a text, including white space after them; items of a list are sentences."""
     last = 0
     for sign in _END_OR_LINE.finditer(text):
         if sign.start() >= last and (end := _SENTENCE_END.match(text, sign.start())):
