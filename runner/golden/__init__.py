@@ -1,1 +1,1 @@
-"""The golden report format: reports are read as results, and results become reports for JSON."""
+"""The golden report format: read reports as results, and convert results to reports in JSON."""

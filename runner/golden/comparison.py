@@ -1,4 +1,4 @@
-"""The comparison of search types in a golden report: differences to the first, and agreement of the rankings."""
+"""Compare the search types of a golden report: differences from the first, and agreement of the rankings."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ COEFFICIENTS = {
     "rbo": "rbo",
     "kendall_tau": "tau@10",
 }
-"""What a report calls each coefficient of agreement."""
+"""The names of the coefficients of agreement in a report."""
 
 TIE = "tie"
-"""The winner where no search type is better than all others."""
+"""The winner if no search type is better than all others."""
 
 
 def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[str, Any]:
-    """Compare search types, by name, to the first; `names` are what their measures are called.
+    """Compare search types, by name, with the first; `names` are the names of their measures.
 
     The values are over the queries that count for all of them. `difference` and `percent_change` are those of the best
-    of the others. `p` of the primary measure is corrected for the number of search types; of other measures it is not,
-    and none of their differences counts as significant. Cutoffs that take in the whole corpus are left out. Raises
+    of the others. The `p` of the primary measure is corrected for the number of search types; that of other measures is
+    not, and none of their differences counts as significant. Cutoffs that include the whole corpus are left out. Raises
     `NotComparable` for results on different data.
     """
     made = compare_results(list(types.values()), _statistics(next(iter(types.values()))))
@@ -69,7 +69,7 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
 
 
 def select_sensible(result: Result, measures: Iterable[str]) -> list[str]:
-    """Return the measures without those whose cutoff takes in the whole corpus: every retriever finds all of it."""
+    """Return the measures except those whose cutoff includes the whole corpus, of which every retriever finds all."""
     documents = result.dataset.documents or math.inf
 
     def is_sensible(measure: str) -> bool:
@@ -81,7 +81,7 @@ def select_sensible(result: Result, measures: Iterable[str]) -> list[str]:
 
 
 def _correct_primary(made: Comparison) -> dict[str, list[Versus]]:
-    """Return the table of a comparison with the p-values of the primary measure corrected, as a family of its own."""
+    """Return the table of a comparison with the p-values of the primary measure corrected as a separate family."""
     table = {
         measure: [replace(versus, corrected=versus.p, significant=False) for versus in row]
         for measure, row in made.table.items()
@@ -131,7 +131,7 @@ def _number(value: float) -> float | None:
 
 
 def retrieval_times(result: Result) -> dict[str, float | None]:
-    """Return how long queries take, in ms; None where none was timed."""
+    """Return the times per query in ms; None if none was timed."""
     measured = summarise_times(result)
     return {
         "avg_retrieval_time_ms": measured.mean,
@@ -143,7 +143,7 @@ def retrieval_times(result: Result) -> dict[str, float | None]:
 
 
 def winner(values: Mapping[str, float]) -> tuple[str, list[str]]:
-    """Return which value is the largest, or `TIE`, and the names of all that are as large."""
+    """Return the name of the largest value, or `TIE`, and the names of all that share it."""
     best = max(values.values()) - NO_DIFFERENCE
     leaders = [name for name, value in values.items() if value >= best]
     return (leaders[0] if len(leaders) == 1 else TIE), leaders
@@ -183,7 +183,7 @@ def _percent(versus: Versus) -> float | None:
 
 
 def _statistics(result: Result) -> TableStatistics:
-    """Return the statistics that a result is configured with; Tukey's correction is for no table of many measures."""
+    """Return the statistics of a result's configuration; Tukey's correction does not fit a table of many measures."""
     settings = {**(result.config.get("metrics") or {})}
     if settings.get("correction") in ("tukey", "maxt"):
         del settings["correction"]

@@ -1,6 +1,6 @@
-"""Golden reports for JSON: one evaluation, or several search types on the same queries, built from results alone.
+"""Build golden reports for JSON from results: one evaluation, or several search types on the same queries.
 
-The structures are those of the golden evaluations that this program succeeds, in their corrected form.
+The structures are those of the golden evaluations that this program replaces, in a corrected form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runner.metrics.formulas import is_of_whole_ranking
 from runner.result import Hits, Result, count_statuses
 
 SHOWN = 10
-"""Retrieved items per query that are described: their metadata, and the gaps between their scores."""
+"""How many retrieved items per query are described with their metadata and the gaps between their scores."""
 
 _ORDER = ("P", "R", "nDCG", "RR", "AP", "Success", "F1")
 _FAMILIES = {"P": "precision", "R": "recall"}
@@ -31,8 +31,8 @@ _VALUES = {"RR": "reciprocal_rank", "AP": "average_precision"}
 def golden_report(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, Any]:
     """Return the report of one search type, or the comparison of several with the first, for JSON.
 
-    `parallel` says whether they were evaluated side by side. Raises `ReportError` where there is no result or one is
-    without its rankings, `NotComparable` where they are on different data.
+    `parallel` says whether they were evaluated side by side. Raises `ReportError` if there are no results or one has no
+    rankings, `NotComparable` if they are on different data.
     """
     if not results:
         raise ReportError("a golden report needs at least one result")
@@ -62,7 +62,7 @@ def search_types(results: Sequence[Result]) -> list[str]:
 
 
 def measure_names(measures: Sequence[str]) -> dict[str, str]:
-    """Return the name of each measure in a report: nDCG@10 is ndcg@10, RR is mrr."""
+    """Return the name of each measure in a report: nDCG@10 becomes ndcg@10, RR becomes mrr."""
     split = {measure: _split(measure) for measure in _order_measures(measures)}
     return {m: f"{_family(name)}@{k}" if k else _MEANS.get(m, m.lower()) for m, (name, k) in split.items()}
 
@@ -71,7 +71,7 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
     first = results[0]
     dataset, retrievers = _settings(first, "dataset"), [_settings(result, "retriever") for result in results]
     targets = [settings.get("expected_items") for settings in (dataset, *retrievers)]
-    target = next((count for count in targets if count is not None), None)  # an API's may be "corpus"
+    target = next((count for count in targets if count is not None), None)  # that of an API may be "corpus"
     answered = [url for result in results for url in result.addresses.values()]
     configured = [settings.get("base_url") for settings in retrievers]
     return {
@@ -90,7 +90,7 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
 
 
 def _cutoffs(measures: Sequence[str]) -> list[int]:
-    """Return the cutoffs of measures; that of a measure of the whole ranking is the depth of the search."""
+    """Return the cutoffs of measures; for a measure of the whole ranking, it is the depth of the search."""
     split = [_split(measure) for measure in measures]
     return sorted({k for name, k in split if not is_of_whole_ranking(name)} - {0})
 
@@ -137,7 +137,7 @@ def _query(result: Result, hits: Hits, i: int, words: Mapping[int, str], listed:
     scores = hits.rankings.scores[i, : len(ids)].tolist()
     gold = (place for place, grade in enumerate(hits.grades[i, : len(ids)].tolist(), start=1) if grade > 0)
     items = [hits.judged[document] for document in hits.rankings.documents[i, : len(ids)].tolist()]
-    place = {item: rank for rank, item in reversed([*enumerate(items, start=1)])}  # of chunks, the first counts
+    place = {item: rank for rank, item in reversed([*enumerate(items, start=1)])}  # the first chunk of an item counts
     grades = q.expected_grades[i] if q.expected_grades else [None] * len(q.expected[i])
     relevance = {
         item: None if grade is None else words.get(grade, str(grade))
@@ -203,7 +203,7 @@ def _confidence(hits: Hits) -> list[str | None]:
 
 
 def _edge_cases(result: Result) -> dict[str, Any]:
-    """Return the results of queries without gold: with everything that was returned, then by threshold."""
+    """Return the results of queries without gold: without a threshold, then by threshold."""
     abstention = result.abstention.to_dict()
     everything, *thresholds = abstention["thresholds"]
     return {
@@ -233,7 +233,7 @@ def _means(measures: Sequence[str], mean: Callable[[str], float | None]) -> dict
 def _by_measure(
     measures: Sequence[str], value: Callable[[str], float | None], whole: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the values of measures by name, then by cutoff where they have one; None for one that is not a number."""
+    """Return the values of measures by name, then by cutoff if they have one; None for NaN."""
     values: dict[str, Any] = {}
     for measure in _order_measures(measures):
         name, k = _split(measure)
@@ -251,7 +251,7 @@ def _order_measures(measures: Sequence[str]) -> list[str]:
 
 
 def _split(measure: str) -> tuple[str, int]:
-    """Return the name of a measure without its cutoff, and that, 0 where it has none."""
+    """Return the name of a measure without its cutoff, and the cutoff, 0 if it has none."""
     name, at, cutoff = measure.rpartition("@")
     return (name, int(cutoff)) if at and cutoff.isdecimal() else (measure, 0)
 

@@ -1,8 +1,8 @@
 """Convert results of other systems in needle searches to the content of a golden report.
 
 Two forms are read. `per_question` (JSON, or a CSV file with the same columns) has, for each question, its
-`target_doc_id` and the rank of that document in every system as `SYSTEM_rank`, empty where the system missed it. The
-documents at other ranks are unknown, and unjudged. `results` has, for each question, the chunks that one system
+`target_doc_id` and the rank of that document in every system as `SYSTEM_rank`, empty if the system missed it. The
+documents at other ranks are unknown and unjudged. `results` has, for each question, the chunks that one system
 retrieved (`retrieved_chunks`, each with a `doc_id`), with one `needle_doc_id` for all. A document has the rank of its
 first chunk.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 RANK, LATENCY = "_rank", "_latency_ms"
-"""What the names of a system's fields end with."""
+"""The suffixes of a system's field names."""
 
 CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
 
@@ -24,7 +24,7 @@ _TYPES = ("type", "category", "dimension", "variant")
 
 
 def is_needle_results(content: object) -> bool:
-    """Tell whether the content of a JSON file is the results of such systems."""
+    """Tell whether the content of a JSON file has one of these forms."""
     if not isinstance(content, Mapping):
         return False
     return any(
@@ -34,7 +34,7 @@ def is_needle_results(content: object) -> bool:
 
 
 def rows_of_csv(path: Path) -> Mapping[str, Any]:
-    """Return the rows of a CSV file as JSON has them: empty cells are null, ranks and times are numbers.
+    """Return the rows of a CSV file as in JSON: empty cells are null, ranks and times are numbers.
 
     Raises `ValueError`, which names the line.
     """
@@ -44,7 +44,7 @@ def rows_of_csv(path: Path) -> Mapping[str, Any]:
 
 
 def report_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return results as the content of a report, in which each system is a search type.
+    """Return results as the content of a report in which each system is a search type.
 
     Raises `ValueError`, which names the question.
     """
@@ -77,7 +77,7 @@ def _enumerate(rows: Sequence[Mapping[str, Any]]) -> enumerate[Mapping[str, Any]
 
 
 def _by_rank(row: Mapping[str, Any], number: int, system: str, depth: int) -> Mapping[str, Any]:
-    """Return a question with the target at its rank, between items that nobody named."""
+    """Return a question with the target at its rank, between unknown items."""
     rank, target = row.get(f"{system}{RANK}"), str(row.get("target_doc_id") or "")
     if not target:
         raise ValueError(f"question {number}: 'target_doc_id' is missing")
@@ -91,7 +91,7 @@ def _by_rank(row: Mapping[str, Any], number: int, system: str, depth: int) -> Ma
 
 
 def _by_chunks(row: Mapping[str, Any], number: int, needle: str) -> Mapping[str, Any]:
-    """Return a question with the documents of the chunks that were retrieved."""
+    """Return a question with the documents of the retrieved chunks."""
     target = str(row.get("target_doc_id") or row.get("doc_id") or needle)
     if not target:
         raise ValueError(f"question {number}: neither needle_doc_id nor target_doc_id names its gold document")

@@ -1,4 +1,4 @@
-"""Imported reports of golden evaluations (`eval_..._report.json`) as results, one for each search type.
+"""Read reports of golden evaluations (`eval_..._report.json`) as results, one for each search type.
 
 Result files of needle searches are read as such reports. Every measure is computed again from the retrieved items, so
 that it means the same as in other results; the figures in the report are not read (its nDCG may have another discount).
@@ -30,13 +30,13 @@ from runner.result import DatasetSummary, Result, ResultError, Timings
 
 MEASURES = ("nDCG", "P", "R", "RR", "AP", "Success", "F1")
 WHOLE = ("RR", "AP")
-"""Measures of the whole ranking, of which a report may list only the beginning."""
+"""Measures of the whole ranking; a report may list only its beginning."""
 
 RELEVANCE = {"high": 3, "medium": 2, "low": 1}
-"""Grades of labels in a report without its own."""
+"""The grades of labels for a report that defines none."""
 
 LISTED = 10
-"""Least number of items listed for a query in a report that does not state it."""
+"""The assumed minimum number of items listed for a query, for a report that does not state it."""
 
 
 @dataclass(frozen=True, config={"coerce_numbers_to_str": True})
@@ -75,7 +75,7 @@ class _Config:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the dataset: its version, in reports that state how many items they list."""
+        """Return the fingerprint of the dataset: its version, for reports that state how many items they list."""
         return self.dataset_version or "" if self.listed_items else ""
 
 
@@ -172,7 +172,7 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
 
 
 def _select_measures(config: _Config, longest: int) -> tuple[MetricSettings, int]:
-    """Return the measures that the lists of a report are long enough for, and the depth of its rankings.
+    """Return the measures for which the lists of a report are long enough, and the depth of its rankings.
 
     If more was retrieved than is listed, ranks below the lists cannot be measured; `longest` is the longest list.
     """
@@ -215,7 +215,7 @@ def _judgments(queries: Sequence[_Query], documents: Sequence[str], relevance: M
 
 
 def _rankings(queries: Sequence[_Query], documents: Sequence[str], depth: int) -> Rankings:
-    """Return the retrieved items in order; where the best score is the lowest, as in SQLite, signs change."""
+    """Return the retrieved items in order; if the best score is the lowest, as in SQLite, signs are inverted."""
     position = {item: place for place, item in enumerate(documents)}
     shape = (len(queries), depth)
     retrieved, scores = np.full(shape, NOTHING, dtype=np.int32), np.full(shape, -np.inf, dtype=np.float32)
