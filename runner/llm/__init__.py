@@ -2,5 +2,5 @@
 
 Language models use the SDKs of their providers; embeddings and rerankers use HTTP.
 
-The room decides how a question is sent and paid for, not what is asked or what an answer means.
+The modules here decide how a question is sent and paid for, not what is asked or what an answer means.
 """

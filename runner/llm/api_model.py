@@ -1,4 +1,4 @@
-"""A model behind an API as settings, with the same retries, rate limits, budget and prices for all kinds of models.
+"""Settings of a model behind an API; all kinds of models share its retries, rate limits, budget and prices.
 
 Settings are a value: the calling process opens connections and the ledger.
 """
@@ -36,8 +36,8 @@ _POLL_S = 0.02
 class Answer:
     """The answer to one request.
 
-    `tokens` are those in and out, None if the server does not report them, and `units` what it bills by other units.
-    `vectors` are stored by key with the call, as the bytes of 32-bit floats.
+    `tokens` are those in and out, None if the server does not report them; `units` are those that it bills instead.
+    `vectors` are stored by key together with the call, as the bytes of 32-bit floats.
     """
 
     text: str = ""
@@ -50,8 +50,9 @@ class Answer:
 class ModelRequest:
     """A request to be made: `send` makes it and raises `Fault`.
 
-    `tokens` is an estimate of the tokens in, `most_nanos` the highest possible cost, `size` the bytes of the texts in
-    it. With a `cache_key`, the text of the answer is cached. `seed` decides the jitter of the waits between retries.
+    `tokens` is an estimate of the tokens in, `most_nanos` the highest possible cost, and `size` the size of its texts
+    in bytes. With a `cache_key`, the text of the answer is cached. `seed` determines the jitter of the waits between
+    retries.
     """
 
     send: Callable[[], Answer]
@@ -65,7 +66,7 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class Spent:
-    """What an answer took: calls, with those that failed, and their cost in billionths."""
+    """The cost of an answer: the number of calls, including failed ones, and their cost in billionths."""
 
     calls: int
     nanos: int
@@ -73,7 +74,7 @@ class Spent:
 
 @settings(frozen=True, config={"extra": "forbid"})
 class ApiModel:
-    """Settings of a model behind an API. Its repr has the settings that decide an answer, and no others.
+    """Settings of a model behind an API. The repr has exactly the settings that affect an answer.
 
     A null `base_url` is the provider's own address. A call is one request; retries are calls too. `max_calls` and
     `max_cost` limit a budget: that of one command with all its workers or, if `budget` names one, of all commands that
@@ -124,7 +125,7 @@ class ApiModel:
 
     @model_validator(mode="after")
     def _check_secret(self) -> Self:
-        if self.base_url is not None and _has_secret(self.base_url):  # a field's validator would show the value
+        if self.base_url is not None and _has_secret(self.base_url):  # a field validator would show the value
             raise ValueError(
                 "base_url should not contain credentials or parameters; put the key in the environment variable "
                 "named by api_key_env"
@@ -149,7 +150,7 @@ class ApiModel:
 
     @property
     def host(self) -> str:
-        """Return the server's name, or that of the provider."""
+        """Return the name of the server, or that of the provider."""
         return urlsplit(self.base_url).netloc if self.base_url else type(self).__name__
 
     def nanos(self, tokens: tuple[int, int], units: int = 0) -> int:
@@ -161,7 +162,7 @@ class ApiModel:
         return open_ledger(self.ledger).usage(str(self.budget))
 
     def call(self, request: ModelRequest) -> tuple[Answer, Spent]:
-        """Return the answer to a request, which is retried, and what all calls took.
+        """Return the answer to a request, with retries, and the cost of all calls.
 
         Raises `ChatError`, whose `kind` is that of the last fault, and `BudgetSpent` if the budget allows no call.
         """
@@ -175,7 +176,7 @@ class ApiModel:
             except _CallFault as error:
                 nanos += error.nanos
                 fault = error.fault
-            except ChatError as error:  # before the call: the budget is spent, or the waiting was stopped
+            except ChatError as error:  # raised before the call: the budget is spent, or waiting was stopped
                 error.calls, error.cost = attempt, nanos / NANO
                 raise
             else:
@@ -186,16 +187,16 @@ class ApiModel:
         attempts = f" after {calls} attempts" if calls > 1 else ""
         later = f"; try again in {fault.after_s:.0f} s" if fault.after_s else ""
         tokens_in, tokens_out = fault.tokens or (0, 0)
-        message = str(fault).replace(self.key() or "\0", "***")  # servers repeat a key that they do not know
+        message = str(fault).replace(self.key() or "\0", "***")  # servers quote unknown keys
         raise ChatError(
             f"{self.model} at {self.host}: {message}{attempts}{later}", fault.kind, fault.final,
             calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, cost=nanos / NANO,
         ) from fault  # fmt: skip
 
     def call_for_missing(self, keys: Sequence[str], build: Callable[[Sequence[str]], ModelRequest]) -> Spent | None:
-        """Call for the keys whose vectors nobody has or is paying for, and return what that took; None if for none.
+        """Call for the keys whose vectors are neither stored nor being paid for; return the cost, None without a call.
 
-        `build` makes the request for these keys, whose answer has their vectors. Raises as `call`.
+        `build` makes the request for these keys; the answer has their vectors. Raises the same errors as `call`.
         """
         ledger = open_ledger(self.ledger)
         claimed = ledger.claim(keys, 2 * self.timeout_s + LONGEST_WAIT_S)
@@ -207,7 +208,7 @@ class ApiModel:
             ledger.release(claimed)
 
     def _call_once(self, ledger: Ledger, request: ModelRequest, attempt: int) -> tuple[Answer, int]:
-        """Make one call and return its answer and cost; raises `_CallFault`, or `ChatError` if none was made."""
+        """Make one call and return its answer and cost; raises `_CallFault`, or `ChatError` if no call was made."""
         with _gate(self.base_url, self.model, self.concurrency, os.getpid()):
             ticket = _reserve(ledger, self._order(request, attempt))
             began = time.perf_counter()
@@ -247,7 +248,7 @@ class ApiModel:
     def key(self) -> str:
         """Return the key from the environment, "" if none is needed; raises `ConfigError` if it is missing.
 
-        The key in the provider's usual variable is sent to the provider's own address only.
+        The key in the provider's usual variable is only sent to the provider's own address.
         """
         variable = self.api_key_env or (None if self.base_url else self.usual_key)
         if not variable:
@@ -266,7 +267,7 @@ class ApiModel:
 
 
 def _has_secret(url: str) -> bool:
-    """Return whether an address, or a failed attempt at one, may have a password or a key in it."""
+    """Return whether an address, even an invalid one, may contain a password or a key."""
     parts = urlsplit(url)
     return "@" in (parts.netloc or url) or bool(parts.query)
 

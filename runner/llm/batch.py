@@ -1,4 +1,4 @@
-"""Many questions at once, with the answers in order of completion."""
+"""Ask many questions concurrently and yield the answers in order of completion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retrievers.chat import Chat, ChatError, Reply
 from runner.llm.api_model import STOP
 
 MAX_UNREACHABLE = 3
-"""The number of consecutive questions, each with all its retries, after which an unreachable server is given up."""
+"""How many consecutive questions may fail to reach the server, each after all its retries, before it is given up."""
 
 
 def ask_all(
@@ -19,10 +19,10 @@ def ask_all(
 ) -> Iterator[tuple[int, Reply | ChatError]]:
     """Yield the position of each question with its reply or error, in order of completion.
 
-    Questions are taken from the iterable as threads become free. No question is sent after a final error, nor after
-    `MAX_UNREACHABLE` consecutive questions that did not reach the server: the last error stands for all remaining
-    questions. Ctrl-C ends all waiting; requests that are under way finish, at most after their time-out, before the
-    interrupt is raised, but are not yielded. Raises `ConfigError` if no question can be sent at all.
+    Questions are taken from the iterable as threads become free. No question is sent after a final error, or after
+    `MAX_UNREACHABLE` consecutive questions did not reach the server; all remaining questions then get the last error.
+    Ctrl-C ends all waiting; requests under way finish, at most after their time-out, before the interrupt is raised,
+    but are not yielded. Raises `ConfigError` if no question can be sent at all.
     """
     stop, left = threading.Event(), enumerate(questions)
     running: dict[Future[Reply | ChatError], int] = {}

@@ -1,6 +1,6 @@
-"""A language model as settings that can be asked, through the calls and the ledger that all models behind an API share.
+"""Settings of a language model that can be asked, using the calls and the ledger of all models behind APIs.
 
-A provider adds how one request is made.
+A provider implements a single request.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from runner.llm.ledger import NANO, open_ledger
 from runner.llm.observers import Exchange, notify_observers
 
 TEMPLATE_TOKENS = 64
-"""An upper bound of what a chat template adds to question and instructions."""
+"""An upper bound of the tokens that a chat template adds to question and instructions."""
 
 BYTES_PER_TOKEN = 4
-"""The usual size of a token, which is never below one byte."""
+"""The usual size of a token in bytes; a token has at least one byte."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})

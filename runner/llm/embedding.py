@@ -1,7 +1,7 @@
-"""Embeddings from an API: an encoder that pays for each text once.
+"""Embed texts by an API, paying for each text once.
 
-Every vector is kept in the ledger, in the transaction that settles the call that brought it, under the model, the
-settings and the text, and nothing else. A text that another process is paying for is waited for.
+Every vector is stored in the ledger, in the transaction that settles its call; its key depends only on the model, the
+settings and the text. If another process is already paying for a text, this one waits for it.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ REQUEST = {"model": "{model}", "input": "{texts}", "dimensions": "{dimensions}"}
 PURPOSE = "embed"
 
 _IDENTITY = ("model", "base_url", "path", "request", "text", "vectors", "vector", "dimensions", "truncation")
-"""The settings that are part of the key of a vector, besides its input type and its text."""
+"""The settings in the key of a vector, besides its input type and its text."""
 
 _WAIT_S = 0.05
-"""The pause before looking again for vectors that another process is paying for."""
+"""The pause, in seconds, before checking again for vectors that another process is paying for."""
 
 logger = logging.getLogger("retrievers")
 
@@ -58,12 +58,13 @@ class ApiEncoder(HttpModel):
     `{texts}` in the request is the list of texts, each in the form of `text`; `{input_type}` is `document_type` or
     `query_type`, and `{dimensions}` and `{truncation}` are those settings. A prompt is put before each text.
 
-    `vectors` is the path of the list of vectors in a reply, `vector` that of the numbers in each of them (a list, or
-    base64 of 32-bit floats), and `position` that of its text's position; null: they are in the order of the texts.
+    `vectors` is the path of the list of vectors in a reply. In each of them, `vector` is the path of the numbers (a
+    list, or base64 of 32-bit floats), and `position` that of the position of its text; null if they are in the order of
+    the texts.
 
     A request has at most `batch_size` texts and `batch_tokens` tokens. Tokens are counted with `tokenizer`: a file
-    tokenizer.json, or the folder that it is in. Without one, a token is taken to be one byte, the most that is
-    possible, and costs are planned from earlier calls. A text is cut after `max_length` tokens before it is sent.
+    tokenizer.json, or the folder that contains it. Without one, each byte counts as a token, which is an upper bound,
+    and costs are planned from earlier calls. A text is cut after `max_length` tokens before it is sent.
     """
 
     usual_key: ClassVar[str] = "OPENAI_API_KEY"
@@ -101,7 +102,7 @@ class ApiEncoder(HttpModel):
         return self
 
     def __repr__(self) -> str:
-        """Return the settings that decide a vector: of the tokenizer its content, if it cuts texts."""
+        """Return the settings that affect a vector, including a hash of the tokenizer if it cuts texts."""
         shown = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr]
         if self.tokenizer is not None and self.max_length is not None:
             shown.append(f"tokenizer={hash_file(_find_tokenizer(self.tokenizer))!r}")
@@ -118,7 +119,7 @@ class ApiEncoder(HttpModel):
         return self.base_url or "https://api.openai.com/v1"
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
-        """Return the vectors of the corpus, which are paid for when they are first used."""
+        """Return the vectors of the corpus, which are paid for on first use."""
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
             return self.load_vectors(texts, "query"), np.full(len(texts), np.nan, dtype=np.float32)
@@ -126,7 +127,7 @@ class ApiEncoder(HttpModel):
         return Embedded(_CorpusVectors(self, corpus), queries)
 
     def list_texts(self, texts: Sequence[str], role: Role) -> list[PaidText | None]:
-        """Return the texts as they are sent, None for a blank one, which is not sent and has a vector of zeros."""
+        """Return the texts as they are sent; None for a blank one, which is not sent and has a vector of zeros."""
         prompt = self.document_prompt if role == "document" else self.query_prompt
         kind = self.document_type if role == "document" else self.query_type
         identity = fingerprint(*(f"{name}={getattr(self, name)!r}" for name in _IDENTITY), f"input_type={kind!r}")
@@ -141,7 +142,7 @@ class ApiEncoder(HttpModel):
         return prepared
 
     def split_batches(self, texts: Sequence[PaidText]) -> Iterator[list[PaidText]]:
-        """Yield texts in the batches in which they are sent; a text with more tokens than `batch_tokens` goes alone."""
+        """Yield texts in batches for sending; a text with more tokens than `batch_tokens` is sent alone."""
         batch: list[PaidText] = []
         tokens = 0
         for text in texts:
@@ -181,10 +182,10 @@ class ApiEncoder(HttpModel):
         return vectors
 
     def _pay(self, wanted: Mapping[str, PaidText]) -> None:
-        """Have all texts embedded that have no vector yet, by this process or by others that claimed them first."""
+        """Embed all texts that have no vector yet; those that other processes have claimed are waited for."""
         ledger = open_ledger(self.ledger)
         while missing := ledger.find_missing(list(wanted)):
-            self.key()  # one that is missing is reported before any call is reserved
+            self.key()  # report a missing key before reserving a call
             work = _EmbeddingRun(self)
             batches = self.split_batches([wanted[key] for key in missing])
             began = time.monotonic()
@@ -208,7 +209,7 @@ class ApiEncoder(HttpModel):
 
 @dataclass(frozen=True)
 class PaidText:
-    """A text as it is sent: the key of its vector, its input type, and its tokens, or the most it can have."""
+    """A text as it is sent: the key of its vector, its input type, and its number of tokens, or an upper bound."""
 
     key: str
     text: str
@@ -226,7 +227,7 @@ class _EmbeddingRun:
         self.done, self.called = 0, False
 
     def embed(self, batch: Sequence[PaidText]) -> None:
-        """Embed the texts of a batch that no other process has claimed, and keep their vectors."""
+        """Embed the texts of a batch that no other process has claimed, and store their vectors."""
         if self.stop.is_set():
             return
         encoder, before = self._encoder, STOP.set(self.stop)
@@ -284,7 +285,7 @@ def _read_vector(value: object) -> NDArray[np.float32]:
 
 
 class _CorpusVectors(Sequence[Vectors]):
-    """The vectors of a corpus as one shard, paid for and loaded when it is first used."""
+    """The vectors of a corpus as one shard, paid for and loaded on first use."""
 
     def __init__(self, encoder: ApiEncoder, corpus: Corpus) -> None:
         self._encoder, self._corpus = encoder, corpus
@@ -301,7 +302,7 @@ class _CorpusVectors(Sequence[Vectors]):
 
 
 class _TokenCounter:
-    """Counts and cuts the tokens of texts; without a tokenizer, a token is a byte, and each text has some more."""
+    """Counts and cuts tokens; without a tokenizer, each byte is a token, plus a fixed number of tokens per text."""
 
     def __init__(self, tokenizer: Any, max_length: int | None) -> None:  # noqa: ANN401 (has no types)
         self._tokenizer, self._max_length = tokenizer, max_length
@@ -337,7 +338,7 @@ def _load_tokenizer(path: str) -> Any:  # noqa: ANN401 (has no types)
     file = _find_tokenizer(path)
     try:
         tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises no other
+    except Exception as error:  # the library raises no specific errors
         raise RetrieverError(f"encoder.tokenizer={file}: cannot be read ({error})") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -1,6 +1,6 @@
-"""Faults of requests to language models, sorted by what may be retried, after how long, and what it cost.
+"""Classify faults of requests to models: whether and when to retry, and what they cost.
 
-OpenAI's and Anthropic's SDKs use the same names for their errors, so one function reads both.
+OpenAI's and Anthropic's SDKs use the same names for their errors, so one function handles both.
 """
 
 from __future__ import annotations
@@ -16,29 +16,30 @@ from typing import Any
 from retrievers.excerpts import shorten_text
 
 SHOWN = 300
-"""The characters of an error or a reply that a message quotes."""
+"""How many characters of an error or a reply a message quotes."""
 
 LONGEST_BACKOFF_S = 60.0
-"""The longest step of the back-off, which doubles up to here."""
+"""The longest step of the back-off, which doubles up to this value."""
 
 LONGEST_WAIT_S = 120.0
-"""The longest wait that a server may ask for; one that asks for more has failed."""
+"""The longest wait that a server may request; a longer one is a failure."""
 
 RETRYABLE = {408: "timeout", 409: "conflict", 429: "rate_limited"}
-"""The statuses below 500 that may be retried, with their kind."""
+"""The retryable statuses below 500, with their kind."""
 
 NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
-"""OpenAI's codes for a 429 that waiting does not cure."""
+"""OpenAI's codes for a 429 that waiting does not resolve."""
 
 LASTING = frozenset({"refusal", "empty", "request", "denied"})
-"""The kinds of fault that are about the question, so that asking again would end the same way."""
+"""The kinds of fault that depend on the question, so that asking again would fail in the same way."""
 
 
 class Fault(Exception):
     """A request without an answer.
 
-    With `again` it may be retried, after `after_s` seconds if the server says so; with `final` every other request will
-    fail too. `tokens` are those in and out, None where they are unknown because the connection was lost.
+    If `again` is true, it may be retried, after `after_s` seconds if the server gives a time; if `final` is true, every
+    other request will fail too. `tokens` are those in and out, None if they are unknown because the connection was
+    lost.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Fault(Exception):
 
 
 def fault_of(error: Exception) -> Fault:
-    """Return the fault that an SDK's error, or an answer that it could not read, stands for."""
+    """Return the fault for an SDK's error, or for an answer that it could not read."""
     if isinstance(error, UnicodeError):
         return Fault("request", f"the question cannot be sent ({error})")
     status = getattr(error, "status_code", None)
@@ -75,19 +76,19 @@ def fault_of(error: Exception) -> Fault:
 
 
 def fault_of_status(status: int, body: object, headers: Mapping[str, str], text: str) -> Fault:
-    """Return the fault that a reply of a status of at least 400 stands for; `text` is quoted if it has no message."""
+    """Return the fault for a reply with a status of at least 400; `text` is quoted if it has no message."""
     message = f"{status}: {shorten_text(_message(body, text), SHOWN)}"
     body = body if isinstance(body, Mapping) else {}
     inner = body.get("error") if isinstance(body.get("error"), Mapping) else body
     code = str(inner.get("code") or inner.get("type") or "") if isinstance(inner, Mapping) else ""
     if code in NO_QUOTA:
         return Fault("quota", message, final=True)
-    if code == "content_filter":  # Azure's, of a question
+    if code == "content_filter":  # by Azure, for a question
         return Fault("refusal", message)
     if status in RETRYABLE or status >= 500:
         return Fault(RETRYABLE.get(status, "server"), message, again=True, after_s=_retry_after(headers))
     if status in (401, 403):
-        return Fault("denied", message, final=status == 401)  # 403 may be about the question alone
+        return Fault("denied", message, final=status == 401)  # 403 may be about this question only
     return Fault("not_found", message, final=True) if status == 404 else Fault("request", message)
 
 
@@ -108,7 +109,7 @@ def _headers(error: Any) -> Mapping[str, str]:  # noqa: ANN401 (either SDK's err
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, given as a number or as a date (RFC 9110, 10.2.3)."""
+    """Return the seconds that a server asks to wait, from a number or a date (RFC 9110, 10.2.3)."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name, "")
         try:
@@ -125,7 +126,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def backoff(fault: Fault, attempt: int, first_s: float, seed: str) -> float:
-    """Return the seconds to wait after an attempt: what the server asks for plus a step of the back-off.
+    """Return the seconds to wait after an attempt: the time that the server requests plus a step of the back-off.
 
     A step is `first_s` times 2 to the power of `attempt`, less a jitter of up to half of it, drawn with the seed.
     """

@@ -1,4 +1,4 @@
-"""A model behind HTTP and JSON as settings: the form of the request, and the places of the results in the reply."""
+"""Settings of a model behind HTTP and JSON: the form of the request, and the paths of the results in the reply."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from runner.llm.api_model import ApiModel
 class HttpModel(ApiModel, ABC):
     """Settings of a model behind HTTP. Paths into replies are keys and positions, joined by dots: `data.0.embedding`.
 
-    `request` is sent as JSON to `base_url` + `path`; `{model}`, `{texts}` and other names are replaced, then null
-    values are left out. The key is the value of `key_header`, after "Bearer " in the header Authorization. `tokens` is
-    the path of the number of billed tokens in a reply. A name in a path that ends with "?" may be missing.
+    `request` is sent as JSON to `base_url` + `path`; `{model}`, `{texts}` and other placeholders are replaced, then
+    null values are left out. The key is sent in `key_header`, after "Bearer " if that is Authorization. `tokens` is the
+    path of the number of billed tokens in a reply. A name in a path that ends with "?" may be missing.
     """
 
     path: str = "/"
@@ -47,7 +47,7 @@ class HttpModel(ApiModel, ABC):
 
     def post(self, **values: object) -> object:
         """Make one request and return the JSON of its reply; raises `Fault`."""
-        from runner.llm.http_request import post_json  # takes longer to import than to plan most sweeps
+        from runner.llm.http_request import post_json  # slow to import; planning a sweep does not need it
 
         values = {"model": self.model, **values}
         path, payload = fill_address(self.path, values), fill_template(self.template, values)
@@ -56,7 +56,7 @@ class HttpModel(ApiModel, ABC):
     def count_billed(self, reply: object, path: str | None) -> int | None:
         """Return the number at a path of a reply; None without a path, or if an optional value is missing.
 
-        Raises `LookupError`, or `ValueError` for another value.
+        Raises `LookupError`, or `ValueError` for a value that is not a number.
         """
         value = MISSING if path is None else get_path(reply, path)
         if value is MISSING or value is None:
@@ -67,7 +67,7 @@ class HttpModel(ApiModel, ABC):
 
 
 def read_positions(items: list[Any], path: str | None, n: int) -> list[int]:
-    """Return the position of the text that each item belongs to: all from 0 to n - 1, each once.
+    """Return the position of the text that each item belongs to; each of 0 to n - 1 occurs once.
 
     Without a path, the items are in the order of the texts. Raises `LookupError` or `ValueError`.
     """
@@ -79,7 +79,7 @@ def read_positions(items: list[Any], path: str | None, n: int) -> list[int]:
 
 def to_floats(values: object) -> NDArray[np.float32]:
     """Return numbers as 32-bit floats; raises `ValueError` unless all are finite."""
-    with np.errstate(over="ignore"):  # a number that is too large becomes infinite
+    with np.errstate(over="ignore"):  # numbers that are too large become infinite
         floats = np.asarray(values, dtype=np.float32)
     if floats.ndim != 1 or not len(floats) or not np.isfinite(floats).all():
         raise ValueError("a vector is not a list of finite numbers")

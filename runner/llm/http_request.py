@@ -1,4 +1,4 @@
-"""One HTTP request to a model: JSON in, JSON out, and what went wrong as a fault."""
+"""Make one HTTP request to a model: JSON in, JSON out, and faults for errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPENING = threading.Lock()
 
 
 def post_json(address: str, path: str, payload: Mapping[str, Any], header: str, key: str, timeout_s: float) -> object:
-    """Return the JSON of the reply to one request, whose key is in a header; raises `Fault`."""
+    """Return the JSON of the reply to one request with the key in a header; raises `Fault`."""
     with _OPENING:
         connection = _open(address, header, key, timeout_s, os.getpid())
     try:

@@ -1,4 +1,4 @@
-"""A journal: the replies paid for in unfinished work, kept in a file so that resuming the work pays for none twice."""
+"""Keep a journal of the paid replies of unfinished work in a file, so that resuming the work pays for none twice."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ THREADS = 8
 class Journal:
     """Replies, and errors that cost tokens, in a file, in order of arrival.
 
-    Resumed work receives each of them once, for the question that it answered. So an existing journal is one of
-    interrupted work: `forget` it once the results are saved. After a final error no question is sent any more: the
-    error stands for all questions without an entry.
+    Resumed work receives each of them once, for the question that it answered. Call `forget` once the results are
+    saved, so that an existing journal always means interrupted work. After a final error, no question is sent; every
+    question without an entry gets this error.
     """
 
     def __init__(self, file: Path) -> None:
@@ -33,9 +33,9 @@ class Journal:
         self._final: ChatError | None = None
         self._entries: defaultdict[str, deque[Reply | ChatError]] = defaultdict(deque)
         *whole, rest = file.read_text(encoding="utf-8").split("\n") if file.is_file() else [""]
-        self._torn = rest != ""  # the process ended within a line
+        self._torn = rest != ""  # the process ended while writing a line
         for line in whole:
-            with suppress(ValueError):  # the rest of a torn one
+            with suppress(ValueError):  # the rest of an incomplete line
                 key, content = json.loads(line)
                 self._entries[key].append(_parse_outcome(content))
 
@@ -55,7 +55,7 @@ class Journal:
         texts = (questions[position] for position in left)
         for place, outcome in ask_all(_JournaledChat(llm, self), texts, threads, purpose=purpose):
             if isinstance(outcome, ChatError) and outcome.final:
-                self._final = type(outcome)(str(outcome), outcome.kind, True)  # its calls are counted once
+                self._final = type(outcome)(str(outcome), outcome.kind, True)  # its calls are counted only once
             yield left[place], outcome
 
     def keep(self, llm: Chat, question: str, outcome: Reply | ChatError) -> None:
@@ -73,7 +73,7 @@ class Journal:
 
 @dataclass(frozen=True)
 class _JournaledChat:
-    """A model whose outcomes the asking thread writes down itself, so that no interrupt comes between the two."""
+    """A model that writes each outcome to the journal in the asking thread, so that no interrupt comes in between."""
 
     llm: Chat
     journal: Journal = field(repr=False)

@@ -1,4 +1,4 @@
-"""JSON objects in the replies of language models, which often write text or a code fence around them."""
+"""Find JSON objects in the replies of language models, which often put text or a code fence around them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def iter_json_objects(text: str, is_wanted: Callable[[dict[str, Any]], bool]) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text that are wanted; an object inside one of these is part of it."""
+    """Yield the wanted JSON objects in a text, but no objects inside these."""
     decoder, end = json.JSONDecoder(), 0
     for start in (match.start() for match in re.finditer(r"\{", text)):
         if start < end:

@@ -1,7 +1,7 @@
-"""A ledger of calls in a SQLite file: each call is reserved before it is made and settled after.
+"""A ledger of calls in a SQLite file: each call is reserved before it is made and settled afterwards.
 
-All threads and processes of a run share it, so budgets hold to the call and rates to the minute. A call of a process
-that was killed stays reserved at its highest possible cost. The ledger also caches replies, and keeps every vector that
+All threads and processes of a run share it, so that budgets are exact to the call and rates to the minute. A call of a
+killed process stays reserved at its highest possible cost. The ledger also caches replies and stores every vector that
 was paid for, in the transaction that settles its call.
 """
 
@@ -82,9 +82,9 @@ class Usage:
 class Order:
     """A call to reserve: its budget, model and server, and its highest possible cost.
 
-    `tokens` is an estimate that the call's own figures correct. `patience_s` is how long to wait for calls under way if
-    the budget depends on their cost. `group` is the prefix of its settings, for messages, and `size` the bytes of its
-    texts if tokens per byte are to be recorded.
+    `tokens` is an estimate that is corrected when the call is settled. `patience_s` is how long to wait for calls under
+    way if the budget depends on their cost. `group` is the prefix of its settings, for messages, and `size` the size of
+    its texts in bytes if tokens per byte are to be recorded.
     """
 
     budget: str
@@ -117,7 +117,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Ticket:
-    """A reserved call, and the seconds to wait before it is made."""
+    """A reserved call, and the seconds to wait before making it."""
 
     id: int
     order: Order
@@ -131,7 +131,7 @@ class Ledger:
         self._path, self._lock = path, threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{path}.lock", timeout=_PATIENCE_S):  # several processes cannot switch to WAL at once
+            with FileLock(f"{path}.lock", timeout=_PATIENCE_S):  # processes cannot switch to WAL at the same time
                 self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
@@ -163,7 +163,7 @@ class Ledger:
     def reserve(self, order: Order) -> Ticket | None:
         """Reserve a call at its highest possible cost; raises `BudgetSpent` if the budget does not cover it.
 
-        Returns None while that depends on the cost of calls that are under way.
+        Returns None if this depends on the cost of calls that are under way.
         """
         now = time.time()
         with self._transaction() as db:
@@ -201,9 +201,9 @@ class Ledger:
         self, ticket: Ticket, outcome: str, tokens: tuple[int, int] | None, nanos: int, seconds: float, key: str = "",
         text: str = "", vectors: Mapping[str, bytes] | None = None,
     ) -> None:  # fmt: skip
-        """Record the outcome of a call: "ok" or the kind of its fault. In the same transaction, keep what it brought.
+        """Record the outcome of a call, "ok" or the kind of its fault, and store its results in the same transaction.
 
-        With a `key`, that is the text of its reply; `vectors` by key are kept always. `tokens` are None if they are
+        With a `key`, the text of the reply is stored; `vectors`, by key, are always stored. `tokens` are None if
         unknown.
         """
         tokens_in, tokens_out = tokens or (0, 0)
@@ -236,24 +236,24 @@ class Ledger:
                 self._put_back(db, name, amount)
 
     def recall(self, key: str) -> Reply | None:
-        """Return the cached reply of a key, None if there is none."""
+        """Return the cached reply for a key, None if there is none."""
         rows = self._query("SELECT text, tokens_in, tokens_out FROM replies WHERE key = ?", (key,))
         return next((Reply(text, read, written, cached=True, calls=0) for text, read, written in rows), None)
 
     def recall_vectors(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the vectors that are kept under some keys, as (key, bytes)."""
-        for start in range(0, len(keys), _KEYS):  # not all at once, as together they may fill the memory
+        """Yield the stored vectors of some keys, as (key, bytes)."""
+        for start in range(0, len(keys), _KEYS):  # in parts, because all together may exceed the memory
             yield from self._query(f"SELECT key, vector {_FROM_VECTORS}", (json.dumps(keys[start : start + _KEYS]),))
 
     def find_missing(self, keys: Sequence[str]) -> list[str]:
-        """Return the keys that have no vector, in their order."""
+        """Return the keys without a vector, in their order."""
         there = {key for (key,) in self._query(f"SELECT key {_FROM_VECTORS}", (json.dumps(keys),))}
         return [key for key in keys if key not in there]
 
     def claim(self, keys: Sequence[str], patience_s: float) -> list[str]:
-        """Claim the keys whose vectors are to be paid for, and return those that no other call is bringing.
+        """Claim the keys whose vectors are to be paid for; return those that no other call has claimed.
 
-        A claim lapses when its process has ended, or after `patience_s`. Keys with a vector are not claimed.
+        A claim expires when its process ends, or after `patience_s`. Keys with a vector are not claimed.
         """
         now, mine, listed = time.time(), holder(), (json.dumps(keys),)
         with self._transaction() as db:
@@ -268,12 +268,12 @@ class Ledger:
         return free
 
     def release(self, keys: Sequence[str]) -> None:
-        """Give up claims."""
+        """Release claims."""
         with self._transaction() as db:
             db.execute("DELETE FROM claims WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),))
 
     def tokens_per_byte(self, server: str, model: str) -> float | None:
-        """Return the mean tokens per byte of the texts that a model was sent, None if there are none."""
+        """Return the mean tokens per byte of the texts sent to a model, None if there are none."""
         rows = self._query("SELECT tokens, bytes FROM sizes WHERE server = ? AND model = ?", (server, model))
         return next((tokens / size for tokens, size in rows), None)
 
@@ -289,7 +289,7 @@ class Ledger:
         return usage
 
     def mean_tokens(self, purpose: str, model: str) -> tuple[float, float] | None:
-        """Return the mean tokens in and out of a purpose's answers, None if there are none."""
+        """Return the mean tokens in and out of the answers for a purpose, None if there are none."""
         query = "SELECT avg(tokens_in), avg(tokens_out) FROM calls WHERE purpose = ? AND model = ? AND outcome = 'ok'"
         ((tokens_in, tokens_out),) = self._query(query, (purpose, model))
         return None if tokens_in is None or tokens_out is None else (tokens_in, tokens_out)
@@ -313,9 +313,9 @@ class Ledger:
 
 
 def draw(level: float | None, at: float, now: float, amount: float, per_minute: float) -> tuple[float, float]:
-    """Return the level of a token bucket after an amount is drawn from it, and the seconds to wait for the amount.
+    """Return the level of a token bucket after drawing an amount, and the seconds to wait for the amount.
 
-    A full bucket holds the amount of one second, at least 1, and is full at first (`level` None). It may be overdrawn:
+    A full bucket holds the amount of one second, at least 1, and is full at first (`level` None). It may be overdrawn;
     the caller then waits, so that calls are made in the order of their reservations.
     """
     per_second = per_minute / 60

@@ -28,9 +28,9 @@ _observers: list[Observer] = []
 
 
 def observe(observer: Observer) -> Callable[[], None]:
-    """Call an observer with each exchange of this process with models that have `trace` on; return how to stop.
+    """Call an observer with each exchange of this process with models that have `trace` on; return a function to stop.
 
-    The asking threads call it, and what it raises reaches the code that asked.
+    The asking threads call it, and its exceptions reach the code that asked.
     """
     _observers.append(observer)
     return lambda: _observers.remove(observer)

@@ -1,4 +1,4 @@
-"""Prompts: text files with gaps, which are words after a dollar sign. They are bundled or the user's own."""
+"""Prompts: text files with gaps, which are words after a dollar sign. They are bundled or user files."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Prompt:
         return fingerprint("prompt", self.text)
 
     def fill(self, **gaps: str) -> str:
-        """Return the text with its gaps filled; a dollar sign in what fills a gap stays as it is."""
+        """Return the text with its gaps filled; dollar signs in the values stay as they are."""
         return Template(self.text).substitute(gaps)
 
 
 def load_prompt(
     path: str | Path, gaps: Collection[str], optional: Collection[str] = (), bundled: Path = Path()
 ) -> Prompt:
-    """Load a prompt that has all of `gaps` and, besides these, none but `optional` ones; raises `ValueError`.
+    """Load a prompt that has all of `gaps` and no others except `optional` ones; raises `ValueError`.
 
-    A path that begins with "bundled:" names a file in the folder `bundled`.
+    A path that starts with "bundled:" names a file in the folder `bundled`.
     """
     name = str(path)
     file = bundled / name.removeprefix(BUNDLED) if name.startswith(BUNDLED) else Path(path).expanduser()
@@ -55,5 +55,5 @@ def load_prompt(
 
 
 def format_passages(texts: Collection[str]) -> str:
-    """Return texts as numbered passages of a question."""
+    """Return texts as numbered passages for a question."""
     return "\n\n".join(f"[Passage {number}]\n{text}" for number, text in enumerate(texts, start=1))

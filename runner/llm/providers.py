@@ -1,6 +1,6 @@
 """Providers of language models: OpenAI and all servers with its protocol, Azure OpenAI, Anthropic.
 
-Each request goes through the provider's own SDK, with the SDK's retries off. SDKs are imported with the first request.
+Each request goes through the provider's own SDK, with the SDK's retries off. SDKs are imported on the first request.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
 
 NO_KEY = "none"
-"""The key sent to a server that needs none, because SDKs require one."""
+"""The key sent to servers without keys, because SDKs require one."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -51,7 +51,7 @@ class OpenAI(LLM):
 
     def send(self, client: openai.OpenAI, question: str, system: str) -> Answer:
         """Make one request; raises `Fault`."""
-        # OpenAI's newer models reject `max_tokens`; other servers may know no other name.
+        # OpenAI's newer models reject `max_tokens`; other servers may not support any other name.
         limit = "max_tokens" if self.base_url else "max_completion_tokens"
         return _complete(client, self, limit, self.seed, question, system)
 
@@ -101,7 +101,7 @@ class Anthropic(LLM):
 
         extra = (
             {} if self.temperature is None else {"temperature": self.temperature}
-        )  # no parameter of the SDK any more
+        )  # no longer a parameter of the SDK
         try:
             message = client.messages.create(
                 model=self.model,
@@ -139,7 +139,7 @@ def _complete(client: openai.OpenAI, llm: LLM, limit: str, seed: int | None, que
 def _read_completion(completion: ChatCompletion) -> Answer:
     from openai.types.chat import ChatCompletion
 
-    # The SDK does not validate: an HTML page of a proxy arrives as a string, a missing field as None.
+    # The SDK does not validate: an HTML page from a proxy arrives as a string, a missing field as None.
     if not isinstance(completion, ChatCompletion) or not completion.choices or not completion.choices[0].message:
         raise fault_of_form(completion)
     choice, usage = completion.choices[0], completion.usage

@@ -1,6 +1,6 @@
-"""Rerankers behind APIs: Cohere, Voyage, Jina, text-embeddings-inference and others with a `/rerank`.
+"""Rerankers behind APIs: Cohere, Voyage, Jina, text-embeddings-inference and others with a `/rerank` endpoint.
 
-The score of each query with each text is kept in the ledger and paid for once, as vectors of embeddings are.
+The score of each query and text is stored in the ledger and paid for once, like the vectors of embeddings.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ SEARCH_TEXTS, SEARCH_TOKENS = 100, 500
 _ALL_WORDS = 1 << 40
 
 _IDENTITY = ("model", "base_url", "path", "request", "results", "score", "truncation")
-"""The settings that are part of the key of a score, besides the query and the text."""
+"""The settings in the key of a score, besides the query and the text."""
 
 _WAIT_S = 0.05
-"""The pause before looking again for scores that another process is paying for."""
+"""The pause, in seconds, before checking again for scores that another process is paying for."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -51,12 +51,13 @@ class ApiReranker(HttpModel):
     """Settings of a reranker behind an API.
 
     `{query}`, `{texts}` and `{truncation}` are replaced in the request. `results` is the path of the list of results in
-    a reply; `score` and `position` are those of the score and of the text's position in each of them. `units` is the
-    path of the number of billed searches, at `price_search` per thousand. A request has at most `batch_size` texts.
+    a reply; in each result, `score` is the path of the score and `position` that of the position of its text. `units`
+    is the path of the number of billed searches, at `price_search` per thousand. A request has at most `batch_size`
+    texts.
 
-    With `by_pair`, a score depends on the query and the text alone, so that other candidates of a query do not make it
-    pay again. Without, it depends on the list of candidates, which is sent in one request. If a call fails, the order
-    of the base is kept. A blank text is not sent, and comes last.
+    With `by_pair`, a score depends only on the query and the text, so other candidates of a query do not make it pay
+    again. Otherwise, it depends on the list of candidates, which is sent in one request. If a call fails, the order of
+    the base is kept. A blank text is not sent and comes last.
     """
 
     group: ClassVar[str] = "retriever.reranker"
@@ -105,7 +106,7 @@ class ApiReranker(HttpModel):
         return partial(_rerank, self)
 
     def plan_candidate_calls(self, corpus: Corpus, queries: Sequence[str], n: int) -> ModelCalls:
-        """Return the calls for n candidates of each query, each with the longest documents."""
+        """Return the calls for n candidates of each query, assuming the longest documents."""
         shown = count_passage_bytes(corpus, n, _ALL_WORDS)
         sizes = [shown + n * (count_bytes(query) + TEMPLATE_TOKENS) for query in queries]
         calls = math.ceil(n / (self.batch_size if self.by_pair else n)) if n > 1 else 0
@@ -114,7 +115,7 @@ class ApiReranker(HttpModel):
 
 
 def _bound_units(reranker: ApiReranker, size: int, texts: int, calls: int = 1) -> int:
-    """Return the most searches that texts and their query, of so many bytes, are billed as in some calls."""
+    """Return the highest number of searches billed for texts and their query with `size` bytes in total."""
     if reranker.price_search is None:
         return 0
     return math.ceil((size / SEARCH_TOKENS + texts) / SEARCH_TEXTS) + calls - 1
@@ -157,7 +158,7 @@ def _score_candidates(
     scores = np.array([known[keys[text]] if text in keys else np.nan for text in sent], dtype=np.float32)
     scores[np.isnan(scores)] = np.nanmin(scores) - 1
     if not spent.calls:
-        return scores, QueryLog(math.nan), None  # the time that they took is not known any more
+        return scores, QueryLog(math.nan), None  # the original time is unknown
     reply = Reply("", calls=spent.calls, cost=spent.nanos / NANO)
     return scores, summarise_calls([Call(reply, time.perf_counter() - start)]), None
 
@@ -175,11 +176,11 @@ def _recall(reranker: ApiReranker, keys: Sequence[str]) -> list[tuple[str, bytes
 
 
 def _pay(reranker: ApiReranker, query: str, keys: Mapping[str, str]) -> Spent:
-    """Have all texts scored that have no score yet, by this process or by others that claimed them first."""
+    """Score all texts that have no score yet; those that other processes have claimed are waited for."""
     ledger, texts = open_ledger(reranker.ledger), {key: text for text, key in keys.items()}
     calls, nanos = 0, 0
     while missing := ledger.find_missing(list(texts)):
-        reranker.key()  # one that is missing is reported before any call is reserved
+        reranker.key()  # report a missing key before reserving a call
         size, before = reranker.batch_size if reranker.by_pair else len(missing), calls
         for start in range(0, len(missing), size):
             spent = reranker.call_for_missing(

@@ -1,4 +1,4 @@
-"""Questions in rounds: a question whose reply cannot be used is asked again in the next round.
+"""Ask questions in rounds: a question whose reply cannot be used is asked again in the next round.
 
 The caller decides what is asked and which replies can be used.
 """
@@ -15,11 +15,11 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Rounds(Generic[T]):
-    """Questions by position, each asked once and up to `retries` times again.
+    """Questions by position, each asked once and then up to `retries` more times.
 
     All questions of a round are asked before any is asked again, so that as many as possible have a reply when the
-    budget is spent. `ask` yields the place of each question of a round with its outcome, as `Journal.ask_all` does.
-    The pause after the first round lasts `backoff_s` seconds and doubles with each round.
+    budget is spent. `ask` yields the index of each question of a round with its outcome, as `Journal.ask_all` does. The
+    pause after the first round lasts `backoff_s` seconds and doubles with each round.
     """
 
     ask: Callable[[Sequence[str]], Iterable[tuple[int, T]]]
@@ -47,7 +47,7 @@ class Rounds(Generic[T]):
     def ask_again(self, position: int, addition: str = "\n") -> bool:
         """Put a question with an addition into the next round; return False if there is no further round.
 
-        The addition must not be empty: a cache would answer an unchanged question with the same reply.
+        The addition must not be empty, because a cache would return the same reply to an unchanged question.
         """
         if self._retries_left:
             self._next[position] = self._current[position] + addition

@@ -1,4 +1,4 @@
-"""The spending on models behind APIs: a line of text for people, and figures by purpose for trackers."""
+"""Report the spending on models behind APIs: as text for people, and as figures by purpose for trackers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ COUNTS = ("calls", "retries", "tokens_in", "tokens_out")
 
 
 def describe_spending(settings: Iterable[object]) -> str:
-    """Return all spending on the budgets of the models within settings, a line for each kind; "" if there is none.
+    """Return all spending on the budgets of the models within settings, one line per kind of model; "" if none.
 
-    The calls of this command's workers are included, and so are those of other commands with the same named budget.
+    This includes calls of this command's workers, and of other commands with the same named budget.
     """
     labels: dict[tuple[str, str], dict[str, ApiModel]] = {}
     for model in (model for part in settings for model in iter_models(part)):
@@ -47,7 +47,7 @@ def measure_spending(settings: Iterable[object]) -> dict[str, Usage]:
     budgets = {(model.ledger, str(model.budget)): None for part in settings for model in iter_models(part)}
     spending: dict[str, Usage] = {}
     for path, budget in budgets:
-        if Path(path).exists():  # otherwise there were no calls, and no ledger is created
+        if Path(path).exists():  # without a ledger there were no calls; do not create one
             for purpose, usage in open_ledger(path).usage(budget).items():
                 spending[purpose] = spending.get(purpose, Usage()) + usage
     return spending
