@@ -1,1 +1,1 @@
-"""The only door to MLflow: where runs are kept, what is logged of a result, and what it is called there."""
+"""The only package that uses MLflow: where runs are stored, what is logged of a result, and under which names."""

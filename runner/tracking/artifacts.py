@@ -1,6 +1,7 @@
-"""Folders of artifacts whose runs are not logged yet: announced before they are written, removed if that never ends.
+"""Folders of artifacts whose runs are not logged yet: announced before they are written, removed if logging fails.
 
-A run and its artifacts are in two places, and a process may be killed between them. It needs no MLflow.
+A run and its artifacts are stored in two places, and a process may be killed between the two writes. MLflow is not
+needed.
 """
 
 from __future__ import annotations
@@ -16,24 +17,25 @@ from retrievers.store import fingerprint
 from runner.processes import holder, is_gone
 
 _FOLDER = ".unlogged"
-"""Where processes announce what they write, within the folder of all artifacts."""
+"""The subfolder of the folder of all artifacts in which processes announce runs."""
 
 Logged = Callable[[Sequence[str]], Collection[str]]
-"""Tells which ids are of runs that the database has."""
+"""Returns those of the given run ids that are in the database."""
 
 
 class ArtifactFolders:
-    """The folder that has one of each run, where that is on this machine (else None), and the address of its database.
+    """The artifact folders of runs. `location` contains them; it is None if artifacts are not on this machine.
 
-    Several databases may have their artifacts in one folder: each removes only what it announced itself.
+    `uri` is the address of the database. Several databases may share a location, so folders are removed only if they
+    were announced for the same database.
     """
 
     def __init__(self, location: Path | None, uri: str) -> None:
-        self.location, self._database = location, fingerprint(uri)  # which may hold a password
+        self.location, self._database = location, fingerprint(uri)  # hashed, as the address may contain a password
 
     @contextmanager
     def announce(self, ids: Sequence[str], logged: Logged) -> Iterator[None]:
-        """Announce runs whose artifacts are written in the block; if it raises, remove those of runs not logged."""
+        """Announce runs whose artifacts the block writes; if it raises, remove the artifacts of runs not logged."""
         if self.location is None or not ids:
             yield
             return
@@ -44,7 +46,7 @@ class ArtifactFolders:
             yield
         except BaseException:
             missing: Sequence[str] = ids
-            with suppress(Exception):  # a database that fails now has none of them
+            with suppress(Exception):  # if the database cannot be read, no run was logged
                 missing = _missing(ids, logged)
             self._remove(missing)
             raise
@@ -52,7 +54,7 @@ class ArtifactFolders:
             note.unlink(missing_ok=True)
 
     def orphans(self, logged: Logged) -> list[Path]:
-        """Return the folders of runs that processes which are gone did not log."""
+        """Return the folders of runs that dead processes announced but did not log."""
         return [
             self._of(run)
             for _, runs in self._iter_abandoned()
@@ -61,26 +63,26 @@ class ArtifactFolders:
         ]
 
     def clear(self, logged: Logged) -> None:
-        """Remove the folders of runs that processes which are gone did not log."""
+        """Remove the folders of runs that dead processes announced but did not log."""
         for note, runs in self._iter_abandoned():
             self._remove(_missing(runs, logged))
             note.unlink(missing_ok=True)
 
     def _iter_abandoned(self) -> Iterator[tuple[Path, list[str]]]:
-        """Yield what processes that are gone announced to this database, each note with its runs."""
+        """Yield the announcement files of dead processes for this database, with the ids of their runs."""
         if self.location is None:
             return
         for note in sorted((self.location / _FOLDER).glob("*")):
             if not is_gone(note.name.rpartition(".")[0]):
                 continue
             with suppress(OSError):
-                text = note.read_text(encoding="utf-8")  # "": nothing was written yet
+                text = note.read_text(encoding="utf-8")  # "" if the process was killed before it wrote the file
                 database, *runs = json.loads(text or json.dumps([self._database]))
                 if database == self._database:
                     yield note, runs
 
     def _of(self, run: str) -> Path:
-        assert self.location is not None  # noqa: S101 (nothing is announced without one)
+        assert self.location is not None  # noqa: S101 (without one, nothing is announced)
         return self.location / run
 
     def _remove(self, runs: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A tracker in its own process: MLflow loads and writes there while the next combination is computed."""
+"""Logs runs in a separate process, where MLflow loads and writes while the next combination is computed."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST_WAITING_BYTES = 64 << 20
-"""The limit of results in memory that wait to be logged, such as while MLflow loads."""
+"""The largest number of bytes of results that wait in memory to be logged, for example while MLflow loads."""
 
 AGAIN_S = 15.0
-"""The time before a store of runs that failed is tried again."""
+"""Seconds before another attempt to use a tracking store that failed."""
 
 MOST_DEATHS = 3
-"""How often the process that logs is restarted after it died."""
+"""The largest number of restarts of the logging process after it died."""
 
 LEAVING_S = 3.0
-"""How long an interrupted command waits for results that are being logged."""
+"""Seconds that an interrupted command waits for results that are being logged."""
 
 _NOT_READY = "tracking: the work was stopped before MLflow was ready"
 
@@ -49,8 +49,8 @@ Entry = Finished | Failed | Waiting
 class BackgroundTracker:
     """Logs in batches in another process while the next combination is computed.
 
-    If the store of runs fails, the work continues: `take_unlogged` returns what could not be logged, and the store is
-    tried again later. If the process that logs dies, another one replaces it and logs nothing twice. Leaving the
+    If the tracking store fails, the work continues: `take_unlogged` returns what could not be logged, and the store is
+    tried again later. If the logging process dies, a new one replaces it, and nothing is logged twice. Leaving the
     context waits until everything is written, but only briefly after an interrupt.
     """
 
@@ -70,8 +70,8 @@ class BackgroundTracker:
         self.left = False
         self._sweep: Sweep | None = None
         if tracking.uri.startswith("sqlite:"):
-            sqlite_state(tracking, "")  # refuse a file that is not a database before any work
-        else:  # or a server that cannot be reached
+            sqlite_state(tracking, "")  # raises an error before any work if the file is not a database
+        else:  # raises an error if a server cannot be reached
             try:
                 self.recover()
             except BaseException:
@@ -84,10 +84,10 @@ class BackgroundTracker:
             self._executor, self._opened = self._start_process()
 
     def report_death(self, marker: Path) -> None:
-        """Have the process that logs report what a marker names if this process dies."""
+        """Make the logging process report the combination named in a marker if this process dies."""
         self._last_words = marker
         if self._lifeline is not None:
-            with suppress(OSError):  # it may be dead; the next one receives the marker at its start
+            with suppress(OSError):  # if that process is dead, the next one receives the marker when it starts
                 self._lifeline.send(marker)
 
     def state(self, sweep_id: str, report: str = "") -> State:
@@ -117,15 +117,15 @@ class BackgroundTracker:
         return self._call(Tracker.recover)
 
     def log_at_once(self, entry: Finished | Failed | DatasetMade | Waiting, again: bool = False) -> LoggedRun:
-        """Log an evaluation that is over or a dataset and return its run; raises `ConfigError`.
+        """Log a finished evaluation or a dataset and return its run; raises `ConfigError`.
 
-        With `again`, the run may have been logged before, and is then returned.
+        With `again`, the run may have been logged before; that run is then returned.
         """
         (run,) = self._call(Tracker.log, [entry], None, again)
         return LoggedRun("", None) if self.tracking.is_off else run
 
     def log(self, entry: Entry) -> None:
-        """Queue a finished evaluation; raises `ConfigError` if the store of runs cannot be opened."""
+        """Queue a finished evaluation; raises `ConfigError` if the tracking store cannot be opened."""
         with self._changed:
             if self._opened is not None and self._opened.done() and not (self._deaths or self.left):
                 self._opened.result()
@@ -144,12 +144,12 @@ class BackgroundTracker:
 
     @property
     def in_sweep(self) -> bool:
-        """Return whether a sweep is started and not finished."""
+        """Return whether a sweep has been started but not finished."""
         return self._sweep is not None
 
     @property
     def _started_sweep(self) -> Sweep:
-        if self._sweep is None:  # `left` came first
+        if self._sweep is None:  # logging was given up before the sweep was started
             raise ConfigError(_NOT_READY)
         return self._sweep
 
@@ -163,22 +163,23 @@ class BackgroundTracker:
         return run
 
     def link(self, runs: Collection[str]) -> None:
-        """Tag combinations that another command computed as reported by this sweep too; raises `ConfigError`."""
+        """Tag combinations of another command as also reported by this sweep; raises `ConfigError`."""
         self._call(Tracker.link, self._started_sweep, runs)
 
     def flush(self) -> None:
-        """Wait until every queued evaluation is logged or refused."""
+        """Wait until every queued evaluation is logged or has failed to be logged."""
         with self._changed:
             self._changed.wait_for(lambda: not self._queue and not self._in_flight)
 
     def hurry(self) -> None:
-        """Try a store of runs that failed again at once; it may have logged some evaluations already."""
+        """Try a failed tracking store again at once; it may already have logged some evaluations."""
         self._again, self._doubt = 0.0, True
 
     def leave(self) -> None:
-        """After an interrupt, log what can be logged soon and refuse the rest.
+        """Log what can be logged within `LEAVING_S` after an interrupt, and give up on the rest.
 
-        MLflow may take minutes to load and to create its database; its process is then ended, and `left` is set.
+        MLflow may take minutes to load and to create its database; in that case its process is ended, and `left` is
+        set.
         """
         if self._executor is None or self.left:
             return
@@ -193,7 +194,7 @@ class BackgroundTracker:
                 opened = opened and (self._last is None or self._last.done())
         if not opened and self._lifeline is not None:
             self.left = True
-            with suppress(OSError):  # it may be dead already
+            with suppress(OSError):  # the process may already be dead
                 self._lifeline.send(None)
             self._lifeline.close()
             self.flush()
@@ -205,11 +206,11 @@ class BackgroundTracker:
         return taken
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Return the tracker."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
-        """Wait until everything is written, only briefly after an interrupt."""
+        """Wait until everything is written, but only briefly after an interrupt."""
         try:
             if kind is KeyboardInterrupt:
                 self.leave()
@@ -219,7 +220,7 @@ class BackgroundTracker:
             self._end()
 
     def _call(self, method: Callable[Concatenate[Tracker, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a method of the tracker returns; raises `ConfigError`."""
+        """Call a method of the tracker and return its result; raises `ConfigError`."""
         while True:
             self.start()
             executor = self._executor
@@ -229,7 +230,7 @@ class BackgroundTracker:
                 self._start_again(executor, error)
 
     def _submit(self, method: Callable[Concatenate[Tracker, P], T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Return the future of a call of the tracker's method."""
+        """Submit a call of a method of the tracker and return its future."""
         if self.left:
             raise ConfigError(_NOT_READY)
         self.start()
@@ -253,7 +254,7 @@ class BackgroundTracker:
     def _submit_batch(self) -> None:
         try:
             sent = self._submit(Tracker.log, self._in_flight, self._sweep, self._doubt)
-        except BaseException as error:  # every batch ends logged or refused
+        except BaseException as error:  # every batch must be either logged or given up
             self._refuse_batch(error)
             if not isinstance(error, ConfigError):
                 raise
@@ -276,7 +277,7 @@ class BackgroundTracker:
             self._send()
 
     def _refuse_batch(self, error: BaseException) -> None:
-        """Refuse a batch and the queue behind it for now."""
+        """Give up logging a batch and the queue behind it for now; `take_unlogged` returns them."""
         self.trouble = error if isinstance(error, ConfigError) else ConfigError(f"tracking: {error}")
         self._again, self._doubt = self._clock() + AGAIN_S, True
         self._unlogged += [*self._in_flight, *self._queue]
@@ -285,8 +286,8 @@ class BackgroundTracker:
         self._changed.notify_all()
 
     def _start_process(self) -> tuple[Executor, Future[None]]:
-        """Return an executor, in another process if possible, and the future of opening the store of runs in it."""
-        # A launcher's process logs by itself, as not every kind of process can start another.
+        """Return an executor, in another process if possible, and the future of opening the tracking store in it."""
+        # The process of a launcher logs by itself, because not every kind of process can start another one.
         in_place = self.tracking.is_off or not self.tracking.background
         if in_place or multiprocessing.current_process().name != "MainProcess":
             executor: Executor = InlineExecutor()
@@ -301,7 +302,7 @@ class BackgroundTracker:
             self._executor.shutdown(cancel_futures=now)
 
     def _start_again(self, broken: Executor | None, error: BrokenProcessPool) -> None:
-        """Replace a process that died, unless that was done already."""
+        """Replace a dead process, unless it has already been replaced."""
         with self._changed:
             if self._executor is not broken:
                 return
@@ -313,7 +314,7 @@ class BackgroundTracker:
 
 
 _trackers: dict[Tracking, Tracker] = {}
-"""The open trackers of the process that logs."""
+"""The open trackers of the logging process."""
 
 
 def _open(tracking: Tracking) -> None:

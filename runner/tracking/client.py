@@ -1,4 +1,4 @@
-"""An experiment through MLflow's client: on a server, and in databases that the program does not write by itself."""
+"""Accesses an experiment through MLflow's client: on a server, or in a database that is not written directly."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from runner.tracking.settings import Tracking
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-_LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # of one call, MLflow's own limits
+_LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # MLflow's limits for one call
 
 
 class ClientRuns:
-    """The runs of an experiment, through MLflow's client; raises `ConfigError` where the store cannot be opened."""
+    """The runs of an experiment, through MLflow's client; raises `ConfigError` if the store cannot be opened."""
 
     def __init__(self, tracking: Tracking) -> None:
         self._client, self.experiment = open_client(tracking, tracking.absolute_uri())
@@ -32,17 +32,17 @@ class ClientRuns:
         return str(self._client.get_experiment(self.experiment).artifact_location)
 
     def transaction(self) -> AbstractContextManager[Session]:
-        """Give a session whose changes are made together; a server has none."""
+        """Return a context that yields a session and commits its changes together; servers do not support it."""
         return store_transaction(self._client)
 
     def create_run(self, name: str, started: int, tags: Mapping[str, str], user: str) -> LoggedRun:
-        """Return a new run, which is under way."""
+        """Create a run with the status RUNNING and return it."""
         tags = {**tags, "mlflow.user": user}
         run = self._client.create_run(self.experiment, start_time=started, tags=tags, run_name=name).info
         return LoggedRun(run.run_id, local_path(run.artifact_uri))
 
     def read_run(self, run_id: str) -> tuple[str, dict[str, str]]:
-        """Return the address of a run's artifacts, and its tags."""
+        """Return the address of a run's artifacts and its tags."""
         run = self._client.get_run(run_id)
         return run.info.artifact_uri, dict(run.data.tags)
 
@@ -56,7 +56,7 @@ class ClientRuns:
         self._client.delete_tag(run_id, key)
 
     def set_status(self, run_id: str, status: str, ended: int | None = None) -> None:
-        """Set the status of a run, and when it ended, if it did."""
+        """Set the status of a run and, if given, the time of its end (ms since the epoch)."""
         if ended is None:
             self._client.update_run(run_id, status=status)
         else:
@@ -75,12 +75,12 @@ class ClientRuns:
         self._client.log_inputs(run_id, [DatasetInput(described, [InputTag("mlflow.data.context", split)])])
 
     def find_running(self) -> list[tuple[str, str]]:
-        """Return the runs that are under way and the processes that said so, the oldest first."""
+        """Return the ids of running runs with the names of their processes, oldest first."""
         runs = self.search("attributes.status = 'RUNNING' and tags.process LIKE '%'")
         return [(run.info.run_id, run.data.tags["process"]) for run in runs]
 
     def search(self, wanted: str) -> list[Run]:
-        """Return the runs that a filter of MLflow's finds, the oldest first."""
+        """Return the runs that match an MLflow filter, oldest first."""
         runs: list[Run] = []
         token: str | None = ""
         while token is not None:
@@ -92,7 +92,7 @@ class ClientRuns:
         return runs
 
     def log(self, record: RunRecord, tags: Mapping[str, str], user: str, folder: Path) -> LoggedRun:
-        """Log a run that is over, with the artifacts in a folder, in several calls."""
+        """Log a finished run with the artifacts in a folder, in several calls."""
         run = self.create_run(record.name, record.started, tags, user)
         try:
             if record.dataset:
@@ -101,7 +101,7 @@ class ClientRuns:
             self.upload(run.id, folder)
             self.set_status(run.id, record.status, record.ended or now())
         except Exception:
-            with suppress(Exception):  # it is told what went wrong first
+            with suppress(Exception):  # the first error is raised, not this one
                 self.set_status(run.id, "KILLED", now())
             raise
         return LoggedRun(run.id, None)
@@ -111,7 +111,7 @@ class ClientRuns:
         self._client.log_artifacts(run_id, str(folder))
 
     def list_files(self, run_id: str) -> set[str]:
-        """Return the names of a run's artifacts at the top of its folder."""
+        """Return the names of the artifacts at the top of a run's folder."""
         return {artifact.path for artifact in self._client.list_artifacts(run_id)}
 
     def download(self, run_id: str, name: str, folder: Path) -> None:

@@ -1,6 +1,6 @@
-"""Logged runs, found by the beginning of their ids, and their records; nothing is written.
+"""Finds logged runs by the beginning of their ids, and reads their records. Nothing is written.
 
-A SQLite store is read without loading MLflow, which takes seconds.
+SQLite files are read without MLflow, which takes seconds to load.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from runner.tracking.settings import Tracking
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-_MOST_RUNS = 50_000  # of one reply of a server
+_MOST_RUNS = 50_000  # in one reply of a server
 
 RECORD = ("result.json", "per_query.parquet", "rankings.parquet", "grades.parquet")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A logged run: its kind ("evaluation", "sweep") and, for a sweep, the name and run id of its best combination."""
+    """A logged run. `kind` is "evaluation" or "sweep"; a sweep has the name and the run id of its best combination."""
 
     id: str
     name: str
@@ -44,17 +44,17 @@ class Run:
 
 
 class Runs:
-    """The runs of a store; raises `ConfigError` if it cannot be read."""
+    """The runs of a tracking store; raises `ConfigError` if it cannot be read."""
 
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
 
     def like(self, beginning: str) -> list[Run]:
-        """Return the runs whose ids begin with these hexadecimal digits."""
+        """Return the runs whose ids start with these hexadecimal digits."""
         return self._search(RUNS_LIKE, beginning, f"attributes.run_id LIKE '{beginning}%'")
 
     def of_sweep(self, parent: Run) -> list[Run]:
-        """Return the finished combinations of a sweep, its own and those it reuses."""
+        """Return the finished combinations of a sweep, its own and reused ones."""
         own = f"tags.`mlflow.parentRunId` = '{parent.id}'"
         reused = f"tags.`{link_key(parent.id)}` = '{REUSED}'"
         return self._search(
@@ -62,7 +62,7 @@ class Runs:
         )
 
     def list_ended(self) -> list[Run]:
-        """Return the evaluations and sweeps of the experiment that ended, the latest first."""
+        """Return the ended evaluations and sweeps of the experiment, latest first."""
         kinds = (f"tags.kind = '{kind}' and attributes.end_time > 0" for kind in ("evaluation", "sweep"))
         return self._search(ENDED_RUNS, self.tracking.experiment, *kinds, top_level=True)
 
@@ -81,7 +81,10 @@ class Runs:
             return load_record(Path(copy))
 
     def _search(self, query: str, wanted: str, *searches: str, top_level: bool = False) -> list[Run]:
-        """Return the runs of a query in SQL, or of MLflow's searches; only those without a parent, the latest first."""
+        """Return the runs that an SQL query finds in a SQLite file, or else MLflow's searches.
+
+        With `top_level`, MLflow's results are limited to runs without a parent, latest first, as the query does.
+        """
         if (file := self.tracking.sqlite_file()) is not None:
             try:
                 return [Run(*row) for row in read_sqlite(file)(query, {"wanted": wanted})]
@@ -114,6 +117,6 @@ class Runs:
 
 
 def format_runs(runs: Sequence[Run], most: int = 10) -> str:
-    """Return runs by id and name, as the end of a message."""
+    """Return a list of runs by id and name, as the end of a message."""
     listed = [f"{run.id[:8]} ({run.name})" for run in runs[:most]]
     return ", ".join(listed) + (f" and {len(runs) - most:,} more" if len(runs) > most else "")

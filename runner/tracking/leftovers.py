@@ -1,6 +1,6 @@
-"""What kills and absent stores of runs left on disk: results that wait to be logged, and artifacts without a run.
+"""Lists what killed processes and unreachable tracking stores left on disk: unlogged results, artifacts without a run.
 
-It lists them without loading MLflow, and changes nothing.
+Nothing is changed, and MLflow is not loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from runner.tracking.unlogged import waiting_in
 
 @dataclass(frozen=True)
 class WaitingResults:
-    """A folder of results that wait to be logged: how many there are, and their size in bytes."""
+    """A folder of results that wait to be logged: their number and their size in bytes."""
 
     folder: Path
     results: int
@@ -36,7 +36,7 @@ def waiting_results(files: RunFiles) -> list[WaitingResults]:
 
 
 def find_orphaned_artifacts(tracking: Tracking) -> list[Path]:
-    """Return the folders of artifacts whose runs a process that is gone did not log; the next start removes them."""
+    """Return the artifact folders of runs that dead processes did not log; the next command that logs removes them."""
     location = tracking.artifact_location()
     folders = ArtifactFolders(local_path(location) if location else None, tracking.absolute_uri())
 
@@ -49,5 +49,5 @@ def find_orphaned_artifacts(tracking: Tracking) -> list[Path]:
 
     try:
         return folders.orphans(find_logged)
-    except sqlite3.Error:  # another verb says what is the matter with it
+    except sqlite3.Error:  # commands that use the database report the error
         return []

@@ -1,4 +1,4 @@
-"""What is logged, and where it is: runs, sweeps, and how far a sweep is. It needs no MLflow."""
+"""Logged runs and sweeps, and the state of a sweep. MLflow is not needed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from runner.tracking.settings import Tracking
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run that was logged: its id, and the folder of its artifacts where that is on this machine."""
+    """A logged run: its id, and the folder of its artifacts if that is on this machine."""
 
     id: str
     folder: Path | None
 
     def where(self, file: str) -> str:
-        """Say where an artifact is."""
+        """Return a description of where an artifact is."""
         return str(self.folder / file) if self.folder else f"{file} among the artifacts of run {self.id}"
 
 
@@ -32,8 +32,8 @@ class LoggedRun:
 class Sweep:
     """A sweep as it is logged: its identity, its name, its axes with their values, and its parent run once it has one.
 
-    `process` is the one that runs it, and which time (see `this_time`). `report` is the identity of what its parent run
-    reports: commands of the same sweep that report something else share its combinations and have another parent run.
+    `process` identifies one execution by one process (see `this_time`). `report` is the identity of the report of its
+    parent run: commands of the same sweep with other reports share its combinations but have another parent run.
     """
 
     id: str
@@ -47,9 +47,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class State:
-    """How far a sweep is: the parent run of its report, if there is one, and how that ended.
+    """The state of a sweep: the parent run of its report, if there is one, and the status of that run.
 
-    `finished` are the finished combinations of the whole sweep by identity, whichever report they were computed for.
+    `finished` has the finished combinations of the whole sweep by identity, for any report.
     """
 
     run: LoggedRun | None = None
@@ -58,8 +58,8 @@ class State:
 
 
 def state_of(parents: Rows, finished: Rows, report: str = "") -> State:
-    """Return how far a sweep is, from what `sweep_rows` returns."""
-    if not parents:  # deleted, with all that it had
+    """Return the state of a sweep from the rows that `sweep_rows` returns."""
+    if not parents:  # a sweep without a parent run was never started, or was deleted
         return State()
     done = {identity: LoggedRun(run, local_path(where)) for identity, run, where in finished}
     for run_id, uri, status, _, reported in reversed(parents):
@@ -69,7 +69,7 @@ def state_of(parents: Rows, finished: Rows, report: str = "") -> State:
 
 
 def sqlite_state(tracking: Tracking, sweep_id: str, report: str = "") -> State:
-    """Return how far a sweep is in a SQLite file, without loading MLflow; raises `ConfigError`."""
+    """Return the state of a sweep in a SQLite file, without loading MLflow; raises `ConfigError`."""
     file = tracking.sqlite_file()
     assert file is not None  # noqa: S101 (it is SQLite)
     try:
@@ -81,16 +81,16 @@ def sqlite_state(tracking: Tracking, sweep_id: str, report: str = "") -> State:
 
 
 def this_time() -> str:
-    """Return a name for this process and for one time that it does something."""
+    """Return a unique name for one execution by this process."""
     return f"{holder()} {uuid.uuid4().hex}"
 
 
 def local_path(uri: str) -> Path | None:
-    """Return where artifacts are on this machine, None for those that are elsewhere."""
+    """Return the local path of an address of artifacts, None if they are not on this machine."""
     parts = urlsplit(uri)
     if parts.scheme in ("", "file"):
         return Path(_WINDOWS_DRIVE.sub("", unquote(parts.path)))
-    return Path(uri) if re.match(r"[A-Za-z]:[\\/]", uri) else None  # a path of Windows
+    return Path(uri) if re.match(r"[A-Za-z]:[\\/]", uri) else None  # a Windows path
 
 
 _WINDOWS_DRIVE = re.compile(r"^/(?=[A-Za-z]:/)")

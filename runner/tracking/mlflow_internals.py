@@ -1,11 +1,11 @@
 """The private parts of MLflow that this program uses: its tables and the classes behind its client.
 
-They may change in any release, so `TESTED_WITH` names the version they were tested with, and tests compare it with what
-is installed and the rows written here with those of MLflow's client, column by column. After an upgrade, run
+They may change in any release, so `TESTED_WITH` names the version that they were tested with. Tests compare it with the
+installed version, and the rows written here with those of MLflow's client, column by column. After an upgrade, run
 `tests/test_tracking*.py`, then update the version.
 
-MLflow's client logs a run in four transactions and about 40 ms; a process that is killed between them leaves half a
-run. Here many runs are logged in one transaction, all or none, in a tenth of the time.
+MLflow's client logs a run in four transactions, in about 40 ms; a process that is killed between them leaves an
+incomplete run. Here, many runs are logged in one transaction, all or none, in a tenth of the time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TESTED_WITH = {"mlflow-skinny": "3.17.2"}
 SQL_LOGGER = "mlflow.store.db.utils"
 """The logger that prints each error of a database before it is raised."""
 
-_PATIENCE_S = 60  # how long to wait for a database that another program writes to
+_PATIENCE_S = 60  # how long to wait while another program writes to the database
 
 Run = tuple[str, str, RunRecord]
 """The id of a run, the address of its artifacts, and its content."""
@@ -49,12 +49,12 @@ class Session(Protocol):
         ...
 
     def change(self, statement: str, named: Mapping[str, Any]) -> None:
-        """Carry out a statement that changes rows."""
+        """Execute a statement that changes rows."""
         ...
 
 
 class _StoreSession:
-    """A transaction of MLflow's store."""
+    """A transaction on MLflow's database."""
 
     def __init__(self, session: orm.Session) -> None:
         self._session = session
@@ -78,7 +78,7 @@ class _StoreSession:
 
 @contextmanager
 def store_transaction(client: MlflowClient) -> Iterator[Session]:
-    """Give a session of the database behind a client."""
+    """Yield a session of the database behind a client."""
     with client._tracking_client.store.ManagedSessionMaker(read_only=False) as session:
         yield _StoreSession(session)
 
@@ -91,7 +91,7 @@ def upload_artifacts(uri: str, folder: str) -> None:
 
 
 def create_engine(uri: str) -> Engine:
-    """Return an engine with MLflow's own settings of connections."""
+    """Return an engine with MLflow's connection settings."""
     from mlflow.store.db.utils import create_sqlalchemy_engine
 
     engine: Engine = create_sqlalchemy_engine(uri)  # type: ignore[no-untyped-call]  # MLflow has no types
@@ -106,7 +106,7 @@ def create_tables(engine: Engine) -> None:
 
 
 def insert_runs(session: Session, experiment: str, user: str, runs: Sequence[Run]) -> None:
-    """Add runs that are over to an experiment."""
+    """Add runs to an experiment."""
     session.insert("runs", [_run(*run, experiment, user) for run in runs])
     session.insert("tags", [_row(i, key, value) for i, _, r in runs for key, value in _tags(r).items()])
     session.insert("params", [_row(i, key, v) for i, _, r in runs for key, v in r.parameters.items()])
@@ -116,7 +116,7 @@ def insert_runs(session: Session, experiment: str, user: str, runs: Sequence[Run
 
 
 def insert_links(session: Session, parent: str, runs: Collection[str]) -> None:
-    """Tag runs as combinations that a parent run reports without being their parent, those not tagged before."""
+    """Tag runs as combinations that a parent run reports, except its children and runs that already have the tag."""
     own = {"mlflow.parentRunId": parent, link_key(parent): REUSED}
     linked: set[str] = set()
     for key, value in own.items():
@@ -126,7 +126,7 @@ def insert_links(session: Session, parent: str, runs: Collection[str]) -> None:
 
 
 def insert_metrics(session: Session, run_id: str, metrics: Sequence[Point], moment: int) -> None:
-    """Add metrics to a run, which MLflow shows in place of those of the same names, unless these have later steps."""
+    """Add metrics to a run; MLflow shows them instead of those with the same names, unless these have later steps."""
     session.insert("metrics", [_metric(run_id, moment, *point) for point in metrics])
     shown = "select m.key, m.step from latest_metrics m where m.run_uuid = :run"
     before = {key: step for key, step in session.read(shown, {"run": run_id})}
@@ -137,7 +137,7 @@ def insert_metrics(session: Session, run_id: str, metrics: Sequence[Point], mome
 
 
 def existing_runs(session: Session, ids: Sequence[str]) -> set[str]:
-    """Return which of these ids are of runs that a database has."""
+    """Return those of these run ids that are in the database."""
     if not ids:
         return set()
     named = {f"id{position}": run for position, run in enumerate(ids)}
@@ -179,10 +179,10 @@ select r.run_uuid, t.value
 from runs r
 join tags t on t.run_uuid = r.run_uuid and t.key = 'process'
 where r.status = 'RUNNING' and r.lifecycle_stage = 'active' and r.experiment_id = :experiment order by r.start_time"""
-"""The runs of an experiment that are under way, with their processes."""
+"""The running runs of an experiment, with their processes."""
 
 RUNS_LIKE = f"{_SELECTED} r.run_uuid like :wanted || '%' order by r.start_time"
-"""The runs whose ids begin with :wanted: id, name, status, kind, best combination, its run, address of artifacts."""
+"""The runs whose ids start with :wanted: id, name, status, kind, best combination, its run, address of artifacts."""
 
 _LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = 'sweep/' || :wanted)"  # `link_key`
 RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = 'FINISHED' order by r.start_time"
@@ -191,7 +191,7 @@ RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = 'F
 ENDED_RUNS = f"""{_SELECTED} p.value is null and k.value in ('evaluation', 'sweep') and r.end_time is not null
 and r.experiment_id in (select e.experiment_id from experiments e where e.name = :wanted)
 order by r.end_time desc, r.start_time desc"""  # noqa: S608 (own names)
-"""The evaluations and sweeps of the experiment :wanted that ended, the latest first, in the same columns."""
+"""The ended evaluations and sweeps of the experiment :wanted, latest first, in the same columns."""
 
 Ask = Callable[[str, dict[str, str]], Rows]
 """A function that returns the rows of a query in SQL, given its parameters."""
@@ -210,7 +210,7 @@ def sweep_rows(ask: Ask, experiment: str, sweep_id: str, parent: str = "") -> tu
 def read_sqlite(file: Path) -> Ask:
     """Return a function that queries a SQLite file without MLflow, which takes seconds to load.
 
-    Without a database or tables there are no rows.
+    It returns no rows if there is no database or no table.
     """
 
     def ask(query: str, named: dict[str, str]) -> Rows:
@@ -259,7 +259,7 @@ def _metric(run_id: str, moment: int | None, key: str, value: float, step: int) 
 
 
 def _latest(metrics: Sequence[Point]) -> list[Point]:
-    """Return of each metric the point that MLflow shows: the last step's."""
+    """Return for each metric the point that MLflow shows: that of the last step."""
     latest: dict[str, Point] = {}
     for point in metrics:
         name, _, step = point
@@ -269,7 +269,7 @@ def _latest(metrics: Sequence[Point]) -> list[Point]:
 
 
 def _insert_datasets(session: Session, experiment: str, runs: Sequence[Run]) -> None:
-    """Link runs to their datasets, which an experiment has once each."""
+    """Link runs to their datasets; each dataset is added to the experiment once."""
     known: dict[tuple[str, str], str] = {}
     for run_id, _, record in runs:
         if record.dataset is not None:
@@ -279,7 +279,7 @@ def _insert_datasets(session: Session, experiment: str, runs: Sequence[Run]) -> 
 def insert_dataset(
     session: Session, experiment: str, run_id: str, dataset: LoggedDataset, known: dict[tuple[str, str], str]
 ) -> None:
-    """Link a run to its dataset, which is added to the experiment if that lacks it; `known` has the ids of others."""
+    """Link a run to its dataset, adding the dataset to the experiment if necessary; `known` caches ids of datasets."""
     name, digest, source, profile, split = dataset
     if (name, digest) not in known:
         query = "select d.dataset_uuid from datasets d where d.experiment_id = :experiment and d.name = :name "

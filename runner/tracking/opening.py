@@ -1,4 +1,4 @@
-"""Open a store of runs, with time limits, SQLite's settings, and errors in one line."""
+"""Opens a tracking store, with time limits, SQLite settings, and errors in one line."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from runner.tracking.sqlite import open_sqlite
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
-_PATIENCE_MS = 60_000  # how long to wait for a database that another program writes to
+_PATIENCE_MS = 60_000  # how long to wait while another program writes to the database
 _OPENING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "PGCONNECT_TIMEOUT": "20"}
 """Time limits for a store that may not exist."""
 
 WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT": "60"}
-"""Time limits for an open store, instead of MLflow's minutes: results that it does not take wait on disk."""
+"""Time limits for an open store, shorter than MLflow's: results that cannot be logged wait on disk."""
 
 
 def open_client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
-    """Return a client of a store of runs and the id of the experiment; raises `ConfigError`."""
+    """Return a client of a tracking store and the id of the experiment; raises `ConfigError`."""
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # read as it is imported
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # MLflow reads it when it is imported
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger(SQL_LOGGER).setLevel(logging.CRITICAL)  # it would print what it raises as well
+    logging.getLogger(SQL_LOGGER).setLevel(logging.CRITICAL)  # it also prints errors that it raises
     if tracking.is_off:
         raise ConfigError("tracking=none: no runs are stored, so none can be read; choose another store")
     with explain_errors(tracking, "cannot be opened"):
         if uri.startswith("sqlite:///"):
             database = tracking.sqlite_file()
             assert database is not None  # noqa: S101 (it is SQLite)
-            open_sqlite(tracking, database)  # creates a new one, whole
+            open_sqlite(tracking, database)  # creates the database if it does not exist
             _write_ahead()
             with FileLock(database.with_suffix(".lock")):  # several processes may create the experiment at once
                 _connect(uri)
@@ -70,7 +70,7 @@ def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
 
 
 def _connect(uri: str) -> None:
-    """Connect to a database once; MLflow would try ten times, with a warning each."""
+    """Connect to a database once; MLflow would try ten times, with a warning each time."""
     from sqlalchemy.exc import ArgumentError
 
     try:
@@ -85,7 +85,7 @@ def _connect(uri: str) -> None:
 
 @contextmanager
 def patience(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set the time limits of MLflow and drivers by their environment variables, except those that the user set."""
+    """Set the time limits of MLflow and database drivers in environment variables, unless the user set these."""
     ours = {name: value for name, value in variables.items() if name not in os.environ}
     os.environ.update(ours)
     try:
@@ -97,7 +97,7 @@ def patience(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def explain_errors(tracking: Tracking, what: str) -> Iterator[None]:
-    """Raise errors of a store as a `ConfigError` in one line, without the password of its address."""
+    """Raise errors of a tracking store as a `ConfigError` in one line, without passwords."""
     try:
         yield
     except Exception as error:
@@ -108,13 +108,13 @@ def explain_errors(tracking: Tracking, what: str) -> Iterator[None]:
 
 
 def _library_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of MLflow and SQLAlchemy, as far as these are loaded."""
+    """Return the error types of MLflow and SQLAlchemy, if these are loaded."""
     names = (("mlflow.exceptions", "MlflowException"), ("sqlalchemy.exc", "SQLAlchemyError"))
     return tuple(getattr(sys.modules[module], name) for module, name in names if module in sys.modules)
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reason of an error in brief: of a chain of errors, the one of the network or the disk."""
+    """Return a short reason for an error: from its chain of causes, an error of the network or the disk if any."""
     reason, inner = error, error.__cause__ or error.__context__
     while inner is not None:
         reason = inner if isinstance(inner, OSError) else reason
@@ -125,7 +125,7 @@ def _reason(error: BaseException) -> str:
 
 @cache
 def _write_ahead() -> None:
-    """Turn on SQLite's write-ahead log: commits cost half, readers do not wait, and a crash leaves a sound database."""
+    """Turn on SQLite's write-ahead log: commits take half the time, readers do not wait, and crashes do no damage."""
     from sqlalchemy import event
     from sqlalchemy.engine import Engine
 

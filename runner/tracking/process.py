@@ -1,4 +1,4 @@
-"""The process that logs: it outlives signals and a crash of the process that works, and ends after it."""
+"""The logging process: it ignores signals, reports a crash of the working process, and ends when that has ended."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from typing import Any
 from runner.tracking.under_way import report_death
 
 CONTEXT: BaseContext = multiprocessing.get_context("spawn")
-"""How the process that logs starts. A fork of a process with threads could wait forever for a lock."""
+"""How the logging process starts. Forking a process with threads could leave a lock held forever."""
 
 
 def start_process() -> tuple[Executor, Connection]:
-    """Return an executor of one process, and its lifeline: the process ends when the lifeline closes.
+    """Return an executor with one process, and its lifeline: the process ends when the lifeline closes.
 
-    A path that is sent through the lifeline is that of a marker; the process reports what it names if this one dies.
+    The path of a marker may be sent through the lifeline; if this process dies, the combination that the marker names
+    is reported.
     """
     end, lifeline = CONTEXT.Pipe(duplex=False)
     executor = ProcessPoolExecutor(1, CONTEXT, initializer=_live_on, initargs=(end,))
     with end, _ignore_interrupts():
-        executor.submit(os.getpid)  # the process starts here, and inherits this
+        executor.submit(os.getpid)  # the process starts here and inherits the ignored signals
     return executor, lifeline
 
 
@@ -36,7 +37,7 @@ class InlineExecutor(Executor):
     """Runs each call at once in this process."""
 
     def submit(self, call: Any, /, *arguments: Any, **named: Any) -> Future[Any]:  # noqa: ANN401 (any call)
-        """Return the future of a call, which is done."""
+        """Run a call and return its completed future."""
         future: Future[Any] = Future()
         try:
             future.set_result(call(*arguments, **named))
@@ -46,14 +47,17 @@ class InlineExecutor(Executor):
 
 
 _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that a shutdown or a closing terminal sends to all processes of a command."""
+"""The signals that a shutdown or a closing terminal sends to all processes of a command."""
 
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Let a process that starts in the block inherit that no signal but SIGKILL ends it; delay signals to this one."""
+    """Make a process that starts in the block inherit ignored Ctrl-C and blocked SIGTERM and SIGHUP.
+
+    Signals to this process that arrive meanwhile are delayed, except Ctrl-C, which is ignored.
+    """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING) if hasattr(signal, "pthread_sigmask") else None
-    main = threading.current_thread() is threading.main_thread()  # only that one receives Ctrl-C
+    main = threading.current_thread() is threading.main_thread()  # only the main thread receives Ctrl-C
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
     try:
         yield
@@ -65,7 +69,7 @@ def _ignore_interrupts() -> Iterator[None]:
 
 
 def _live_on(lifeline: Connection) -> None:
-    """Ignore signals, which the process that works handles, and end once that process closes the lifeline or dies."""
+    """Ignore signals, which the working process handles, and exit when that process closes the lifeline or dies."""
     for number in (signal.SIGINT, *_ENDING):
         signal.signal(number, signal.SIG_IGN)
 
@@ -74,7 +78,7 @@ def _live_on(lifeline: Connection) -> None:
         with suppress(EOFError, OSError):
             while True:
                 marker = lifeline.recv()
-                from runner.reports import console  # noqa: F401 (loaded now: at a death there is no time)
+                from runner.reports import console  # noqa: F401 (loaded in advance, to report a death at once)
         if marker is not None:
             report_death(marker)
         os._exit(1)

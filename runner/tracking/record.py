@@ -1,6 +1,6 @@
-"""What MLflow gets of a result: metrics, tags, the dataset, artifacts, and the one spelling of their names.
+"""The content of runs in MLflow: metrics, parameters, tags, datasets and artifacts, and the spelling of their names.
 
-It makes no figure itself, logs nothing, and does not know how MLflow keeps it.
+Figures come from the result, and other modules do the logging.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from runner.records import save_record, write_trec
 from runner.result import Result
 
 LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
-"""What MLflow keeps of a name, of a parameter's value and of a tag's, in characters."""
+"""MLflow's length limits in characters for a name, the value of a parameter and the value of a tag."""
 
 REUSED = "reused"
 """The value of the tag `link_key`."""
@@ -35,14 +35,14 @@ Point = tuple[str, float, int]
 LoggedDataset = tuple[str, str, str, str, str]
 """A dataset as it is logged: its name, digest, source, profile and split."""
 
-_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has the quick one
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of PyYAML has the faster C version
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as it is logged, whole: its name, how it ended, when (ms since the epoch), and what is known of it.
+    """The complete content of a run to log. Times are in milliseconds since the epoch.
 
-    `ended` is None for a run that is under way. `write` puts the run's artifacts into a folder.
+    `ended` is None for a running run. `write` writes the artifacts of the run to a folder.
     """
 
     name: str
@@ -58,7 +58,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Finished:
-    """An evaluation to log, with its parameters, the reports that go with it, and tags of its own."""
+    """A finished evaluation to log, with its parameters, its reports, and additional tags."""
 
     result: Result
     parameters: Mapping[str, str]
@@ -68,7 +68,7 @@ class Finished:
 
     @property
     def bytes(self) -> int:
-        """Return about what it takes in memory: its rankings and scores."""
+        """Return the approximate size in memory, in bytes: that of the rankings and scores."""
         rankings = self.result.hits
         ranked = (
             rankings.rankings.documents.nbytes + rankings.rankings.scores.nbytes + rankings.grades.nbytes
@@ -103,7 +103,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Failed:
-    """An evaluation that raised, to log with its traceback."""
+    """A failed evaluation to log, with its traceback."""
 
     name: str
     parameters: Mapping[str, str]
@@ -125,7 +125,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class DatasetMade:
-    """A dataset that was made, to log with figures about it and the files that tell of it; no evaluation."""
+    """A new dataset to log, with figures about it and files that describe it."""
 
     name: str
     started: int
@@ -151,13 +151,13 @@ def _parameters(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write texts into a folder."""
+    """Write texts to files in a folder."""
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
 def metric_name(measure: str) -> str:
-    """Return MLflow's name of a measure, which may not hold "@": nDCG@10 is ndcg_at_10, RR is mrr."""
+    """Return the name of a measure in MLflow, which does not allow "@": nDCG@10 is ndcg_at_10, RR is mrr."""
     name, _, cutoff = measure.partition("@")
     formula = find_formula(name)
     name = _slug(name) if formula is None else formula.mlflow
@@ -165,12 +165,12 @@ def metric_name(measure: str) -> str:
 
 
 def metrics_of(result: Result) -> list[Point]:
-    """Return all that MLflow gets of a result, without what is not a number.
+    """Return all metrics of a result, without values that are not finite.
 
-    Means by name with the primary one first, the same by query type, curves over K as steps, figures on no-result
-    queries, a language model's grades, times, diagnostics.
+    They are the means by measure with the primary one first, means by query type, curves over K as steps, figures on
+    no-result queries, grades of a language model, times and diagnostics.
     """
-    means = {result.primary: result.means[result.primary], **result.means}  # the UI plots the first one unless told
+    means = {result.primary: result.means[result.primary], **result.means}  # by default, the UI plots the first one
     points = [(metric_name(measure), mean, 0) for measure, mean in means.items()]
     slugs = _slugs(sorted(set(result.queries.types) - {""}))
     for kind, by_type in result.by_type.items():
@@ -195,7 +195,7 @@ def metrics_of(result: Result) -> list[Point]:
 
 
 def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
-    """Yield the rates of each type that has queries without gold, and what answerable queries of all types lost."""
+    """Yield the rates of each query type with no-result queries, and the losses of answerable queries of all types."""
     if not result.abstention.no_result:
         return
     everything = result.abstention.everything
@@ -210,7 +210,7 @@ def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
 
 
 def _abstention_metrics(abstention: Abstention) -> list[tuple[str, float, int]]:
-    """Return the figures on no-result queries: those of what was returned, then each threshold's."""
+    """Return the figures on no-result queries: those without a threshold, then those of each threshold."""
     if not abstention.no_result:
         return []
     everything, *thresholds = abstention.thresholds
@@ -224,18 +224,18 @@ def _abstention_metrics(abstention: Abstention) -> list[tuple[str, float, int]]:
 
 
 def _grades(result: Result) -> dict[str, float]:
-    """Return the figures of a language model's grades, where there are any."""
+    """Return the figures of a language model's grades; {} if there are none."""
     figures = result.grades.figures() if result.grades else {}
     return {name: value for name, value in figures.items() if value is not None}
 
 
 def axes_of(swept: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a sweep varies as parameters of their own, which the UI, sorting by name, puts first."""
+    """Return the swept values as separate parameters; the prefix puts them first in the UI, which sorts by name."""
     return {f"Axis/{key}": str(value) for key, value in swept.items()}
 
 
 def tags_of(result: Result) -> dict[str, str]:
-    """Return what a run is found by: dataset, retriever, fingerprints, versions."""
+    """Return the tags by which a run can be found: dataset, retriever, fingerprints, versions."""
     env = result.environment
     tags = {
         "kind": "evaluation",
@@ -266,12 +266,12 @@ def dataset_of(result: Result) -> LoggedDataset:
 
 
 def link_key(parent: str) -> str:
-    """Return the tag of a combination that a sweep's run reports, though another one computed it."""
+    """Return the tag of a combination that was computed under another parent run but is also reported by this one."""
     return f"sweep/{parent}"
 
 
 def sanitize_name(name: str) -> str:
-    """Return a name with only those characters that MLflow's keys may have."""
+    """Return a name with only the characters that MLflow allows in keys."""
     return re.sub(r"[^\w\-. :/]", "_", name)[:LONGEST_NAME]
 
 
@@ -280,7 +280,7 @@ def _slug(name: str) -> str:
 
 
 def _slugs(names: Iterable[str]) -> dict[str, str]:
-    """Return a slug for each name, those that would be the same numbered."""
+    """Return a unique slug for each name; equal slugs are numbered."""
     slugs: dict[str, str] = {}
     for name in names:
         slug, number = _slug(name), 2
@@ -291,5 +291,5 @@ def _slugs(names: Iterable[str]) -> dict[str, str]:
 
 
 def now() -> int:
-    """Return the time in milliseconds since the epoch, as MLflow wants it."""
+    """Return the time in milliseconds since the epoch, the unit of MLflow."""
     return int(time.time() * 1000)

@@ -1,4 +1,4 @@
-"""Where runs are logged: the settings that `conf/tracking/` holds. It knows nothing of MLflow."""
+"""The settings of tracking, in `conf/tracking/`: where and how runs are logged. MLflow is not needed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pydantic.dataclasses import dataclass as settings
 from runner.config.values import without_secrets
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks")
-"""What a store's address may begin with. MLflow no longer takes a folder of files."""
+"""The schemes that the address of a tracking store may have. MLflow no longer supports a folder of files."""
 
 OFF = "none"
-"""The address that stands for no store: runs are not logged."""
+"""The address with which runs are not logged."""
 
 DEFAULT_URI = "sqlite:///mlruns/mlflow.db"
-"""Where runs are logged unless the user or the environment says otherwise."""
+"""The tracking store if neither the user nor the environment names one."""
 
 URI_VARIABLE, EXPERIMENT_VARIABLE = "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"
-"""What MLflow's own tools go by."""
+"""The environment variables that MLflow's own tools use."""
 
 EXPERIMENT_TAGS = {"mlflow.experimentKind": "custom_model_development"}
-"""Tags of a new experiment: its kind opens MLflow's UI on the table of runs, not on traces of an application."""
+"""The tags of a new experiment. Its kind makes MLflow's UI open the table of runs, not the traces of an application."""
 
 _WRONG_SCHEME = f"not the address of a store; it should begin with {', '.join(SCHEMES)}, as in {DEFAULT_URI}"
 
@@ -34,11 +34,11 @@ _WRONG_SCHEME = f"not the address of a store; it should begin with {', '.join(SC
 class Tracking:
     """Where and how runs are logged.
 
-    `uri` null is what MLFLOW_TRACKING_URI says, or else a SQLite file; "none" logs no runs. `experiment` null is
-    MLFLOW_EXPERIMENT_NAME, or else "retrieval".
-    `artifacts` is the folder (or s3://...) that a database's artifacts are in; a server decides for itself. `trec` adds
-    the rankings as a TREC run to every combination of a sweep, not to single runs only. `background` logs in a process
-    of its own, beside the work.
+    `uri` null means MLFLOW_TRACKING_URI if it is set, else a SQLite file; with "none", runs are not logged.
+    `experiment` null means MLFLOW_EXPERIMENT_NAME if it is set, else "retrieval". `artifacts` is the folder (or
+    s3://...) for the artifacts of a database; a server chooses its own place. `trec` adds the rankings as a TREC run to
+    every combination of a sweep; single runs always have them. `background` logs in a separate process while the work
+    continues.
     """
 
     uri: str = Field(default=None, validate_default=True)  # filled in below
@@ -71,7 +71,7 @@ class Tracking:
 
     @property
     def from_environment(self) -> str:
-        """Say where runs go if variables of MLflow's decide it, "" otherwise."""
+        """Return a message about where runs are logged if environment variables of MLflow set it, else ""."""
         decided = {URI_VARIABLE: self.uri, EXPERIMENT_VARIABLE: self.experiment}
         names = [name for name, value in decided.items() if os.environ.get(name) == value]
         if not names:
@@ -84,7 +84,7 @@ class Tracking:
         return self.uri == OFF
 
     def is_server(self) -> bool:
-        """Tell an MLflow server, which has a database and artifacts of its own, from a database."""
+        """Return whether runs are logged to an MLflow server, not to a database."""
         return self.uri.startswith(("http", "databricks"))
 
     def sqlite_file(self) -> Path | None:
@@ -94,14 +94,14 @@ class Tracking:
         return Path(self.absolute_uri().removeprefix("sqlite:///").partition("?")[0])
 
     def describe_deleted(self) -> str:
-        """Say that the experiment was deleted, and what to do."""
+        """Return a message that the experiment was deleted, and what to do."""
         return (
             f"tracking.experiment={self.experiment}: the experiment was deleted; restore it in MLflow, or choose "
             "another name"
         )
 
     def artifact_location(self) -> str | None:
-        """Return the address of a database's artifacts; None leaves it to the server."""
+        """Return the address for the artifacts of a database; None for a server, which chooses it."""
         if self.is_server():
             return None
         if self.is_off:
@@ -109,23 +109,23 @@ class Tracking:
         return self.artifacts if "://" in self.artifacts else Path(self.artifacts).resolve().as_uri()
 
     def overrides(self) -> list[str]:
-        """Return what a printed command needs to find these runs, quoted for a shell, without passwords.
+        """Return the overrides with which a printed command finds these runs, quoted for a shell, without passwords.
 
-        Nothing where runs are logged to the default place.
+        Settings with their default value are left out.
         """
         default = Tracking()
         settings = {"uri": without_secrets(self.uri), "experiment": self.experiment}
         return [_override(f"tracking.{name}", v) for name, v in settings.items() if v != getattr(default, name)]
 
     def absolute_uri(self) -> str:
-        """Return the address with a SQLite file's path made absolute, so that it holds in any working directory."""
+        """Return the address, with the path of a SQLite file made absolute, to be valid in any working directory."""
         if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:////"):
             return self.uri
         return f"sqlite:///{Path(self.uri.removeprefix('sqlite:///')).resolve()}"
 
 
 def _override(key: str, value: str) -> str:
-    """Return an override as it is typed in a shell, its value quoted where Hydra would read more than text."""
+    """Return an override quoted for a shell; its value is also quoted unless Hydra reads it as plain text."""
     plain = re.fullmatch(r"[\w/.:+-]*[A-Za-z][\w/.:+-]*", value)
     escaped = value.replace("'", "\\'")
     return shlex.quote(f"{key}={value}" if plain else f"{key}='{escaped}'")

@@ -1,7 +1,7 @@
-"""MLflow's SQLite store without MLflow, which takes seconds to load, and seconds more to make a new database.
+"""Reads and writes MLflow's SQLite store without MLflow, which takes seconds to load and more to create a database.
 
-`mlflow.sql` has the tables of the MLflow version that is pinned; `python -m release.tables` writes it. Tests compare
-it, and the rows made here, with MLflow's own. A database with other tables is left to MLflow.
+`mlflow.sql` has the tables of the pinned MLflow version; `python -m release.tables` writes it. Tests compare it, and
+the rows written here, with MLflow's own. A database with other tables is left to MLflow.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from runner.tracking.settings import EXPERIMENT_TAGS, Tracking
 
 TABLES = Path(__file__).with_name("mlflow.sql")
 
-_PATIENCE_S = 60  # with a database that another program writes to
+_PATIENCE_S = 60  # how long to wait while another program writes to the database
 
 
 def open_sqlite(tracking: Tracking, file: Path) -> SqliteRuns | None:
-    """Return the runs in a SQLite file, which is made if it is not there; None if its tables are of another MLflow.
+    """Return the runs in a SQLite file, creating it if necessary; None if its tables are of another MLflow version.
 
-    Raises `ConfigError` for an experiment that was deleted, `sqlite3.Error` and `OSError`.
+    Raises `ConfigError` for a deleted experiment, `sqlite3.Error` and `OSError`.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_suffix(".lock")):  # several processes may make the database or the experiment at once
+    with FileLock(file.with_suffix(".lock")):  # several processes may create the database or the experiment at once
         if not file.exists():
             _create(file)
         runs = SqliteRuns(file)
@@ -45,7 +45,7 @@ def open_sqlite(tracking: Tracking, file: Path) -> SqliteRuns | None:
 
 
 def open_memory(tracking: Tracking) -> SqliteRuns:
-    """Return runs that end with this process, for `tracking=none`."""
+    """Return runs in memory, for `tracking=none`."""
     runs = SqliteRuns(":memory:")
     runs.create_tables()
     runs.open_experiment(tracking)
@@ -53,7 +53,7 @@ def open_memory(tracking: Tracking) -> SqliteRuns:
 
 
 def _create(file: Path) -> None:
-    """Make the tables aside and move them into place: half of them, of a process that was ended, are no use."""
+    """Create the tables in a temporary file and rename it, so that a killed process leaves no incomplete database."""
     with replace_file(file) as new, closing(sqlite3.connect(new)) as database:
         database.executescript(TABLES.read_text(encoding="utf-8"))
         values = {"location": str(Path("mlruns/0").resolve()), "now": now()}
@@ -89,16 +89,16 @@ class SqliteRuns:
     def __init__(self, file: Path | str) -> None:
         self.experiment, self.location = "", ""
         self._alone = threading.Lock()
-        # One connection for all: closing the last one writes the log of changes back, which takes as long as they did.
+        # One connection for all changes: closing the last one writes the log back, which takes as long as the changes.
         self._connection = sqlite3.connect(file, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._connection.close)
 
     def create_tables(self) -> None:
-        """Make the tables in an empty database."""
+        """Create the tables in an empty database."""
         self._connection.executescript(TABLES.read_text(encoding="utf-8"))
 
     def open_experiment(self, tracking: Tracking) -> bool:
-        """Find or make the experiment of the settings, and return True; False if the tables are not known."""
+        """Find or create the experiment of the settings and return True; return False if the tables are unknown."""
         try:
             version = self._connection.execute("select version_num from alembic_version").fetchall()
         except sqlite3.OperationalError as error:
@@ -107,7 +107,7 @@ class SqliteRuns:
             raise
         if version != [(_version(),)]:
             return False
-        # Commits cost half, readers do not wait, and a crash still leaves a sound database.
+        # Commits take half the time, readers do not wait, and a crash still leaves an intact database.
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = normal")
         query = "select experiment_id, lifecycle_stage, artifact_location from experiments where name = :name"
@@ -129,7 +129,7 @@ class SqliteRuns:
 
     @contextmanager
     def transaction(self) -> Iterator[Session]:
-        """Give a session whose changes are made together, or not at all if the block raises."""
+        """Yield a session whose changes are committed together, or not at all if the block raises."""
         with self._alone:
             self._connection.execute("begin immediate")
             try:
@@ -140,7 +140,7 @@ class SqliteRuns:
             self._connection.execute("commit")
 
     def create_run(self, name: str, started: int, tags: Mapping[str, str], user: str) -> LoggedRun:
-        """Return a new run, which is under way."""
+        """Create a run with the status RUNNING and return it."""
         run_id = uuid.uuid4().hex
         uri = f"{self.location.rstrip('/')}/{run_id}/artifacts"
         with self.transaction() as session:
@@ -149,7 +149,7 @@ class SqliteRuns:
         return LoggedRun(run_id, local_path(uri))
 
     def read_run(self, run_id: str) -> tuple[str, dict[str, str]]:
-        """Return the address of a run's artifacts, and its tags."""
+        """Return the address of a run's artifacts and its tags."""
         with self.transaction() as session:
             ((uri,),) = session.read("select artifact_uri from runs where run_uuid = :run", {"run": run_id})
             return uri, dict(session.read('select "key", value from tags where run_uuid = :run', {"run": run_id}))  # type: ignore[arg-type]  # pairs
@@ -171,7 +171,7 @@ class SqliteRuns:
         session.change('delete from tags where run_uuid = :run and "key" = :key', {"run": run_id, "key": key})
 
     def set_status(self, run_id: str, status: str, ended: int | None = None) -> None:
-        """Set the status of a run, and when it ended, if it did."""
+        """Set the status of a run and, if given, the time of its end (ms since the epoch)."""
         statement = "update runs set status = :status, end_time = coalesce(:ended, end_time) where run_uuid = :run"
         with self.transaction() as session:
             session.change(statement, {"status": status, "ended": ended, "run": run_id})
@@ -187,14 +187,14 @@ class SqliteRuns:
             insert_dataset(session, self.experiment, run_id, dataset, {})
 
     def find_running(self) -> list[tuple[str, str]]:
-        """Return the runs that are under way and the processes that said so, the oldest first."""
+        """Return the ids of running runs with the names of their processes, oldest first."""
         with self.transaction() as session:
             return [(run, process) for run, process in session.read(RUNNING, {"experiment": int(self.experiment)})]
 
 
 @cache
 def _version() -> str:
-    """Return the version of the tables by Alembic's name."""
+    """Return the Alembic version of the tables."""
     version = re.search(r"""INSERT INTO "?alembic_version"? VALUES\('(\w+)'\)""", TABLES.read_text(encoding="utf-8"))
     assert version is not None  # noqa: S101 (a test reads it)
     return version[1]

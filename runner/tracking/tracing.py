@@ -1,7 +1,4 @@
-"""Exchanges with language models as MLflow traces, for those who want to read what was asked and answered.
-
-It knows nothing of what is asked, nor of who asks.
-"""
+"""Logs exchanges with language models as MLflow traces, to show the prompts and replies."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def log_exchanges(tracking: Tracking, wanted: bool) -> Iterator[None]:
-    """Log what this process asks models whose `trace` is on, beside the runs, if that is wanted.
+    """Log the exchanges of this process with models whose `trace` is on, next to the runs; do nothing unless `wanted`.
 
     Raises `ConfigError`.
     """
@@ -35,7 +32,7 @@ def log_exchanges(tracking: Tracking, wanted: bool) -> Iterator[None]:
     mlflow.set_tracking_uri(tracking.absolute_uri())
     mlflow.set_experiment(experiment_id=experiment)
     for name in [name for name in os.environ if name.startswith("MLFLOW_") and name not in before]:
-        del os.environ[name]  # MLflow sets variables, which would decide where the next run of this process goes
+        del os.environ[name]  # MLflow sets variables that would determine where the next run of this process is logged
     os.environ.update(before)
     end = observe(_log)
     try:
@@ -46,7 +43,7 @@ def log_exchanges(tracking: Tracking, wanted: bool) -> Iterator[None]:
 
 
 def traces(config: Mapping[str, Any]) -> bool:
-    """Tell whether a config has a language model whose exchanges are to be seen."""
+    """Return whether a config has a language model whose exchanges are logged."""
     return bool((config.get("llm") or {}).get("trace"))
 
 

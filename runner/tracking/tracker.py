@@ -1,7 +1,7 @@
-"""An open store of runs: a single evaluation is one run; a sweep is a parent run with its combinations as children.
+"""Logs to an open tracking store: an evaluation is a run; a sweep is a parent run with its combinations as children.
 
-A run is found again by its tags: `sweep_id`, `report_id` (what a parent run reports) and `combination` (what decides a
-result), `process` while it is under way.
+Runs are found by their tags: `sweep_id`, `report_id` (the identity of the report of a parent run), `combination` (the
+identity of a combination) and, while they are running, `process`.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from runner.tracking.unlogged import Waiting
 Entry = Finished | Failed | DatasetMade | Waiting
 
 _RESULT_ID = "result_id"
-"""The tag of a run on a server by which a result is found that was logged before."""
+"""The tag of a run on a server that identifies a result, to find one that was logged before."""
 
 
 class Tracker:
-    """An open store of runs; raises `ConfigError` where it cannot be opened."""
+    """An open tracking store; raises `ConfigError` if it cannot be opened."""
 
     def __init__(self, tracking: Tracking) -> None:
         self.tracking = tracking
@@ -69,11 +69,11 @@ class Tracker:
             self._artifact_folders.clear(self._existing)
 
     def log(self, entries: Sequence[Entry], sweep: Sweep | None = None, again: bool = False) -> list[LoggedRun]:
-        """Log evaluations that are over, as combinations of a sweep if there is one, and datasets that were made.
+        """Log finished evaluations, as combinations of a sweep if one is given, and new datasets.
 
-        In a database they become visible together, whole; on a server one after the other. Where nobody knows what
-        became of an earlier try (`again`), those that are finished are left out. A result that waits in a file is
-        removed once it is logged, and left out where it cannot be read.
+        In a database, they become visible together and complete; on a server, one after the other. If an earlier
+        attempt may have succeeded (`again`), runs that are already logged are left out. The file of a waiting result is
+        removed once the result is logged; a file that cannot be read is skipped.
         """
         parent = None if sweep is None else self.start_sweep(sweep)
         if again and sweep is not None:
@@ -95,7 +95,7 @@ class Tracker:
             for run_id, (entry, _) in zip(ids, read, strict=True)
         ]
         with self._artifact_folders.announce(ids, self._existing):
-            for _, uri, record in rows:  # artifacts first: a run that is there has them
+            for _, uri, record in rows:  # artifacts first, so that every logged run has them
                 if not self.tracking.is_off:
                     with _artifacts(uri) as folder:
                         record.write(folder)
@@ -107,11 +107,11 @@ class Tracker:
         return before + [LoggedRun(run_id, local_path(uri)) for run_id, uri, _ in rows]
 
     def state(self, sweep_id: str, report: str = "") -> State:
-        """Return how far a sweep is, and the parent run of one of its reports."""
+        """Return the state of a sweep, with the parent run of one of its reports."""
         return state_of(*self._rows(sweep_id), report)
 
     def link(self, sweep: Sweep, runs: Collection[str]) -> None:
-        """Tag combinations that another command computed as reported by this sweep's parent run as well."""
+        """Tag combinations of another command as also reported by the parent run of this sweep."""
         parent = self.start_sweep(sweep).id
         if self._server is None:
             with self._runs.transaction() as session:
@@ -123,7 +123,7 @@ class Tracker:
                 self._server.set_tags(run.info.run_id, {link_key(parent): REUSED})
 
     def _rows(self, sweep_id: str, parent: LoggedRun | None = None) -> tuple[Rows, Rows]:
-        """Return what is known of a sweep, as `sweep_rows` does; with a parent, only what is part of that."""
+        """Return the rows of a sweep, as `sweep_rows` does; with `parent`, only the combinations of that parent run."""
         if self._server is None:
             with self._runs.transaction() as session:
                 return sweep_rows(session.read, self.tracking.experiment, sweep_id, parent.id if parent else "")
@@ -142,9 +142,9 @@ class Tracker:
         return parents, done
 
     def result(self, run: LoggedRun, rankings: bool = False) -> Result:
-        """Return the record of a run that a server keeps, with its rankings or without; raises `ResultError`."""
+        """Return the record of a run on a server, with or without its rankings; raises `ResultError`."""
         with tempfile.TemporaryDirectory() as folder:
-            assert self._server is not None  # noqa: S101 (others read the folder)
+            assert self._server is not None  # noqa: S101 (without a server, callers read the folder)
             wanted = {"result.json", "per_query.parquet", "grades.parquet"} | (
                 {"rankings.parquet"} if rankings else set()
             )
@@ -153,23 +153,23 @@ class Tracker:
             return load_record(Path(folder), rankings)
 
     def has_file(self, run: LoggedRun, name: str) -> bool:
-        """Tell whether a run has an artifact at the top of its folder."""
+        """Return whether a run has an artifact at the top of its folder."""
         if run.folder is not None:
             return (run.folder / name).is_file()
-        assert isinstance(self._runs, ClientRuns)  # noqa: S101 (SQLite's artifacts elsewhere are listed by MLflow too)
+        assert isinstance(self._runs, ClientRuns)  # noqa: S101 (MLflow lists remote artifacts)
         return name in self._runs.list_files(run.id)
 
     def add_files(self, run: LoggedRun, files: Mapping[str, str]) -> None:
-        """Add texts to the artifacts of a run that is over."""
+        """Add texts to the artifacts of a finished run."""
         self._keep(run.id, files)
 
     def reject(self, run: LoggedRun, why: str) -> None:
-        """Mark a finished run as failed whose record is gone."""
+        """Mark a finished run as failed, with the reason."""
         self._runs.set_tags(run.id, {"error": why[:LONGEST_TAG]})
         self._runs.set_status(run.id, "FAILED", now())
 
     def recover(self) -> int:
-        """Mark as KILLED the runs whose process of this machine is gone; return how many they were."""
+        """Mark the runs of dead processes of this machine as KILLED, and return their number."""
         left = [run for run, process in self._runs.find_running() if is_gone(process.partition(" ")[0])]
         for run in left:
             self._runs.set_tags(run, {"error": "the process ended without finishing the run"})
@@ -177,17 +177,17 @@ class Tracker:
         return len(left)
 
     def start_sweep(self, sweep: Sweep) -> LoggedRun:
-        """Return the parent run of a sweep, open: the one that it has, or a new one; however often it is asked for."""
+        """Open the parent run of a sweep, or create one, and return it; repeated calls return the same run."""
         if sweep.process in self._parents:
             return self._parents[sweep.process]
         tags = {"kind": "sweep", "sweep_id": sweep.id, "report_id": sweep.report, "process": sweep.process}
         tags |= {"combinations": str(sweep.combinations)} | axes_of(sweep.axes)
         tags = {sanitize_name(key): value[:LONGEST_TAG] for key, value in tags.items()}
-        made = [parent for parent in self._rows(sweep.id)[0] if parent[3] == sweep.process]  # before this process died
+        made = [parent for parent in self._rows(sweep.id)[0] if parent[3] == sweep.process]  # before a crash
         if sweep.run is not None:
             parent = sweep.run
             self._runs.set_tags(parent.id, tags)
-            if "error" in self._runs.read_run(parent.id)[1]:  # of an earlier time, which goes on now
+            if "error" in self._runs.read_run(parent.id)[1]:  # the error of an earlier execution, which is resumed now
                 self._runs.delete_tag(parent.id, "error")
             self._runs.set_status(parent.id, "RUNNING")
         elif made:
@@ -206,7 +206,7 @@ class Tracker:
         status: str,
         tags: Mapping[str, str] | None = None,
     ) -> LoggedRun:
-        """Close a sweep with its reports and tags; its measures are those of its best combination."""
+        """Close a sweep with its reports and tags; the parent run has the metrics of the best combination."""
         parent = self.start_sweep(sweep)
         if best is not None:
             self._runs.add_metrics(parent.id, metrics_of(best))
@@ -219,7 +219,7 @@ class Tracker:
         return parent
 
     def _keep(self, run_id: str, files: Mapping[str, str]) -> None:
-        """Add texts to a run's artifacts, where a server keeps them if there is one."""
+        """Add texts to the artifacts of a run, through the server if there is one."""
         if self._server is None:
             with _artifacts(self._runs.read_run(run_id)[0]) as folder:
                 write_files(folder, files)
@@ -241,7 +241,10 @@ class Tracker:
 
 
 def _open(tracking: Tracking) -> tuple[SqliteRuns | ClientRuns, ClientRuns | None]:
-    """Return the runs of a store, and again if that is a server; raises `ConfigError`."""
+    """Return the runs of a tracking store, and the same object again if it is a server, else None.
+
+    Raises `ConfigError`.
+    """
     if tracking.is_off:
         return open_memory(tracking), None
     if (file := tracking.sqlite_file()) is not None:
@@ -253,11 +256,11 @@ def _open(tracking: Tracking) -> tuple[SqliteRuns | ClientRuns, ClientRuns | Non
 
 
 def _upload(server: ClientRuns, record: RunRecord, waiting: Waiting | None, again: bool) -> LoggedRun:
-    """Log a run that is over to a server, unless an earlier process has."""
+    """Log a finished run to a server, unless an earlier process has logged it."""
     tags = {"process": holder(), **record.tags}
     if waiting:
         tags[_RESULT_ID] = waiting.run_id
-        if again or waiting.attempted:  # its process may have been killed before it removed the file
+        if again or waiting.attempted:  # an earlier process may have been killed before it removed the file
             logged = server.search(f"tags.{_RESULT_ID} = '{waiting.run_id}' and attributes.status = 'FINISHED'")
             if logged:
                 waiting.remove()
@@ -271,13 +274,13 @@ def _upload(server: ClientRuns, record: RunRecord, waiting: Waiting | None, agai
 
 
 def _read(entries: Sequence[Entry]) -> list[tuple[Finished | Failed | DatasetMade, Waiting | None]]:
-    """Return what is to be logged, each with the file that it waits in, without what cannot be read."""
+    """Return the content of entries, each with its `Waiting` file or None; entries that cannot be read are left out."""
     read = [(entry.read() if isinstance(entry, Waiting) else entry, entry) for entry in entries]
     return [(content, entry if isinstance(entry, Waiting) else None) for content, entry in read if content is not None]
 
 
 def _without(entries: Sequence[Entry], is_logged: Callable[[Entry], bool]) -> list[Entry]:
-    """Return the entries that are not logged yet, and forget the others."""
+    """Return the entries that are not logged yet, and remove the files of the others."""
     for entry in entries:
         if isinstance(entry, Waiting) and is_logged(entry):
             entry.remove()
@@ -285,7 +288,7 @@ def _without(entries: Sequence[Entry], is_logged: Callable[[Entry], bool]) -> li
 
 
 def _of_sweep(record: RunRecord, sweep: Sweep | None, parent: LoggedRun | None) -> RunRecord:
-    # No MLFLOW_SOURCE_TYPE: the UI then shows the name alone.
+    # Without MLFLOW_SOURCE_TYPE, the UI shows only the name.
     tags = {"mlflow.user": _user(), "mlflow.source.name": "retrieval-runner"}
     if sweep is not None and parent is not None:
         tags |= {"mlflow.parentRunId": parent.id, "sweep_id": sweep.id}
@@ -294,7 +297,7 @@ def _of_sweep(record: RunRecord, sweep: Sweep | None, parent: LoggedRun | None) 
 
 @contextmanager
 def _artifacts(uri: str) -> Iterator[Path]:
-    """Give a folder whose files become a run's artifacts: the run's own where that is on this machine."""
+    """Yield a folder whose files become the artifacts of a run: if possible, the run's own folder on this machine."""
     folder = local_path(uri)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -310,5 +313,5 @@ def _artifacts(uri: str) -> Iterator[Path]:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+    except (KeyError, OSError):  # in a container, the user may have no name
         return "unknown"

@@ -1,8 +1,8 @@
 """A marker on disk of the combination that a sweep evaluates, so that a crash is not repeated.
 
 A crash (`os._exit`, a segmentation fault, lack of memory) leaves the marker behind. The next start reads it and
-evaluates that combination last, in its own process. Processes that share a sweep take turns and share one marker; each
-other process has its own, named after it.
+evaluates that combination last, in a separate process. Processes that share a sweep take turns and share one marker;
+any other process has its own marker, with its name in the file name.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class UnderWay:
         return last
 
     def _list_dead_markers(self) -> list[Path]:
-        """Return this process's own marker, which an earlier process may have left, and those of dead processes."""
+        """Return the marker of this process, which an earlier process may have left, and those of dead processes."""
         others = self.marker.parent.glob(f"{self._sweep}.*{_ENDING}")
         dead = (m for m in others if is_gone(m.name.removeprefix(f"{self._sweep}.").removesuffix(_ENDING)))
         return [self.marker, *dead]
 
     def begin(self, combination: str, name: str) -> None:
-        """Mark a combination as under way."""
+        """Mark a combination as running."""
         if self._file is not None:
             marked = f"{combination} {name}".encode(errors="replace")[:_LENGTH].ljust(_LENGTH)
             with suppress(OSError):
@@ -62,13 +62,13 @@ class UnderWay:
                 os.write(self._file, marked)
 
     def clear(self, combination: str) -> None:
-        """Remove a combination that a process survived from the suspects."""
+        """Remove a combination that did not kill its process from the suspects."""
         if combination in self.suspects:
             self.suspects.remove(combination)
             self._write()
 
     def close(self) -> None:
-        """Remove the marker at a regular end."""
+        """Remove the marker when the sweep ends normally."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -83,7 +83,7 @@ class UnderWay:
 
 
 def _read(marker: Path) -> tuple[str, str]:
-    """Return the combination in a marker and its name, "" and "" without one."""
+    """Return the identity and the name of the combination in a marker, "" and "" if there is none."""
     try:
         combination, _, name = marker.read_bytes().decode(errors="ignore").strip().partition(" ")
     except OSError:
@@ -92,7 +92,7 @@ def _read(marker: Path) -> tuple[str, str]:
 
 
 def report_death(marker: Path) -> None:
-    """Report on the console what the dead process was evaluating."""
+    """Report on the console which combination the dead process was evaluating."""
     from runner.reports import console
 
     _, name = _read(marker)

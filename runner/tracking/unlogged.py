@@ -48,13 +48,13 @@ class Waiting:
         return {"combination": self.combination}
 
     def read(self) -> Finished | None:
-        """Return the result, None if the file is gone, damaged, or of another version of this program."""
+        """Return the result, None if the file is missing, damaged, or from another version of this program."""
         try:
             written = self.file.read_bytes()
             body = memoryview(written)[len(_HEADER) + _CHECKSUM_BYTES :]
             head = _HEADER + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big")
             entry = pickle.loads(body) if written.startswith(head) else None  # noqa: S301 (this program wrote it)
-        except Exception:  # a pickle of other code may raise anything
+        except Exception:  # unpickling a result of other code may raise any error
             return None
         return entry if isinstance(entry, Finished) else None
 
@@ -64,10 +64,10 @@ class Waiting:
             self.file.unlink()
 
     def move_to(self, folder: Path) -> Waiting:
-        """Move the result into another folder; raises `OSError`."""
+        """Move the result to another folder; raises `OSError`."""
         folder.mkdir(parents=True, exist_ok=True)
         file = self.file.replace(folder / self.file.name)
-        with suppress(OSError):  # others wait there
+        with suppress(OSError):  # fails if other results wait in the folder
             self.file.parent.rmdir()
         return replace(self, file=file)
 
@@ -76,7 +76,7 @@ class Unlogged:
     """The waiting results of one sweep, one per combination.
 
     A `shared` sweep is run by one process at a time, with results in `folder`. Otherwise, each process has its own
-    folder next to it, which the next process takes over once this one is gone.
+    folder next to it, which another process takes over after this one has ended.
     """
 
     def __init__(self, folder: Path, shared: bool = True) -> None:
@@ -90,7 +90,7 @@ class Unlogged:
         self._made = False
 
     def keep(self, combination: str, entry: Finished, earlier: Waiting | None = None) -> Waiting:
-        """Write the result of a combination, in place of an `earlier` file of it if given; raises `OSError`."""
+        """Write the result of a combination, replacing an `earlier` file if given; raises `OSError`."""
         body = pickle.dumps(entry, protocol=5)
         file = earlier.file if earlier else self.folder / f"{combination}.{uuid.uuid4().hex}"
         aside = self.folder / f".{holder()}.{file.name}"
@@ -109,11 +109,11 @@ class Unlogged:
         file = self._files.get(combination)
         try:
             return Waiting(file, file.stat().st_size) if file else None
-        except OSError:  # it has been logged
+        except OSError:  # it has been logged and removed
             return None
 
     def is_superseded(self, waiting: Waiting) -> bool:
-        """Return whether another result of the same combination is used in place of this one."""
+        """Return whether another result of the same combination is used instead of this one."""
         return self._files.get(waiting.combination, waiting.file) != waiting.file
 
     def all(self) -> list[Waiting]:
@@ -135,14 +135,14 @@ class Unlogged:
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Remove unfinished files of processes that are gone."""
+    """Remove unfinished files of dead processes."""
     for unfinished in folder.glob(".*"):
         if is_gone(".".join(unfinished.name.split(".")[1:3])):
             unfinished.unlink(missing_ok=True)
 
 
 def waiting_in(folder: Path) -> Iterator[Waiting]:
-    """Yield the results in a folder."""
+    """Yield the waiting results in a folder."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
