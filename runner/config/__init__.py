@@ -14,7 +14,7 @@ CONF = next(
 
 
 def help_of(verb: str) -> str:
-    """Return the help text of a verb, with the choices of each config group, a project's too, and the plug-ins."""
+    """Return the help text of a verb, with the plug-ins and the choices of each config group, including a project's."""
     groups = sorted(folder for folder in CONF.iterdir() if any(folder.glob("*.yaml")) and folder.name != "hydra")
     width = max(len(folder.name) for folder in groups)
     project = None

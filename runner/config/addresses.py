@@ -1,4 +1,4 @@
-"""Types of settings that are paths: most are local, and refuse addresses such as s3://bucket/x."""
+"""Types of settings that are paths; most of them are local and do not accept addresses such as s3://bucket/x."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-"""The beginning of an address: s3://, gs://, https://. A single letter is a drive."""
+"""The beginning of an address: s3://, gs://, https://. A single letter would be a Windows drive."""
 
 
 _CLIENTS = {
@@ -33,14 +33,14 @@ def check_local(path: str) -> str:
 def check_reachable(path: str) -> str:
     """Return a local path or the address of an object store; raises `ValueError` for any other address.
 
-    Raises `MissingPackageError` if the package that gives access to it is not installed.
+    Raises `MissingPackageError` if the package for the object store is not installed.
     """
     if not is_address(path):
         return path
     protocol, separator, place = path.partition("://")
     if protocol not in _CLIENTS or not separator or not place:
         raise ValueError("set a local path, or an address as in s3://BUCKET/FOLDER, gs://BUCKET or az://CONTAINER")
-    from retrievers.extras import MissingPackageError, check_installed  # only here, as it takes a while
+    from retrievers.extras import MissingPackageError, check_installed  # slow to import
 
     package = _CLIENTS[protocol]
     if package == "s3fs":
@@ -57,4 +57,4 @@ RequiredPath = Annotated[str, Field(min_length=1), AfterValidator(check_local)]
 """A local path that is required."""
 
 StoreAddress = Annotated[str, Field(min_length=1), AfterValidator(check_reachable)]
-"""A local path or the address of an object store, which is required."""
+"""A local path or the address of an object store, required."""

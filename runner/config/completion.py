@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 FLAGS = frozenset({"-sc", "--shell-completion"})
 
 _PROGRAM = re.compile(r"\s*(?:\S*python[\d.]*\s+-m\s+)?\S+\s*")
-"""How a line begins: with `runner`, a path that ends so, or `python -m runner`."""
+"""The beginning of a command line: `runner`, a path that ends in it, or `python -m runner`."""
 
 
 def complete_verb(words: Sequence[str], verbs: Sequence[str], take_verb: Callable[[list[str]], str]) -> list[str]:
-    """Return the verb that the line to complete is about, then the verbs that its last word may become.
+    """Return the verb of the line to complete, then the verbs that complete its last word.
 
-    The shell passes the line in COMP_LINE, from which the verb is removed, as Hydra does not know it.
+    The shell passes the line in COMP_LINE. The verb is removed from it, because Hydra has no verbs.
     """
     line = os.environ.get("COMP_LINE")
     if line is None or not any(word.startswith("query=") for word in words):
@@ -27,5 +27,5 @@ def complete_verb(words: Sequence[str], verbs: Sequence[str], take_verb: Callabl
     rest = list(before)
     verb = take_verb(rest)
     os.environ["COMP_LINE"] = " ".join(["runner", *rest, last])
-    begins = len(rest) == len(before)  # no verb is typed yet
+    begins = len(rest) == len(before)  # no verb has been typed yet
     return [verb, *(name for name in verbs if begins and name.startswith(last) and "=" not in last)]

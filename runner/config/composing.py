@@ -1,6 +1,6 @@
 """Compose the config of a verb for callers in Python, with the files and messages of the command line.
 
-Hydra's global state is left alone, so that threads and a caller's own Hydra application are not disturbed.
+Hydra's global state stays unchanged, so that threads and a caller's own Hydra application are not affected.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ from runner.config.projects import find_project_config
 from runner.config.source import check_files
 
 _composing = threading.RLock()
-"""Hydra's registries and `sys.argv`, from which messages are made, belong to one thread at a time."""
+"""Protects Hydra's registries and `sys.argv`, which messages are made from: one thread at a time may use them."""
 
 
 @contextmanager
 def open_loader(verb: str, overrides: Sequence[str]) -> Iterator[tuple[ConfigLoader, list[str]]]:
-    """Yield Hydra's loader of config files and the overrides as it takes them; raises `ConfigError` in one line.
+    """Yield Hydra's loader of config files and the overrides in its format; raises `ConfigError` in one line.
 
-    The folder of the project in the working directory is searched as on the command line. Compose inside the block.
+    As on the command line, the config folder of the project in the working directory is searched. Compose inside the
+    block.
     """
     words = order_overrides(overrides)
     with _composing:
-        search_path = create_config_search_path(str(CONF))  # loads Hydra's plug-ins, before their sources are replaced
+        search_path = create_config_search_path(str(CONF))  # loads Hydra's plug-ins before `check_files`
         folder = _find_project()
         if folder is not None:
             search_path.prepend("command-line", f"file://{folder}", anchor=SearchPathQuery(provider="schema"))
@@ -84,7 +85,7 @@ def take_choices(config: DictConfig) -> tuple[DictConfig, dict[str, Any]]:
 
 
 def format_override(key: str, value: object) -> str:
-    """Return a setting as an override: plain where that is read as the same text, otherwise quoted."""
+    """Return a setting as an override, quoted unless Hydra reads the plain text as the same value."""
     return f"{key}={_format_value(value)}"
 
 

@@ -1,4 +1,4 @@
-"""Values from the environment: recorded as the reference that the config holds, unless the variable is public."""
+"""Values of environment variables, which are recorded as references unless the variable is public."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ RESOLVER = "oc.env"
 
 _VARIABLE = re.compile(r"oc\.env\s*:\s*([^,}\s]*)")
 _PLACEHOLDER = "__environment_{}__"
-"""Replaces a reference while a config is resolved; a plain word, so that it can be an argument of a resolver."""
+"""Stands for a reference while a config is resolved; a plain word, so that it can be an argument of a resolver."""
 
 _SHORT = 4
 """Values with fewer characters are hidden only as whole words, as they are likely to occur inside other words.
 
-Of a value that was cut off, parts with fewer characters are not hidden."""
+If a value was cut off, remaining parts with fewer characters are not hidden."""
 
 _CUT = re.compile(rf"({ELLIPSIS}|\.\.\.)")
-"""The mark of cut text in messages."""
+"""The mark of shortened text in messages."""
 
 _referenced: set[str] = set()
 _public: set[str] = set()
-"""The variables that settings of the current command refer to, and those of them that may be shown."""
+"""The variables that settings of the current command refer to, and the public ones."""
 
 
 def forget_references() -> None:
@@ -40,7 +40,7 @@ def forget_references() -> None:
 
 
 def note_references(raw: Any) -> None:  # noqa: ANN401 (any unresolved config, or overrides)
-    """Note the variables that unresolved settings refer to, for `hide_values`."""
+    """Remember the variables that unresolved settings refer to, for `hide_values`."""
     text = json.dumps(raw, default=str)
     if RESOLVER in text:
         _referenced.update(_VARIABLE.findall(text))
@@ -49,7 +49,7 @@ def note_references(raw: Any) -> None:  # noqa: ANN401 (any unresolved config, o
 
 
 def hide_values(text: str) -> str:
-    """Return a text with references in place of values of variables that are not public.
+    """Return a text in which the values of variables that are not public are replaced by references.
 
     Errors of this program and of libraries quote settings, and must not show these values.
     """
@@ -64,7 +64,7 @@ def hide_values(text: str) -> str:
 
 
 def _hide_cut_values(text: str, spellings: Mapping[str, str]) -> str:
-    """Return a text without the beginnings of values before an ellipsis and without their ends behind one."""
+    """Return a text in which the start of a value before an ellipsis, or its end after one, is replaced."""
     parts = _CUT.split(text) if spellings else [text]
     for spelling in sorted(spellings, key=len, reverse=True):
         reference = f"${{{RESOLVER}:{spellings[spelling]}}}"
@@ -89,7 +89,7 @@ def _spellings(value: str) -> set[str]:
 def hide_environment(raw: Any, public: Collection[str]) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 (any value)
     """Return an unresolved config with placeholders for its references to variables that are not public.
 
-    The second value maps placeholders to references, for `show_references` once the config is resolved. Nested
+    The second value maps placeholders to references; pass it to `show_references` after the config is resolved. Nested
     references such as `${oc.decode:${oc.env:K1}}` get one placeholder.
     """
     references: dict[str, str] = {}
@@ -112,7 +112,7 @@ def hide_environment(raw: Any, public: Collection[str]) -> tuple[Any, dict[str, 
 
 
 def show_references(value: Any, references: Mapping[str, str]) -> Any:  # noqa: ANN401 (any value)
-    """Return a resolved value with references in place of their placeholders."""
+    """Return a resolved value in which placeholders are replaced by their references."""
     if isinstance(value, Mapping):
         return {key: show_references(v, references) for key, v in value.items()}
     if isinstance(value, list):

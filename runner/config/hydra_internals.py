@@ -1,7 +1,7 @@
 """The private parts of Hydra and OmegaConf that this program uses. No other module imports or touches them.
 
-They may change in any release, so `TESTED_WITH` names the versions they were tested with, and a test compares it with
-what is installed. After an upgrade, run `tests/config` and `tests/sweep`, then update the versions.
+They may change in any release, so `TESTED_WITH` names the versions that they were tested with, and a test compares them
+with the installed versions. After an upgrade, run `tests/config` and `tests/sweep`, then update the versions.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ __all__ = [
 ]
 
 _slow_loader: Any = get_yaml_loader()
-_parsers = (yaml.CSafeLoader,) if hasattr(yaml, "CSafeLoader") else ()  # in C, where PyYAML was built with it
+_parsers = (yaml.CSafeLoader,) if hasattr(yaml, "CSafeLoader") else ()  # faster; not in every build of PyYAML
 _loader: Any = type("Loader", (*_parsers, _slow_loader), {})
 
 _compositions: dict[Hashable, bytes] = {}
-"""What Hydra made of choices among the files of this program, pickled, since its callers change what they get."""
+"""A cache of what Hydra composed from the files of this program; pickled, because callers change the objects."""
 
 _MOST_COMPOSITIONS = 256
 
@@ -66,13 +66,13 @@ _MODES = frozenset(f"hydra.mode={mode.name}" for mode in RunMode)
 
 @lru_cache(maxsize=256)  # Hydra loads a file for each composition
 def load_yaml(text: str) -> Any:  # noqa: ANN401 (any content)
-    """Return the content of YAML as OmegaConf reads it, not to be changed; raises `yaml.YAMLError`."""
+    """Return the content of YAML as OmegaConf reads it; raises `yaml.YAMLError`. Do not modify it, as it is cached."""
     return yaml.load(text, Loader=_loader)  # noqa: S506 (a safe loader)
 
 
 @contextmanager
 def compose_once() -> Iterator[None]:
-    """Have Hydra run the config that it composes to learn its mode, instead of composing the same one again."""
+    """Make Hydra run the config that it has composed to find its mode, instead of composing the same config again."""
     load = ConfigLoaderImpl.load_configuration
     composed: dict[tuple[str | None, ...], DictConfig | Exception] = {}
 
@@ -80,13 +80,13 @@ def compose_once() -> Iterator[None]:
         self: ConfigLoaderImpl, config_name: str | None, overrides: list[str], run_mode: RunMode,
         from_shell: bool = True, validate_sweep_overrides: bool = True,
     ) -> DictConfig:  # fmt: skip
-        if not validate_sweep_overrides:  # only the mode is wanted
+        if not validate_sweep_overrides:  # Hydra composes the config only to find its mode
             try:
                 config = load(self, config_name, overrides, run_mode, from_shell, validate_sweep_overrides)
             except Exception as error:
                 composed[config_name, *overrides] = error
                 raise
-            if "???" not in config.hydra.runtime.choices.values():  # which a multirun may lack, and a run may not
+            if "???" not in config.hydra.runtime.choices.values():  # allowed only in a multirun
                 composed[config_name, *overrides] = config
             return config
         added = [word for word in overrides[-1:] if word in _MODES and (config_name, *overrides) not in composed]
@@ -115,9 +115,9 @@ _ORIGINALS = _module.create_defaults_list, _class._compose_config_from_defaults_
 
 @contextmanager
 def reuse_compositions() -> Iterator[None]:
-    """Have Hydra compose each choice of groups once in this process, and set values on copies.
+    """Make Hydra compose each choice of groups once in this process, and set values on copies.
 
-    Only the files of this program are taken not to change: a config that may come from others is composed again.
+    Only the files of this program are assumed not to change: a config that may include others is composed again.
     """
     before = _module.create_defaults_list, _class._compose_config_from_defaults_list
     create, merge = _ORIGINALS
@@ -140,7 +140,7 @@ def reuse_compositions() -> Iterator[None]:
             config = merge(self, defaults, repo)
         else:
             config = _make_once(("config", *map(astuple, defaults), files), lambda: merge(self, defaults, repo))
-            OmegaConf.clear_cache(config)  # of interpolations such as the time
+            OmegaConf.clear_cache(config)  # interpolations such as the time must be evaluated again
         return config
 
     _module.create_defaults_list, _class._compose_config_from_defaults_list = create_once, merge_once
@@ -161,7 +161,7 @@ def _make_once(key: Hashable, make: Callable[[], Any]) -> Any:  # noqa: ANN401 (
 
 
 def _identify_files(repo: Any) -> Hashable | None:  # noqa: ANN401 (Hydra's)
-    """Return the sources of a repository; None if they are not only Hydra's own and those of this program."""
+    """Return the sources of a repository; None unless all of them belong to Hydra or this program."""
     sources = [(source.scheme(), str(source.path), getattr(source, "verb", "")) for source in repo.get_sources()]
     own = all(scheme == "structured" or path == "hydra.conf" or Path(path) == CONF for scheme, path, _ in sources)
     return (*sources, *_list_names(ConfigStore.instance().repo)) if own else None
@@ -176,7 +176,7 @@ def _list_names(stored: dict[str, Any]) -> Iterator[str]:
 
 
 def create_repository(loader: ConfigLoader, config_name: str, overrides: Sequence[str]) -> Any:  # noqa: ANN401 (Hydra's)
-    """Return a repository of config files that answers which groups and options exist."""
+    """Return a repository of config files, which can list groups and their options."""
     assert isinstance(loader, ConfigLoaderImpl)  # noqa: S101 (Hydra has no other)
     _, repository = loader._parse_overrides_and_create_caching_repo(config_name, list(overrides))
     return repository
@@ -203,13 +203,13 @@ def to_plain(element: Any) -> Any:  # noqa: ANN401 (any parsed element)
 
 
 def iter_children(node: Node) -> Iterator[tuple[str, Any]]:
-    """Yield the unresolved nodes in a mapping by key, without those that an override cannot reach by its path."""
+    """Yield the keys and unresolved nodes of a mapping, except those that an override cannot reach by path."""
     if isinstance(node, DictConfig) and not (node._is_none() or node._is_missing() or node._is_interpolation()):
         yield from ((key, node._get_node(key)) for key in node if isinstance(key, str) and "." not in key)
 
 
 def is_untyped_value(node: Node) -> bool:
-    """Return whether a value or list takes any type, as in YAML, unlike one of a structured config."""
+    """Return whether a value or list accepts any type, as in YAML and unlike in a structured config."""
     untyped = node._metadata.ref_type is Any and not node._get_flag("readonly")
     return untyped and (type(node) is AnyNode or (isinstance(node, ListConfig) and node._metadata.element_type is Any))
 

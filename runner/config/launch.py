@@ -41,11 +41,11 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
         except Exception as error:
             if os.getpid() != home:  # a launcher runs the job in another process and returns its error
                 raise
-            errors.append(error)  # raised below: Hydra would add to it
+            errors.append(error)  # raised below, as Hydra would add to its message
 
     overrides = order_overrides([word for word in words if _is_override(word)])
     flags = [*_name_project_config(words), *(word for word in words if not _is_override(word))]
-    sys.argv = [COMMAND, *flags, *overrides]  # Hydra wants flags first
+    sys.argv = [COMMAND, *flags, *overrides]  # Hydra requires flags first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     forget_references()
     note_references(overrides)
@@ -62,7 +62,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
             raise ConfigError(explain(error, verb, overrides)) from error
         except OSError as error:
             raise _explain_unwritable(error) from error
-        except SystemExit as end:  # of --help, --cfg and sweeps
+        except SystemExit as end:  # raised by --help, --cfg and sweeps
             code = end.code if isinstance(end.code, int) else 0
     if errors:
         raise errors[0]
@@ -70,12 +70,12 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
 
 
 def order_overrides(words: Sequence[str]) -> list[str]:
-    """Return overrides as Hydra takes them: expressions quoted, `plugins` last."""
+    """Return overrides in the form for Hydra: expressions quoted, `plugins` last."""
     return _with_plugins_last([_quote_expression(word) for word in words])
 
 
 def _check_once(verb: str, words: Sequence[str]) -> None:
-    """Refuse a sweep of a verb that has one output."""
+    """Raise `ConfigError` for a sweep of a verb that cannot sweep."""
     if verb not in SWEEPING and not MULTIRUN.isdisjoint(words):
         raise ConfigError(
             f"-m: {verb} cannot run a sweep, because its runs would overwrite each other; run it once per value"
@@ -83,7 +83,7 @@ def _check_once(verb: str, words: Sequence[str]) -> None:
 
 
 def _quote_expression(word: str) -> str:
-    """Return an override with its value quoted if that is an expression, whose operators Hydra would parse."""
+    """Return an override with its value quoted if it is an expression, because Hydra would parse its operators."""
     key, _, value = word.partition("=")
     if (
         key.lstrip("+") not in ("sweep.exclude", "sweep.include")
@@ -97,7 +97,7 @@ def _quote_expression(word: str) -> str:
 def _with_plugins_last(overrides: Sequence[str]) -> list[str]:
     """Return the overrides with `plugins` set last, so that no YAML file can name plug-ins.
 
-    The module of a factory (`retriever.factory=module:name`) that is named on the command line is one of them.
+    The module of a factory that is named on the command line (`retriever.factory=module:name`) is added to them.
     """
     named = [word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("plugins=")]
     others = [word for word in overrides if not word.lstrip("+").startswith("plugins=")]

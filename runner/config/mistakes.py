@@ -1,4 +1,4 @@
-"""Explains mistakes in overrides in one line each, with a correction that works when it is pasted."""
+"""Explains mistakes in overrides in one line each, with a correction that can be pasted."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ COMMAND = "runner"
 """The first word of `sys.argv` while Hydra reads the words of this program."""
 
 _OTHERWISE = {"analyzer": "for other languages, choose plain"}
-"""By group, what to choose if no choice fits."""
+"""What to choose, by group, if none of the other choices fits."""
 
 
 def check_flags(words: Sequence[str]) -> None:
-    """Refuse an unknown flag; raises `ConfigError`."""
+    """Raise `ConfigError` for an unknown flag."""
     parser = get_args_parser()
     parser.exit_on_error = False
     try:
@@ -47,7 +47,7 @@ def check_flags(words: Sequence[str]) -> None:
 
 
 def check_added(verb: str, overrides: Sequence[str]) -> None:
-    """Refuse a setting added with `+` that nothing reads; raises `ConfigError`.
+    """Raise `ConfigError` for a setting added with `+` that is not used.
 
     An override may refer to the setting, as in `+root=/data dataset.path=${root}/x`.
     """
@@ -68,7 +68,7 @@ def check_added(verb: str, overrides: Sequence[str]) -> None:
 
 
 def check_plugins(word: str) -> None:
-    """Refuse `plugins=[...]` with a module that is not installed; raises `ConfigError`."""
+    """Raise `ConfigError` for `plugins=[...]` with a module that is not installed."""
     try:
         modules = OverridesParser.create().parse_overrides([word])[0].value()
     except HydraException:
@@ -85,7 +85,7 @@ def _import_problem(module: str) -> str:
         return "" if find_spec(module) else "no such module"
     except ModuleNotFoundError as error:
         return f"no such module ({error})"
-    except Exception as error:  # anything that a parent package raises
+    except Exception as error:  # a parent package may raise any error
         return f"cannot be imported ({type(error).__name__}: {' '.join(str(error).split())})"
 
 
@@ -117,7 +117,7 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
 
 
 def _suggest_several_values(key: str, values: str, verb: str, overrides: Sequence[str]) -> str:
-    """Suggest how to write several values: as an axis of a sweep, or as a list if the setting is one."""
+    """Return how to write several values: as a list if the setting is one, or as an axis of a sweep."""
     sweeps = verb in SWEEPING and key.partition(".")[0] not in (*VOLATILE, "hydra")
     if _is_list(key, verb, overrides, unset=not sweeps):
         return f"write a list as '{key}=[{values}]'"
@@ -137,7 +137,7 @@ def _is_list(key: str, verb: str, overrides: Sequence[str], unset: bool) -> bool
 
 
 def _compose_groups(verb: str, overrides: Sequence[str], without: str = "") -> tuple[DictConfig, list[str]]:
-    """Return the config that the choices of groups compose, except those `without` a key, and these choices."""
+    """Return the config composed from the choices of groups, and these choices; the key `without` is left out."""
     loader, config_name = _loader()
     choices = [
         o.input_line or ""
@@ -163,7 +163,7 @@ def _describe_null_group(overrides: Sequence[str]) -> str:
 
 
 def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
-    """Return what is wrong with a key, with the nearest known key at the place where it goes wrong."""
+    """Return what is wrong with a key, with a correction."""
     loader, config_name = _loader()
     try:
         parsed = OverridesParser.create().parse_overrides(list(overrides))
@@ -172,7 +172,7 @@ def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
         return f"{key}: no such setting; see --help for the groups and --cfg job for every key"
 
     def list_settings(choice: str) -> set[str]:
-        """Return the settings that another choice has, alone or in the config; none if it cannot be composed."""
+        """Return the settings of another choice, composed alone or in the config; empty if it cannot be composed."""
         for name, words in ((None, [f"+{choice}"]), (config_name or verb, [*choices, choice])):
             with suppress(HydraException, OmegaConfBaseException, ValueError):
                 return set(_settings(loader.load_configuration(name, words, RunMode.RUN)))
@@ -202,7 +202,7 @@ def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
 def _describe_unknown_setting(
     key: str, node: DictConfig, known: set[str], list_settings: Callable[[str], set[str]], value: str
 ) -> str:
-    """Return what is wrong with a key, found where it leaves the known settings."""
+    """Return what is wrong with a key: follow its parts to the first one that is not a known setting."""
     chosen, (name, *rest) = node.hydra.runtime.choices, key.split(".")
     while rest and isinstance(node.get(name), DictConfig):
         node = node[name]
@@ -239,7 +239,7 @@ def _is_of(key: str, override: Override) -> bool:
 
 def _settings(node: DictConfig, path: str = "") -> Iterator[str]:
     """Yield the full keys of all settings of this program."""
-    for name, child in iter_children(node):  # unresolved: a missing value is no mistake here
+    for name, child in iter_children(node):  # unresolved, as values may be missing
         if isinstance(child, DictConfig):
             yield from _settings(child, f"{path}{name}.")
         elif path or name not in ("hydra", "choices"):
@@ -247,8 +247,8 @@ def _settings(node: DictConfig, path: str = "") -> Iterator[str]:
 
 
 def _loader() -> tuple[ConfigLoaderImpl, str | None]:
-    """Return a loader of the folders that the command line names, and the primary config if it names one."""
-    words = sys.argv[1:] if sys.argv[0] == COMMAND else []  # those of another program mean something else
+    """Return a loader for the config folders of the command line, and its primary config (None if not given)."""
+    words = sys.argv[1:] if sys.argv[0] == COMMAND else []  # ignore the arguments of another program
     flags, _ = get_args_parser().parse_known_args(words)
     search_path = create_config_search_path(str(CONF))
     if flags.config_dir:

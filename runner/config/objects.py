@@ -1,8 +1,8 @@
 """Build objects from a config: `_target_` names a class, whose signature is the schema.
 
-Unlike Hydra's `instantiate`, it only creates classes of this program and of plug-ins named on the command line, and
-only where a parameter takes the object, so that a YAML file from elsewhere cannot create arbitrary classes. Its errors
-name the setting.
+Unlike Hydra's `instantiate`, it only creates classes of this program, of installed plug-ins and of modules named on the
+command line, and only if a parameter accepts the object. So a YAML file from elsewhere cannot create arbitrary classes.
+Its errors name the setting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ConfigError(ValueError):
 
 
 def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: ANN401 (any configured object)
-    """Return a node of a plain config with an object in place of each mapping with `_target_`, innermost first.
+    """Return a node of a plain config with each mapping with `_target_` replaced by an object, innermost first.
 
     `path` is the key of the node in the config, for messages. Raises `ConfigError`.
     """
@@ -47,9 +47,10 @@ def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: AN
 def build_settings(
     kind: type[T], node: Any, path: str = "", plugins: Sequence[str] = ()  # noqa: ANN401 (any node)
 ) -> T:  # fmt: skip
-    """Return the settings of a dataclass from a node, or without `path` from those keys of a config that it has.
+    """Return an instance of a dataclass of settings, built from a node; raises `ConfigError`.
 
-    A mapping for a field that is a dataclass becomes an instance of it. Raises `ConfigError`.
+    `path` is the key of the node. Without it, the node is a whole config, and only keys that are fields of the
+    dataclass are used. A mapping for a field that is a dataclass becomes an instance of it.
     """
     if node is not None and not isinstance(node, Mapping):
         names = ", ".join(f"{path}.{name}" for name in inspect.signature(kind).parameters)
@@ -65,7 +66,7 @@ def build_settings(
 
 
 def describe_settings(value: Any) -> Any:  # noqa: ANN401 (any configured object)
-    """Return the node of a config from which `build` makes an object; what no config can hold becomes a name."""
+    """Return the config node from which `build` creates an object; values that YAML cannot express become names."""
     if is_dataclass(value) and not isinstance(value, type):
         kind = type(value)
         given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
@@ -90,8 +91,8 @@ def _join(path: str, key: str) -> str:
 
 
 def _create(target: type, given: Mapping[str, Any], path: str, plugins: Sequence[str]) -> Any:  # noqa: ANN401 (any configured object)
-    _check_names(target, given, path)  # before building objects that no parameter takes
-    for name in getattr(target, "imported_settings", ()):  # settings that name code, as `_target_` does
+    _check_names(target, given, path)  # before building objects for unknown parameters
+    for name in getattr(target, "imported_settings", ()):  # these settings name code, as `_target_` does
         _check_module(str(given.get(name, "")).partition(":")[0], str(given.get(name, "")), _join(path, name), plugins)
     return _call(target, {key: build(value, _join(path, key), plugins) for key, value in given.items()}, path)
 
@@ -99,7 +100,7 @@ def _create(target: type, given: Mapping[str, Any], path: str, plugins: Sequence
 def suggestion(word: str, possible: Iterable[str], before: str = "", after: str = "") -> str:
     """Return a correction of an unknown word, as the end of a message.
 
-    `before` and `after` complete the suggested word, so that it can be pasted.
+    `before` and `after` are added to the suggested word, so that it can be pasted.
     """
     known = sorted(set(possible) - {"_target_"})
     nearest = near(word, known)
@@ -117,7 +118,7 @@ def describe_choices(names: Iterable[str]) -> str:
 
 def near(word: str, possible: Iterable[str]) -> str | None:
     """Return the most similar word, None if none is similar enough."""
-    alike = 0.5 if len(word) < 4 else 0.65  # one letter is half of k2
+    alike = 0.5 if len(word) < 4 else 0.65  # in k2, one letter is half of the word
     return next(iter(difflib.get_close_matches(word, sorted(possible), n=1, cutoff=alike)), None)
 
 
@@ -178,9 +179,9 @@ def _call(target: type, values: Mapping[str, Any], path: str) -> Any:  # noqa: A
 
 
 def _one_line(error: ValidationError, path: str) -> str:
-    """Describe the first error: the setting, its value, and what is expected."""
+    """Return a description of the first error: the setting, its value, and what is expected."""
     first, *others = error.errors(include_url=False)
-    if first["type"] != "value_error":  # of a union, the alternative that got furthest
+    if first["type"] != "value_error":  # for a union, take the alternative that was parsed furthest
         first = next((e for e in others if e["type"] == "value_error" and e["loc"][:1] == first["loc"][:1]), first)
     parts = (str(part) for part in first["loc"] if not isinstance(part, str) or part.isidentifier())
     place = ".".join(filter(None, [path, *parts]))

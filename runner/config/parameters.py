@@ -1,4 +1,4 @@
-"""The settings that affect the output of a command, as parameters of its run."""
+"""Selects the settings that affect the output of a command, for use as parameters of its run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def deciding(config: Mapping[str, Any], made: object) -> dict[str, Any]:
-    """Return a config without the settings that cannot affect the output: those not in the repr of the object."""
+    """Return a config without settings that cannot affect the output: those not in the repr of the object `made`."""
     idle = {field.name for field in fields(made) if not field.repr} if is_dataclass(made) else set()
     kept = {key: value for key, value in config.items() if key not in idle}
     return {

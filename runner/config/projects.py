@@ -1,4 +1,4 @@
-"""What a user adds to the program: the config folder of a project, and installed plug-ins.
+"""Finds the user's additions to the program: the config folder of a project, and installed plug-ins.
 
 The `pyproject.toml` of a project names its folder: `conf = "conf"` in `[tool.retrieval-runner]`. An installed package
 is a plug-in if it has an entry point in the group `retrieval_runner.plugins` whose value is its module.
@@ -14,17 +14,17 @@ GROUP = "retrieval_runner.plugins"
 
 
 def find_project_config(folder: Path) -> Path | None:
-    """Return the config folder that the project in a folder names, None without one; raises `ValueError`."""
+    """Return the config folder of the project in a folder, None if there is none; raises `ValueError`."""
     file = folder / "pyproject.toml"
     if not file.is_file():
         return None
-    import tomllib  # --help needs it in projects only
+    import tomllib  # imported here because --help needs it only in projects
 
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         if "[tool.retrieval-runner]" not in file.read_text(encoding="utf-8", errors="replace"):
-            return None  # another program's, to whom it matters
+            return None  # the file has no settings of this program
         raise ValueError(f"{file}: cannot be read ({error})") from error
     name = content.get("tool", {}).get("retrieval-runner", {}).get("conf")
     if name is None:
@@ -45,7 +45,7 @@ def list_plugins() -> dict[str, str]:
 
 
 def _may_have_plugins(place: str) -> bool:
-    """Return whether a package in a folder of `sys.path` names the group of plug-ins; an archive is not searched."""
+    """Return whether a package in an entry of `sys.path` may have plug-ins; an archive, which is not read, may."""
     folder = Path(place or ".")
     if folder.is_file():
         return True

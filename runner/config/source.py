@@ -1,4 +1,4 @@
-"""Load the config files of Hydra; presets and files from outside this program are checked first."""
+"""Loads config files for Hydra, checking presets and files from outside this program."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from runner.config.yaml_files import YamlError, describe, parse_yaml
 
 
 class FileConfigSource(hydra_internals.FileConfigSource):
-    """Hydra's source of files, with checks; the registry requires this name.
+    """Hydra's source of files, with checks; the registry requires this class name.
 
-    A preset may set the settings of `verb`, and others that it or one of the `overrides` refers to.
+    A preset may contain the settings of `verb`, and settings to which it or one of the `overrides` refers.
     """
 
     verb = "evaluate"
@@ -41,7 +41,7 @@ class FileConfigSource(hydra_internals.FileConfigSource):
             content = hydra_internals.load_yaml(text)
         except YamlError as error:
             raise ConfigError(str(error)) from None
-        except (yaml.YAMLError, UnicodeError) as error:  # duplicate keys, which only Hydra refuses
+        except (yaml.YAMLError, UnicodeError) as error:  # duplicate keys, which only Hydra's loader rejects
             raise ConfigError(describe(error, place)) from None
         header = self._get_header_dict(text[:512])
         if header.get("package") == "_global_" and isinstance(content, Mapping):
@@ -50,11 +50,11 @@ class FileConfigSource(hydra_internals.FileConfigSource):
         return ConfigResult(config=config, path=f"file://{self.path}", provider=self.provider, header=header)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Return the choices of a group, without files that begin with `_`, which other files build on."""
+        """Return the choices of a group, without files that start with `_`, which are only bases of other files."""
         return [name for name in super().list(config_path, results_filter) if not name.startswith("_")]
 
     def _check_preset(self, content: Mapping[Any, Any], text: str, place: str) -> None:
-        """Refuse a top-level setting of a preset that nothing reads; raises `ConfigError`."""
+        """Raise `ConfigError` for a top-level setting of a preset that is not used."""
         known = _top_keys(self.verb) | {"defaults", *_keys_of(content.get("defaults"))}
         for key in (str(key) for key in content if key not in known):
             if not any(f"${{{key}" in words for words in (text, *self.overrides)):
@@ -63,7 +63,7 @@ class FileConfigSource(hydra_internals.FileConfigSource):
 
 @contextmanager
 def check_files(verb: str, overrides: Sequence[str]) -> Iterator[None]:
-    """Make Hydra load files through this module in the block."""
+    """Make Hydra load files with the checks of this module inside the block."""
     types = hydra_internals.SourcesRegistry.instance().types
     before = types.get(FileConfigSource.scheme(), hydra_internals.FileConfigSource)
     own = {"verb": verb, "overrides": tuple(overrides)}
@@ -82,7 +82,7 @@ def _top_keys(verb: str) -> frozenset[str]:
 
 
 def _keys_of(defaults: Any) -> Iterator[str]:  # noqa: ANN401 (any content)
-    """Yield the top-level keys set by a list of defaults: those of files, and the packages of groups."""
+    """Yield the top-level keys that a list of defaults sets: those of files, and the packages of groups."""
     for default in defaults if isinstance(defaults, list) else ():
         if isinstance(default, str) and default != "_self_" and (CONF / f"{default}.yaml").is_file():
             yield from _top_keys(default)

@@ -1,4 +1,4 @@
-"""A composed config as plain values: resolved, without secrets, flattened to parameters, hashed.
+"""Turns a composed config into plain values: resolved, without secrets, flattened to parameters, hashed.
 
 Groups that the chosen retriever does not use, such as an encoder with BM25, are left out.
 """
@@ -25,14 +25,14 @@ SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm")
 """Groups chosen once for all parts that do not set their own."""
 
 VOLATILE = ("tracking", "store", "sweep", "junit", "plugins", "public_environment")
-"""Keys that cannot change a result: they say where and how work is done."""
+"""Keys that cannot change a result, such as where and how work is done."""
 
 _HIDDEN = "***"
 _SECRET_KEY = re.compile(
     r"^key$|(api|access|secret|private|account)key$"
     r"|(token|secret|password|passphrase|passwd|pwd|credentials?|authorization|cookie)$"
 )
-_ASSIGNED = re.compile(r"([\w.-]+)=([\"']?)[^\s&;#,\"']+")  # in an address's query, or in a message about a setting
+_ASSIGNED = re.compile(r"([\w.-]+)=([\"']?)[^\s&;#,\"']+")  # in the query of a URL, or in a message about a setting
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)(?:[^/\s]*|[^@\s]*)(?=@)")
 _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
 
@@ -41,9 +41,9 @@ _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
 class Settled:
     """A composed and resolved config.
 
-    `config` holds plain values, without unused groups, and the choice of each group under `choices`. `public` is the
-    same without secrets, and with references (`${oc.env:NAME}`) for the values of environment variables that
-    `public_environment` does not list. `parameters` are the public config flattened: choices first, each value once.
+    `config` has plain values, without unused groups, and the choice of each group under `choices`. `public` is the same
+    without secrets, and with references (`${oc.env:NAME}`) instead of the values of environment variables that
+    `public_environment` does not list. `parameters` is the flattened public config: choices first, each value once.
     """
 
     config: Mapping[str, Any]
@@ -78,7 +78,7 @@ def without_environment(
     raw: Any = None,  # noqa: ANN401 (an unresolved config)
     kept: Collection[Any] | None = None,
 ) -> Mapping[str, Any]:
-    """Return a resolved config with references in place of values of variables that are not public.
+    """Return a resolved config in which the values of variables that are not public are replaced by references.
 
     The config is resolved a second time, so that settings that refer to such a value do not show it either. Raises
     `ConfigError` if `public_environment` is not a list of names.
@@ -105,10 +105,9 @@ def _roots(group: str) -> set[str]:
 
 
 def with_value(settled: Settled, path: str, value: Any) -> Settled:  # noqa: ANN401 (any plain value)
-    """Return what `settle` would return with another value at `path`, sharing all other values.
+    """Return the result of `settle` for another value at `path`, sharing all other values.
 
-    The path is that of a setting in a group. Nothing refers to it, and both values are neither mappings nor
-    interpolations.
+    `path` must be a setting in a group to which nothing refers. Neither value may be a mapping or an interpolation.
     """
     keys = path.split(".")
     shown = _hide_secrets(value, keys[-1])
@@ -117,7 +116,7 @@ def with_value(settled: Settled, path: str, value: Any) -> Settled:  # noqa: ANN
 
 
 def _replace_value(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> Mapping[str, Any]:  # noqa: ANN401 (any value)
-    """Return a config with another value for one of its keys; unchanged if it lacks or hides the key."""
+    """Return a config with another value for one of its keys; unchanged if the key is missing or hidden."""
     key, *rest = keys
     if not isinstance(node, Mapping) or key not in node:
         return node
@@ -143,9 +142,9 @@ def resolve_config(
 
 
 def restore_values(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recorded config with the values of environment variables in place of references to them.
+    """Return a recorded config in which references to environment variables are replaced by their values.
 
-    Raises `ConfigError` for a variable that is not set, and for a secret, which is not recorded.
+    Raises `ConfigError` for a variable that is not set, and for a secret, because secrets are not recorded.
     """
     note_references(recorded)
 
@@ -173,7 +172,7 @@ def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (any value)
 
 
 def _parameters(config: Mapping[str, Any], raw: Mapping[Any, Any]) -> dict[str, str]:
-    """Flatten a config without references to shared groups, such as `${analyzer}` in a retriever."""
+    """Return a flattened config without references to shared groups, such as `${analyzer}` in a retriever."""
     references = {f"${{{group}}}" for group in SHARED_GROUPS}
     parameters = {group: str(choice) for group, choice in config["choices"].items()}
 
@@ -199,7 +198,7 @@ def _parameter(value: Any) -> str:  # noqa: ANN401 (any value)
 
 
 def public(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config without secrets: the values of secret keys, and passwords in addresses."""
+    """Return a config with secrets hidden: the values of secret keys, and passwords in addresses."""
     return {key: _hide_secrets(value, key) for key, value in config.items()}
 
 
@@ -219,7 +218,7 @@ def without_secrets(text: str) -> str:
 
 
 def _without_passwords(text: str) -> str:
-    """Return a text without the passwords and tokens of the addresses and settings in it."""
+    """Return a text without the passwords and tokens in its addresses and settings."""
     text = _PASSWORD.sub(rf"\1:{_HIDDEN}", text)
     text = _TOKEN.sub(rf"\1{_HIDDEN}", text)
     return _ASSIGNED.sub(lambda match: f"{match[1]}={match[2]}{_HIDDEN}" if _is_secret(match[1]) else match[0], text)
@@ -231,7 +230,7 @@ def _is_secret(key: str) -> bool:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return a hash of the settings that can change a result; the name of the preset cannot."""
+    """Return a hash of the settings that can change a result, without the name of the preset."""
     deciding = {key: value for key, value in public(config).items() if key not in VOLATILE}
     deciding["choices"] = {g: choice for g, choice in deciding.get("choices", {}).items() if g != "experiment"}
     return fingerprint(json.dumps(deciding, sort_keys=True, default=str))

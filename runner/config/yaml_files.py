@@ -1,4 +1,4 @@
-"""Read YAML from outside this program: errors name the place, and aliases cannot exhaust memory."""
+"""Reads YAML from outside this program; errors name the place, and aliases cannot exhaust memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 
 LARGEST_EXPANSION = 100_000
-"""The number of values that aliases may add to those written in a file."""
+"""The largest number of values that aliases may add to a file."""
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if PyYAML was built with it
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast; not in every build of PyYAML
 
 
 class YamlError(ValueError):
@@ -35,7 +35,7 @@ def parse_yaml(content: bytes | str, place: str) -> Any:  # noqa: ANN401 (any co
 
 
 def describe(error: Exception, place: str) -> str:
-    """Describe an error of PyYAML in one line: place, line and column from 1, and problem."""
+    """Return a description of an error of PyYAML in one line: place, line and column from 1, and problem."""
     if isinstance(error, UnicodeError):
         return f"{place}: not UTF-8 text; save it as UTF-8"
     if isinstance(error, yaml.MarkedYAMLError):
@@ -46,7 +46,7 @@ def describe(error: Exception, place: str) -> str:
 
 
 def _check_aliases(root: yaml.Node | None, text: str, place: str) -> None:
-    """Refuse aliases that expand to too many values or contain themselves."""
+    """Raise `YamlError` for aliases that expand to too many values or contain themselves."""
     if root is None or "*" not in text:
         return
     sizes: dict[int, int] = {}
@@ -56,7 +56,7 @@ def _check_aliases(root: yaml.Node | None, text: str, place: str) -> None:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int], place: str) -> int:
-    """Return the number of values that a node expands to; `sizes` holds that of each node, 0 while it is incomplete."""
+    """Return the number of values that a node expands to; `sizes` has that of each node, 0 while it is incomplete."""
     if id(node) in sizes:
         if not sizes[id(node)]:
             line = node.start_mark.line + 1
