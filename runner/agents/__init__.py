@@ -1,1 +1,1 @@
-"""What agents retrieve: recorded traces to retrieval events to measures."""
+"""Measure what agents retrieve: recorded traces become retrieval events, and events become measures."""

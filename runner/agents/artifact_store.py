@@ -1,7 +1,6 @@
-"""Stores the artifacts of runs in one file as they are made, so that interrupted work can be resumed.
+"""Store the artifacts of runs in one file as they are made, so that interrupted work can be resumed.
 
-The file has one artifact per line in full precision; memory holds only the position of each. Knows nothing of how an
-artifact is made.
+The file has one artifact per line in full precision; memory holds only the position of each.
 """
 
 from __future__ import annotations
@@ -37,8 +36,9 @@ _LINE = TypeAdapter(_StoredArtifact)
 class ArtifactStore(Mapping[str, Artifact]):
     """The artifacts in a folder by name, each with a hash of its inputs.
 
-    They are in the order in which they were added; one is read each time it is requested. An existing file is opened
-    without the lines that a kill left incomplete. Raises `ConfigError` if it cannot be written; see `open_artifacts`.
+    They are in the order in which they were added, and one is read each time it is requested. An existing file is
+    opened without the lines that a killed process left incomplete. Raises `ConfigError` if it cannot be written; see
+    `open_artifacts`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,12 +68,12 @@ class ArtifactStore(Mapping[str, Artifact]):
         self._places[name] = inputs, self._append({"name": name, "inputs": inputs, "artifact": artifact})
 
     def remove(self, name: str) -> None:
-        """Remove an artifact, because the files that go with it are about to be written again."""
+        """Remove an artifact, because the files that belong to it are about to be rewritten."""
         if self._places.pop(name, None):
             self._append({"name": name, "inputs": None, "artifact": None})
 
     def compact(self, names: Collection[str]) -> None:
-        """Keep only the artifacts of these names, in their order, and drop everything else from the file."""
+        """Keep only the artifacts with these names, in their order, and remove everything else from the file."""
         places: dict[str, tuple[str, int]] = {}
         end = 0
         with (
@@ -90,7 +90,7 @@ class ArtifactStore(Mapping[str, Artifact]):
         self._places, self._end, self._torn = places, end, False
 
     def _append(self, content: _StoredArtifact) -> int:
-        """Write a line, and return where it begins."""
+        """Write a line, and return where it starts."""
         place = self._end + self._torn
         line = b"\n" * self._torn + orjson.dumps(content) + b"\n"
         with check_output(self._folder), self._file.open("ab") as file:
@@ -129,7 +129,7 @@ def check_output(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def open_artifacts(folder: Path) -> Iterator[ArtifactStore]:
-    """Create a folder if necessary, and open its artifacts for this process alone.
+    """Create a folder if necessary, and open its artifacts exclusively for this process.
 
     Raises `ConfigError` if another process has them open, or they cannot be written.
     """
@@ -141,7 +141,7 @@ def open_artifacts(folder: Path) -> Iterator[ArtifactStore]:
 
 
 def _parse_line(line: bytes) -> _StoredArtifact | None:
-    """Return the content of a line; None for a line that is damaged or was not written here."""
+    """Return the content of a line; None if the line is damaged or was not written by this module."""
     try:
         return _LINE.validate_json(line)
     except ValidationError:

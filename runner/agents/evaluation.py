@@ -1,6 +1,6 @@
-"""Evaluates one recorded run: from its folder to the files of its events and of its measures.
+"""Evaluate one recorded run: from its folder to the files of its events and of its measures.
 
-Any folder gives both files, which name what could not be read. Knows nothing of other runs or processes.
+Any folder gives both files, which name what could not be read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CACHED_TASKS = 64  # ground truths in memory: a task may have many runs
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Reading:
-    """Settings that decide how traces and tasks are read, and the cutoffs at which rankings are measured.
+    """Settings that decide how traces and tasks are read, and the cutoffs for measuring rankings.
 
     `tools` is a YAML file that describes the user's own tools. With `shell`, the files of shell commands count. With
     `sufficient_files`, gold files of which any one is enough are all required.
@@ -59,7 +59,7 @@ class Reading:
 
     @property
     def identity(self) -> str:
-        """Return a hash of the settings, tools and code that decide the events of a trace besides its files."""
+        """Return a hash of the settings, tools and code that, besides its files, decide the events of a trace."""
         own = [] if self.tools is None else [Path(self.tools).read_text(encoding="utf-8")]
         return fingerprint(_hash_code(), str(self.shell), str(self.sufficient_files), repr(self.k_values), *own)
 
@@ -108,7 +108,7 @@ class Evaluation:
 
 
 def iter_jobs(runs: Iterable[RunFolder], reading: Reading) -> Iterator[Job]:
-    """Yield runs with their inputs in their current state. A file that no longer exists is not one of them."""
+    """Yield runs with their inputs in their current state, without files that no longer exist."""
     identity = reading.identity
     definitions: dict[tuple[Path, ...], Inputs] = {}
     for run in runs:
@@ -140,7 +140,7 @@ def read_events(file: Path, reading: Reading, tasks: Tasks) -> EventDocument:
 
 
 def _read_trace(run: RunFolder, observe: Observer[Sighting]) -> Trace[Sighting]:
-    """Read what a run recorded. Without a trajectory, a session gives the times that a transcript lacks."""
+    """Read the trace of a run. Without a trajectory, a session log supplies times that a transcript lacks."""
     if run.trajectory:
         return read_run(run.trajectory, run.transcript or run.session, observe, choose_richer)
     trace = read_run(run.session, run.transcript, observe, choose_richer)
@@ -149,7 +149,7 @@ def _read_trace(run: RunFolder, observe: Observer[Sighting]) -> Trace[Sighting]:
 
 
 def _complete_outcome(folder: Path, trace: Trace[Sighting]) -> RunOutcome:
-    """Return how a run ended: as its records tell, completed by its trace."""
+    """Return how a run ended, from its records, completed by its trace."""
     outcome = read_outcome(folder)
     name, _, version = (trace.harness or "").rpartition(" ")
     return replace(
@@ -209,6 +209,6 @@ def _iter_files(folder: Path, parts: Sequence[str] = ()) -> Iterator[Path]:
 
 @cache
 def _hash_code() -> str:
-    """Return a hash of the modules and the table of tools that make events and measures."""
+    """Return a hash of the modules and of the table of tools that determine events and measures."""
     tools = (Path(__file__).parent / "events" / "tools.yaml").read_text(encoding="utf-8")
     return fingerprint(*map(hash_code, sorted(modules_behind(__name__))), tools)

@@ -1,7 +1,4 @@
-"""Writes JSON too large for memory: its long lists are produced and written one element at a time.
-
-Knows nothing of what the elements are.
-"""
+"""Write JSON that is too large for memory: its long lists are produced and written one element at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ Element = TypeVar("Element")
 
 @dataclass(frozen=True, eq=False)
 class Lazy(Generic[Element]):
-    """A list whose elements are created again each time it is iterated over."""
+    """A list whose elements are created again on each iteration."""
 
     create: Callable[[], Iterator[Element]]
 
@@ -27,7 +24,7 @@ class Lazy(Generic[Element]):
 
 
 def iter_indented(content: Mapping[str, object], name: str, elements: Iterable[object]) -> Iterator[bytes]:
-    """Yield an object as JSON indented by two spaces, in which the list of this name has these elements.
+    """Yield an object as JSON indented by two spaces, in which the list `name` has these elements.
 
     Other `Lazy` lists within the object are written in the same way; an element may not contain one.
     """
@@ -50,7 +47,7 @@ def iter_indented(content: Mapping[str, object], name: str, elements: Iterable[o
 
 
 def _iter_list(elements: Iterable[object], line: bytes) -> Iterator[bytes]:
-    """Yield a list as JSON; `line` is a line break and the indentation of the line that the list begins in."""
+    """Yield a list as JSON; `line` is a line break and the indentation of the line in which the list starts."""
     inner = line + b"  "
     before, after = b"[" + inner, b"[]"
     for element in elements:

@@ -1,7 +1,6 @@
-"""Reads the trace of a run from its trajectory, its transcript, or both, joined on the ids of the tool calls.
+"""Read the trace of a run from its trajectory, its transcript, or both, joined on the ids of the tool calls.
 
 A transcript also records the calls of subagents, which a trajectory may lack, and the step numbers of the two differ.
-Knows nothing of how formats are written.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ def read_run(
 ) -> Trace[Seen]:
     """Read the traces of a run as one.
 
-    Where both files record a call, `choose` selects between what was seen in the trajectory and in the transcript, and
-    the trajectory gives the time if it has a clock: the clocks of two files are never mixed. A call that only the
-    transcript records follows the call before it there. Token counts come from the transcript, which includes
-    subagents, if it has any. Losses name their file if there are two. Never raises because of what the files contain.
+    If both files record a call, `choose` selects between the sightings in the trajectory and in the transcript, and the
+    trajectory gives the time if it has a clock: the clocks of two files are never mixed. A call that only the
+    transcript records is placed after the call before it there. Token counts come from the transcript, which includes
+    subagents, if it has any. Losses name their file if there are two. Never raises because of the files' content.
     """
     first = None if trajectory is None else read_trace(trajectory, observe, formats)
     second = None if transcript is None else read_trace(transcript, observe, formats)
@@ -92,7 +91,7 @@ def _merge_steps(
             tokens=theirs.tokens if has_tokens else mine.tokens,
         )
 
-    after: dict[_Key | None, list[_Key]] = {None: []}  # what follows each call of the trajectory
+    after: dict[_Key | None, list[_Key]] = {None: []}  # calls that follow each call of the trajectory
     before: _Key | None = None
     for key in other:
         if key in own:
@@ -104,7 +103,7 @@ def _merge_steps(
 
 
 def _by_id(steps: Iterable[Step[Seen]]) -> Iterator[tuple[_Key, Step[Seen]]]:
-    """Yield the steps, each with its id and how often that id occurred before: some agents reuse ids."""
+    """Yield the steps, each with its id and the number of earlier steps with this id, because some agents reuse ids."""
     times: Counter[str] = Counter()
     for step in steps:
         yield (step.id, times[step.id]), step

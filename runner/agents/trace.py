@@ -1,8 +1,7 @@
-"""The common form of a trace, whatever its format: the tool calls of an agent, in the order in which it made them.
+"""The common form of a trace in any format: the tool calls of an agent, in the order in which it made them.
 
-A trace may be far larger than memory, and tool results are most of it. A reader therefore hands each call to an
-observer as soon as its result has arrived, and keeps only what the observer returns. Knows nothing of files, tools or
-gold.
+A trace may be far larger than memory, and tool results are most of it. A reader therefore passes each call to an
+observer as soon as its result has arrived, and keeps only what the observer returns.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Observer = Callable[[ToolCall], Seen]
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[Seen]):
-    """One tool call's place in a trace, and what the observer saw in it.
+    """One tool call's place in a trace, and the observer's result for it.
 
     `index` counts the calls of the trace from 0. `tokens` is the running total of prompt and completion tokens up to
     this call, with cached tokens counted once. By the clock of the trace, `elapsed_s` is the time since the first step
@@ -50,7 +49,7 @@ class Step(Generic[Seen]):
 
 @dataclass(frozen=True)
 class Trace(Generic[Seen]):
-    """The steps of a trace, the kind of file they come from, and how often what could not be read, by description.
+    """The steps of a trace, the kind of file they come from, and counts of what could not be read, by description.
 
     `cwds` are the agent's working directories. `total_tokens`, `seconds` and `cost` (in dollars) are those of the whole
     trace, None if it does not record them.

@@ -1,7 +1,4 @@
-"""Processes items in parallel worker processes; one that dies costs only the item that it was working on.
-
-Knows nothing of what the items are.
-"""
+"""Process items in parallel worker processes; one that dies costs only its current item."""
 
 from __future__ import annotations
 
@@ -32,8 +29,8 @@ def run_in_workers(
 ) -> Iterator[tuple[Item, Value | BaseException]]:
     """Yield (item, result or exception) in order of completion; an item is taken when a worker is free.
 
-    A single worker is this process. Otherwise each is a process of its own: one that dies is replaced, and its item
-    yields the exception that reports the death. Closing the generator ends the workers.
+    A single worker is this process. Otherwise, each worker is a separate process: one that dies is replaced, and its
+    item yields the exception that reports the death. Closing the generator ends the workers.
     """
     if workers == 1:
         yield from ((item, _attempt(work, item)) for item in items)

@@ -1,1 +1,1 @@
-"""Turns tool calls into events: which tool, which files, and the document that records them."""
+"""Turn tool calls into events: which tool, which files, and the document that records them."""

@@ -1,6 +1,6 @@
-"""Builds the document of a run: what an agent retrieved, step by step, beside what it should have retrieved.
+"""Build the document of a run: what an agent retrieved, step by step, and what it should have retrieved.
 
-Knows nothing of how a trace was read, and measures nothing.
+Nothing here computes a measure.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def build_document(
     generated_at: datetime,
     roots: Sequence[str] = ROOTS,
 ) -> EventDocument:
-    """Return the document of a trace, valid and identical for identical input.
+    """Return the document of a trace; it is valid, and identical for identical input.
 
     Paths are relative to their repository: without `roots` and the agent's working directories, and prefixed by
-    `repo::` if there are several repositories. A shell command that both reads and writes is two events of one step.
-    `generated_at` has a time zone.
+    `repo::` if there are several repositories. A shell command that both reads and writes becomes two events of one
+    step. `generated_at` has a time zone.
     """
     names = _name_files(trace, truth, roots)
     targets = dict.fromkeys(name for name in names.values() if name)
@@ -114,7 +114,7 @@ def match_document(document: EventDocument) -> EventDocument:
 
 
 def _name_files(trace: Trace[Sighting], truth: GroundTruth, roots: Sequence[str]) -> dict[File, str]:
-    """Return the name of each file of a trace in its document, "" for a folder that is a root."""
+    """Return the name of each file of a trace in its document; "" for a folder that is a root."""
     stripped = [normalise_path(root) for root in (*roots, *sorted(trace.cwds, key=len))]
     seen = dict.fromkeys(file for step in trace.steps for view in step.seen.views for file in view.files)
     inside = {file: locate_in_repository(File(_clean(file.path), file.repo), stripped) for file in seen}
@@ -236,6 +236,6 @@ def _format_time(time: float) -> str:
 
 
 def _clean(text: str) -> str:
-    if text.isascii():  # the same object, so that it is in memory only once
+    if text.isascii():  # return the same object, so that it is in memory only once
         return text
     return text.encode("utf-8", "replace").decode("utf-8")  # lone surrogates are valid only within JSON escapes

@@ -1,7 +1,4 @@
-"""Resolves the paths that git prints: from the root of a repository, which may lie above the folder it ran in.
-
-Knows nothing of how a command is read, nor of other output of git.
-"""
+"""Resolve the paths that git prints: from the root of a repository, which may be above git's working folder."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ _MAX_TRIED = 200  # paths from which the root is inferred
 
 
 def resolve_paths(paths: Iterable[str], folder: str, named: Collection[str] = ()) -> list[str]:
-    """Return paths relative to where the command began, given those from the root and the folder that git ran in.
+    """Return git's paths relative to the folder in which the command started, given the folder in which git ran.
 
-    The root is known from a file that the command names, or from a path that begins with the last folders of the one
-    that git ran in: two of them, or one directly below where tasks are unpacked. Otherwise it is git's folder.
+    The root is inferred from a file that the command names, or from a path that starts with the last folders of git's
+    folder: two of them, or one directly below where tasks are unpacked. Otherwise, the root is git's folder.
     """
     listed = list(paths)
     roots = (root for path in listed[:_MAX_TRIED] for root in (*_by_names(path, named), *_by_folder(path, folder)))

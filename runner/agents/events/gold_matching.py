@@ -1,7 +1,4 @@
-"""Matches the files that events name with those of the ground truth, once per document.
-
-Knows nothing of how events are made or measured.
-"""
+"""Match the files that events name with those of the ground truth, once per document."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from runner.agents.truth.paths import File, match_names, parse_name, short_name
 def match_truth(truth: TruthRecord, targets: Collection[str]) -> TruthRecord:
     """Return a ground truth that uses one name per file, with the files that events target matched to these names.
 
-    A file to change, or of a chunk, is named as the gold file that it is. Letter case does not distinguish files.
+    A file to change, or the file of a chunk, has the name of the gold file that it matches. Letter case is ignored.
     """
     gold = distinct_names(truth["files"])
     edits, chunks = truth.get("expected_edit_files"), truth.get("chunks")

@@ -1,6 +1,6 @@
-"""Parses the files in listings: names in a folder, paths with counts or states, drawn trees.
+"""Parse the files in listings: names in a folder, paths with counts or states, drawn trees.
 
-Listings are the output of `ls`, `find`, `tree`, `wc`, `git status` and similar programs. Knows nothing of commands.
+Listings are the output of `ls`, `find`, `tree`, `wc`, `git status` and similar programs.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def parse_git_tree(text: str) -> list[str]:
 
 
 def parse_listing(text: str, inside: str | None = "", cwd: str = "") -> Iterator[str]:
-    """Yield the files of a listing, not the folders: a path per line, columns of names, `ls -l`, `git ls-tree`.
+    """Yield the files of a listing, without folders: a path per line, columns of names, `ls -l`, `git ls-tree`.
 
-    Paths are relative to `cwd`. Bare names are in the folder that a line above them names, else in `inside`; they are
-    left out if that is None.
+    Paths are relative to `cwd`. Bare names are in the folder that a line above them names, or else in `inside`; if that
+    is None, they are left out.
     """
     names: list[str]
     for line in text.splitlines():
@@ -67,7 +67,7 @@ def parse_names(line: str) -> list[str]:
 
 
 def parse_heads(text: str) -> Iterator[str]:
-    """Yield the files that `head` and `tail` name above the contents of several."""
+    """Yield the files that `head` and `tail` name above the contents of several files."""
     yield from _HEAD.findall(text)
 
 
@@ -79,7 +79,7 @@ def parse_counts(text: str) -> Iterator[str]:
 
 
 def parse_status(text: str) -> Iterator[str]:
-    """Yield the files of `git status`, long or short, by their current names; not the folders."""
+    """Yield the files of `git status`, long or short, by their current names, without folders."""
     untracked = False
     for line in text.splitlines():
         untracked = line.endswith("files:") or (untracked and not line[:1].strip())  # other programs indent words too
@@ -90,7 +90,7 @@ def parse_status(text: str) -> Iterator[str]:
 
 
 def parse_changes(text: str) -> Iterator[str]:
-    """Yield the files of `git diff --name-only` and `--name-status`: lines of one or two paths, maybe after a state."""
+    """Yield the files of `git diff --name-only` and `--name-status`: lines of one or two paths, maybe with a state."""
     for line in text.splitlines():
         if entry := _STATE.fullmatch(line):
             yield from (path for path in entry.groups() if path and looks_like_file(path))
@@ -99,7 +99,7 @@ def parse_changes(text: str) -> Iterator[str]:
 def parse_tree(text: str, inside: str | None, cwd: str = "") -> Iterator[str]:
     """Yield the files of a tree drawn by `tree`, within the folder `inside`; if that is None, only those with a path.
 
-    Such paths are relative to `cwd`.
+    These paths are relative to `cwd`.
     """
     above: list[str] = []
     for line in text.splitlines():

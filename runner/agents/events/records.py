@@ -1,8 +1,7 @@
 """The retrieval events of one run as typed records: JSON objects whose keys and types pydantic checks.
 
-The schema extends the published evaluation of retrieval by code agents (CodeScaleBench, "Retrieval Evaluation
-Specification", version 1.0) by optional fields: version 1.1. `json_schema` generates it from the records. Knows nothing
-of how events are made.
+The schema is version 1.1: it extends the published evaluation of retrieval by code agents (CodeScaleBench, "Retrieval
+Evaluation Specification", version 1.0) by optional fields. `json_schema` generates it from the records.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class ProvenanceRecord(TypedDict):
 
 @with_config(_RECORD)
 class CoverageRecord(TypedDict):
-    """What could be read: of the trace, and of the definition of its task."""
+    """How much could be read of the trace and of the definition of its task."""
 
     has_trajectory: bool
     has_transcript: bool
@@ -148,7 +147,7 @@ class EventSummary(TypedDict, total=False):
 
 @with_config(_RECORD)
 class EventHeader(TypedDict):
-    """A document of retrieval events, less the events."""
+    """A document of retrieval events without the events."""
 
     schema_version: Annotated[str, Field(pattern=r"^1\.[0-9]+$")]
     generated_at: Moment
@@ -159,7 +158,7 @@ class EventHeader(TypedDict):
 
 @with_config(_RECORD)
 class EventDocument(EventHeader):
-    """What an agent retrieved in one run of a task, beside what it should have retrieved."""
+    """What an agent retrieved in one run of a task, and what it should have retrieved."""
 
     events: list[EventRecord]
     summary: NotRequired[EventSummary]
@@ -173,7 +172,7 @@ def json_schema() -> dict[str, object]:
 def check_document(value: object, place: str = "events", extended: bool = False) -> EventDocument:
     """Return a JSON value as a document of events, with its keys in the order of the records.
 
-    `extended` accepts unknown fields. Raises `ConfigError`, which names the first place that is wrong.
+    `extended` accepts unknown fields. Raises `ConfigError`, which names the first invalid place.
     """
     try:
         return _adapter().validate_python(value, extra="allow" if extended else None)

@@ -1,7 +1,7 @@
-"""Parses the files in tool results, whole or cut short: of searches, listings, diffs and file readers.
+"""Parse the files in tool results, complete or truncated: of searches, listings, diffs and file readers.
 
 Servers answer in JSON (`blocks[].file`), Markdown (headers of repository, dash, path) and links
-(`/repository@revision/-/blob/path`), local tools in lines. Knows nothing of the arguments of a call.
+(`/repository@revision/-/blob/path`), local tools in lines.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _NOT_OPENED = re.compile(  # by a script, in Python or in JavaScript
 )
 _HARNESS = re.compile(r"\AExit code \d+(?:\n|\Z)|\A\((?:Bash|Command) completed with no output\)\Z")
 _BEFORE_NAME = re.compile(r"[\s'\"‘’:]")
-_LINK = (  # bounded, so that the time which text takes does not grow with its square
+_LINK = (  # bounded, to avoid quadratic time
     r"https?://[^/\s\"]{1,200}/(?P<repo>[^\s\"@]{1,200}?)(?:@[^\s/\"]{1,200})?/-/blob/(?P<path>[^\s\"'<>()\[\]\\]{1,1000})"
 )
 _HEADER_OR_LINK = re.compile(
     rf"""(?:^|")\#\ (?P<named>[\w.@-]+(?:/[\w.@-]+)+)\ [–—]\ (?P<title>[^\n"]+) | {_LINK}""", re.MULTILINE | re.VERBOSE
 )
 _FIELD = re.compile(r'(?<!\\)(\\*+)"(?:file|path)\1"\s*:\s*\1"([^"\\\n]+)\1"')
-_OPENED = re.compile(  # at the start, or within the first texts of JSON that was cut short
+_OPENED = re.compile(  # at the start, or within the first texts of truncated JSON
     rf"""\A(?:\{{[^\n]{{0,300}}?)?
         (?:URL:\ {_LINK} | (?:Here's\ the\ )?result\ of\ running\ `cat\ -n`\ on\ (?P<file>\S+?):(?:\n|\\n))""",
     re.VERBOSE,
@@ -62,7 +62,7 @@ LineParser = Callable[[str], Iterable[str]]
 
 
 def strip_appendix(result: str) -> str:
-    """Return the text that the agent saw, without what the harness appends to it."""
+    """Return the text that the agent saw, without the text that the harness appends to it."""
     appendix = _APPENDIX.search(result)
     return result[: appendix.start()] if appendix else result
 
@@ -80,7 +80,7 @@ def is_refused(result: str) -> bool:
 
 
 def is_failure(result: str) -> bool:
-    """Return whether a result is an error rather than content, which may mention errors too but is longer."""
+    """Return whether a result is an error rather than content; content may mention errors too, but is longer."""
     failed = (len(result) <= _LONGEST_ERROR and _ERROR.match(result[:300])) or _FAILED.search(result[-200:])
     return is_refused(result) or bool(failed)
 
@@ -99,7 +99,7 @@ def find_missing(text: str) -> set[str]:
 def find_opened(text: str) -> File | None:
     """Return the file that the result of a file reader names; None if it names none.
 
-    Some traces have the arguments of one call beside the result of another; what the agent saw is the result.
+    Some traces pair the arguments of one call with the result of another; the agent saw the result.
     """
     stack: list[object] = [text]
     while stack:  # {"content": "...", "url": "..."}, possibly encoded as text
@@ -140,19 +140,19 @@ def parse_results(text: str, parse_lines: LineParser) -> list[File]:
 
 
 def find_named(text: str) -> list[File]:
-    """Return the files named by Markdown headers, by links, and by the fields of JSON that is cut short."""
+    """Return the files named by Markdown headers, by links, and by the fields of truncated JSON."""
     cut = text.lstrip()[:1] in ("{", "[")
     plain = _ESCAPED.sub(lambda escape: _PLAIN.get(escape[1], escape[1]), text) if cut else text
     dashed = "\u2013" in plain or "\u2014" in plain
     files = [
         File(hit["title"].strip(), hit["named"]) if hit["title"] else _parse_link(hit)
         for hit in (_HEADER_OR_LINK.finditer(plain) if dashed or "/-/blob/" in plain else ())  # rare in large texts
-        if not (cut and hit.end() == len(plain))  # half a path
+        if not (cut and hit.end() == len(plain))  # a truncated path
     ]
     if cut:
         fields = _FIELD.findall(text)
         outer = min((escape for escape, _ in fields), key=len, default="")  # the text of a file is escaped more deeply
-        linked = {file.path for file in files}  # the last result may be cut before its link
+        linked = {file.path for file in files}  # the last result may be truncated before its link
         named = [path for escape, path in fields if escape == outer and path not in linked and not path.endswith("/")]
         files += [File(path) for path in named if not files or looks_like_file(path)]
     return list(dict.fromkeys(files))
@@ -190,7 +190,7 @@ def _decode(text: str) -> object:
         return None
     try:
         value: object = orjson.loads(text)
-    except ValueError:  # cut short, or not JSON
+    except ValueError:  # truncated, or not JSON
         return None
     return value
 

@@ -1,7 +1,7 @@
-"""Finds what a shell command does to files: the programs it runs, the files they name, and what their output lists.
+"""Find what a shell command does to files: the programs it runs, the files they name, and what their output lists.
 
-It understands pipes, lists, redirects, `cd`, `xargs`, `find -exec`, `bash -c`, `ssh`, `docker exec` and loops, and runs
-nothing. Knows nothing of tools or results, and only of programs that run others.
+It understands pipes, lists, redirects, `cd`, `xargs`, `find -exec`, `bash -c`, `ssh`, `docker exec` and loops; nothing
+is executed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _INTERPRETER = re.compile(r"python[\d.]*|node|ruby|perl|deno|bun")
 _XARGS = ("-I", "-n", "-P", "-L", "-d", "-s")
 _SSH = ("-i", "-p", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-E", "-b", "-c", "-m")
 _EXEC = ("-u", "--user", "-w", "--workdir", "-e", "--env", "-c", "--container", "-n", "--namespace", "--index")
-"""Options with a value, of programs that run a command elsewhere."""
+"""Options that take a value, of programs that run a command elsewhere."""
 _CONTAINERS = frozenset(("docker", "podman", "kubectl", "oc", "docker-compose", "nerdctl"))
 _PASS_ON = frozenset(("head", "tail", "sort", "uniq", "grep", "egrep", "fgrep", "rg", "tee", "cat", "less", "more"))
 """Programs that print the lines they read unchanged."""
 _DEEPEST = 4  # commands within commands
-_BUDGET = 1_000_000  # characters to read; each simple command costs its length and this much more:
+_BUDGET = 1_000_000  # characters to read; each simple command costs its length plus this:
 _COMMAND_COST = 20
 _ENDS = frozenset(("}", "done", "fi", "esac"))  # the ends of compound commands
 
 
 class _Budget:
-    """How much more of a command may be read; each turn of a loop and each nested command counts."""
+    """How much more of a command may be read; each iteration of a loop and each nested command counts."""
 
     def __init__(self) -> None:
         self._left = _BUDGET
@@ -52,17 +52,17 @@ class _Budget:
 
 
 def find_uses(command: str, folder: str = "") -> list[ShellUse]:
-    """Return what a command does to files, in its order. Relative paths are joined with the folders it changes to.
+    """Return what a command does to files, in order. Relative paths are joined with the folders it changes to.
 
-    Only the beginning of a very long command, or of very many turns of nested loops, is read.
+    Only the beginning of a very long command, or of very many iterations of nested loops, is read.
     """
     return _read_command(command, folder, 0, _Budget())
 
 
 def _read_command(command: str, folder: str, depth: int, budget: _Budget) -> list[ShellUse]:
     uses: list[ShellUse] = []
-    pipeline = answered = 0  # where the uses of the pipeline begin, and of the last one that is not an `echo`
-    head = handed = ""  # the line that an `echo` prints, and the text that one pipes into the next program
+    pipeline = answered = 0  # where the uses of the pipeline start, and those of the last one that is not an `echo`
+    head = handed = ""  # the line that an `echo` prints, and the text that it pipes into the next program
     folders = [folder]  # of the shell, and of each subshell within it
     for simple in takewhile(budget.spend, parse_command(command)):
         words = simple.words
@@ -103,7 +103,7 @@ def _read_simple(simple: Simple, folder: str, piped: bool, depth: int, budget: _
 
 
 def _pipe(use: ShellUse, reader: Sequence[str]) -> ShellUse:
-    """Return what a program does whose output is piped into another, which may count it or transform it."""
+    """Return the use of a program whose output is piped into another, which may count it or transform it."""
     lists = None if reader[:1] == ["wc"] else "counts" if use.lists and _counts(reader) else use.lists
     unchanged = not reader or reader[0] in _PASS_ON
     return replace(use, lists=lists, prefixes=use.prefixes if unchanged else ())

@@ -1,8 +1,7 @@
-"""Finds the files that the output of a shell command shows, where several programs may have printed in turn.
+"""Find the files in the output of a shell command, to which several programs may have contributed.
 
-Lines that an `echo` prints between them separate their parts, and so does the order of names, which starts again with
-each listing. Only the beginning of very long output is read, to bound the time. Knows nothing of how a command is read,
-nor of tools.
+Lines that an `echo` prints between them separate their parts, and so does the order of names, which restarts with each
+listing. Only the beginning of very long output is read, to bound the time.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from runner.agents.events.shell_use import Lists, ShellUse
 from runner.agents.truth.paths import LONGEST, looks_like_file
 
 _UNKNOWN = re.compile(r"(?:\$\{\w+\}|\$\w+|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|\$|\{\}|`[^`]*`)+")
-"""The parts of an `echo`'s line that only the shell knows."""
-_MAX_UNKNOWN = 2  # in a line: one with more could be any line
+"""The parts of an `echo` line that only the shell can expand."""
+_MAX_UNKNOWN = 2  # per line: one with more could match any line
 _MAX_READ = 10_000_000  # characters, by all uses together
 _LONGEST_LISTINGS = 100_000  # characters of listings that are separated by their order
 
@@ -42,7 +41,7 @@ _Names = Sequence[str]
 
 
 class _OutputPart(NamedTuple):
-    """The output between two lines of an `echo`, the uses that printed it, and the files that such a line names."""
+    """The output between two `echo` lines, the uses that printed it, and the files that such a line names."""
 
     uses: Sequence[ShellUse]
     text: str
@@ -50,11 +49,11 @@ class _OutputPart(NamedTuple):
 
 
 def find_shown(uses: Sequence[ShellUse], text: str | None) -> list[str]:
-    """Return the distinct files that a command shows, in its order; without its output, those that it names.
+    """Return the distinct files that a command shows, in order; without its output, those that it names.
 
     If it is unclear which program printed a line, paths count and bare names do not. Files that a program reports as
-    missing were not seen, nor those named by one that printed nothing. The more uses there are, the less of a long
-    output is read, and the names in very long listings are dropped if only their order could separate them.
+    missing, or that are named by a program that printed nothing, were not seen. The more uses there are, the less of a
+    long output is read; names in very long listings are dropped if only their order could separate them.
     """
     if text is None:
         return [path for use in uses for path in use.files]
@@ -65,7 +64,7 @@ def find_shown(uses: Sequence[ShellUse], text: str | None) -> list[str]:
 
 
 def drop_failed(uses: Sequence[ShellUse], text: str | None) -> list[ShellUse]:
-    """Return the uses without those whose line for a failure is in the output."""
+    """Return the uses without those whose failure line is in the output."""
     failures = {use.otherwise for use in uses if use.otherwise}
     if not (text and failures):
         return list(uses)
@@ -97,7 +96,7 @@ def _split_output(uses: Sequence[ShellUse], text: str) -> Iterator[_OutputPart]:
 
 
 def _compile_head(head: str) -> re.Pattern[str] | None:
-    """Return a pattern for a line that an `echo` prints, with a group for each part that only the shell knows."""
+    """Return a pattern for a line that an `echo` prints, with a group for each part that only the shell can expand."""
     pieces = _UNKNOWN.split(head.rstrip())
     if not any(piece.strip() for piece in pieces) or len(pieces) > _MAX_UNKNOWN + 1:
         return None
@@ -107,7 +106,7 @@ def _compile_head(head: str) -> re.Pattern[str] | None:
 
 
 def _match_lines(pattern: re.Pattern[str], lines: Sequence[str], start: int) -> dict[int, re.Match[str]]:
-    """Return the lines that a pattern matches, from a position on; only the first if the pattern is constant."""
+    """Return the lines that a pattern matches, from a position onwards; only the first if the pattern is constant."""
     hits: dict[int, re.Match[str]] = {}
     for place in range(start, len(lines)):
         if len(lines[place]) <= LONGEST and (hit := pattern.fullmatch(lines[place].rstrip())):
@@ -137,7 +136,7 @@ def _find_unanswered(uses: Sequence[ShellUse], text: str) -> set[str]:
 
 
 def _list_words(uses: Sequence[ShellUse], text: str) -> set[str]:
-    """Return the words and the lines of an output if a listing names files, else nothing."""
+    """Return the words and the lines of an output if a listing names files, else an empty set."""
     if not any(use.files and use.lists == "listing" for use in uses):
         return set()
     return {word.strip("'*@") for word in (*text.split(), *text.splitlines())}
@@ -148,7 +147,7 @@ def _list_heads(text: str) -> set[str]:
 
 
 def _select_printed(use: ShellUse, words: Collection[str]) -> list[str]:
-    """Return the named files of a listing or a search that it printed."""
+    """Return the files named in a listing or a search that its output contains."""
     return [path for path in use.files if _is_among(use, path, words)]
 
 
@@ -158,7 +157,7 @@ def _is_among(use: ShellUse, path: str, words: Collection[str]) -> bool:
 
 
 def _assign_text(part: _OutputPart, missing: Collection[str]) -> Iterator[tuple[ShellUse, str]]:
-    """Yield the uses that share an output, each with its own part of it if that is certain, else with all of it."""
+    """Yield the uses that share an output, each with its own part if that is certain, else with all of it."""
     showing = any(use.shows for use in part.uses)
     several = sum(use.lists == "listing" for use in part.uses) > 1
     bare = [use for use in part.uses if use.names and use.lists and not _is_among(use, use.inside or "", missing)]
@@ -178,7 +177,7 @@ def _assign_text(part: _OutputPart, missing: Collection[str]) -> Iterator[tuple[
 
 
 def _find_absent(listed: Sequence[ShellUse], text: str) -> set[ShellUse]:
-    """Return the listings of folders that do not exist, as a complete listing of the parent folder shows."""
+    """Return the listings of folders that do not exist, according to a complete listing of the parent folder."""
     whole = {posixpath.normpath(use.inside or "") for use in listed if use.answers}
     below = [(use, *posixpath.split(posixpath.normpath(use.inside or ""))) for use in listed]
     children = [(use, name) for use, parent, name in below if (parent or ".") in whole and name and name[0] != "."]
@@ -187,9 +186,9 @@ def _find_absent(listed: Sequence[ShellUse], text: str) -> set[ShellUse]:
 
 
 def _split_listings(text: str, n: int) -> list[str]:
-    """Return the text of each of n listings of bare names, nothing if their order does not show where each begins.
+    """Return the text of each of n listings of bare names; empty if their order does not show where each starts.
 
-    Where two orders are possible, both have to agree.
+    If two orders are possible, both must agree.
     """
     lines = text.splitlines()
     tables = [[[*map(order, listings.parse_names(line))] for line in lines] for order in _ORDERS]
@@ -203,7 +202,7 @@ def _split_listings(text: str, n: int) -> list[str]:
 
 
 def _find_blocks(rows: Sequence[_Names]) -> list[range]:
-    """Return the fewest runs of rows sorted down each column and on with the next; nothing if that is ambiguous.
+    """Return the fewest runs of rows that are sorted down each column and on with the next; empty if ambiguous.
 
     Rows without a name separate runs.
     """
@@ -214,7 +213,7 @@ def _find_blocks(rows: Sequence[_Names]) -> list[range]:
 
 
 def _find_runs(rows: Sequence[_Names], fits: Callable[[_Names, _Names, _Names], bool]) -> list[range]:
-    """Return greedy runs of rows; `fits` decides by the first and the last row of a run whether the next belongs."""
+    """Return greedy runs of rows; `fits` decides, by the first and the last row of a run, whether to add the next."""
     runs: list[range] = []
     for at, row in enumerate(rows):
         last = runs[-1] if runs and runs[-1].stop == at else None

@@ -1,7 +1,6 @@
-"""Reads the arguments of programs: the files that they name, and the form in which their output lists files.
+"""Read the arguments of programs: the files that they name, and the form in which their output lists files.
 
-The programs are readers, searches, listings and git. Globs and command substitutions name no file. Knows nothing of
-pipes, nested commands or results.
+The programs are readers, searches, listings and git. Globs and command substitutions name no file.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from runner.agents.truth.paths import LONGEST, has_spaces, looks_like_file
 
 @dataclass(frozen=True)
 class _Program:
-    """The arguments of a program: `script` is how many precede the files, `valued` options take a value."""
+    """The arguments of a program: `script` is how many precede the files; `valued` options take a value."""
 
     category: Category
     script: int = 0
@@ -57,7 +56,7 @@ _PROGRAMS = {
     **dict.fromkeys(("stat", "file"), _Program("file_search", 0, frozenset(("-c", "--format")))),
     **dict.fromkeys(("tee", "touch"), _Program("file_write")),
 }
-_OPENED = re.compile(  # in a script: a name, and the mode or the method that is called
+_OPENED = re.compile(  # in a script: a name, and the mode or the called method
     r"""\b(?P<function>open|Path|read(?:lines|File(?:Sync)?)?|writeFile(?:Sync)?)\(\s*r?(?P<quote>['"])(?P<path>[^'"\n]+)(?P=quote)
         (?:\s*,\s*(?:mode\s*=\s*)?['"](?P<mode>[rwaxbt+]+)['"])?(?:\s*\)\s*\.(?P<then>\w+))?""",
     re.VERBOSE,
@@ -66,11 +65,11 @@ _SCRIPT_OPTION = re.compile(r"-\w*e")
 _UNSORTED = frozenset("tSUfXvrd")  # options of `ls`
 _NOT_PLAIN = re.compile(r"[$*?\[\]{}`<>|\s\"']|://|^/dev/")
 _NOT_LITERAL = re.compile(r"[$*?\[\]{}`~]")
-_MAX_PREFIXES = 100  # of the paths that a search may list
+_MAX_PREFIXES = 100  # limit on the paths that a search may list
 
 
 def read_program(name: str, arguments: list[str], folder: str, piped: bool) -> list[ShellUse]:
-    """Return what a program does to files, given its name and arguments; nothing for an unknown one.
+    """Return what a program does to files, given its name and arguments; empty for an unknown program.
 
     `folder` is its working directory; with `piped`, it reads the output of another program.
     """
@@ -92,7 +91,7 @@ def read_program(name: str, arguments: list[str], folder: str, piped: bool) -> l
 
 
 def read_script(script: str, folder: str) -> list[ShellUse]:
-    """Return the files that a script in Python, JavaScript and the like opens by name, to read or to write."""
+    """Return the files that a script in Python, JavaScript or a similar language opens by name, to read or to write."""
     read: dict[str, None] = {}
     written: dict[str, None] = {}
     for call in _OPENED.finditer(script):
@@ -174,9 +173,9 @@ def _read_search(
 
 
 def _list_prefixes(operands: Sequence[str]) -> tuple[str, ...]:
-    """Return the prefixes of the paths that a program prints, given its operands; () if they may have any prefix.
+    """Return the prefixes of the paths that a program prints, given its operands; () if any prefix is possible.
 
-    Very many operands also give (), because each line is compared with each.
+    Very many operands also give (), because each line is compared with each operand.
     """
     prefixes = [_NOT_LITERAL.split(word)[0] for word in operands]
     return tuple(prefixes) if all(prefixes) and len(prefixes) <= _MAX_PREFIXES else ()

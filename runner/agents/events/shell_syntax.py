@@ -1,7 +1,6 @@
-"""Parses a shell command into simple commands: their words, their redirections, and the operators between them.
+"""Parse a shell command into simple commands: their words, their redirections, and the operators between them.
 
-It understands quotes, braces, here-documents, keywords, variables set to plain words, and loops over these. Knows
-nothing of what programs do.
+It understands quotes, braces, here-documents, keywords, variables set to plain words, and loops over these.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _HERE = re.compile(r"""(?<!<)<<-?[ \t]*['"\\]?([^\W\d]\w*)""")  # a number would
 _ASSIGNMENT = re.compile(r"(\w+)\+?=(.*)", re.DOTALL)
 _NUMBER = re.compile(r"[\d.]+[smhd]?")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_NOT_A_VALUE = re.compile(r"[$*?\[\]{}`]")  # what a shell expands
+_NOT_A_VALUE = re.compile(r"[$*?\[\]{}`]")  # characters that a shell expands
 _BRACES = re.compile(r"\{([^{},'\"$]*(?:,[^{},'\"$]*)+)\}")
 _NOT_BRACED = re.compile(r"""[{}'"\\$`]""")
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "time", "!", "{"))
 _WRAPPERS = frozenset(("sudo", "command", "exec", "env", "nice", "nohup", "timeout", "stdbuf", "builtin"))
-_MAX_TURNS = 100  # of a loop; nested loops have fewer
+_MAX_TURNS = 100  # iterations of a loop; nested loops have fewer
 _LONGEST = 2**17  # characters of a command: the longest argument of a program on Linux (MAX_ARG_STRLEN)
 
 
@@ -39,8 +38,8 @@ _LONGEST = 2**17  # characters of a command: the longest argument of a program o
 class Simple:
     """One simple command: the operator before it, its words, and the files that it reads and writes.
 
-    `given` is its here-document; with `piped`, another command reads its output; `level` is the number of parentheses
-    around it.
+    `given` is its here-document; with `piped`, another command reads its output; `level` is the number of enclosing
+    parentheses.
     """
 
     operator: str
@@ -53,9 +52,9 @@ class Simple:
 
 
 def parse_command(command: str) -> Iterator[Simple]:
-    """Yield the simple commands of a command in the order in which they run, each from its program's name on.
+    """Yield the simple commands of a command in the order in which they run, each from its program's name onwards.
 
-    Those of a loop occur once per turn. Anything beyond the length that a shell accepts is ignored.
+    The commands of a loop occur once per iteration. Anything beyond the length that a shell accepts is ignored.
     """
     text, given = _extract_here_documents(command[:_LONGEST].replace("\\\n", ""))
     simples = list(_split_simple(text, given))
@@ -89,7 +88,7 @@ def _expand(simples: Sequence[Simple], values: Mapping[str, str], turns_left: in
 
 
 def _find_end(simples: Sequence[Simple], place: int) -> int:
-    """Return the position of the end of a loop, given that of its body."""
+    """Return the position of the end of a loop, given the start of its body."""
     depth = 0
     for at in range(place, len(simples)):
         first = simples[at].words[:1]
@@ -132,7 +131,7 @@ def _split_simple(command: str, given: list[tuple[str, str]]) -> Iterator[Simple
 
 
 def _expand_braces(word: str) -> list[str]:
-    """Return the expansion of a word with braces (`src/{a,b}.py`); nothing for any other word, or a very long one."""
+    """Return the expansion of a word with braces (`src/{a,b}.py`); empty for other words and for very long ones."""
     parts = _BRACES.split(word)
     choices = [part.split(",") if place % 2 else [part] for place, part in enumerate(parts)]
     if len(parts) == 1 or prod(map(len, choices)) > _MAX_TURNS or _NOT_BRACED.search("".join(parts)):
@@ -145,7 +144,7 @@ def _unescape(text: str | None) -> str:
 
 
 def _extract_here_documents(command: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a command without its here-documents, and these, each with the word that ends it."""
+    """Return a command without its here-documents, and the here-documents, each with its delimiter."""
     rest: list[str] = []
     documents: list[tuple[str, list[str]]] = []
     until: list[int] = []
@@ -162,7 +161,7 @@ def _extract_here_documents(command: str) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _unwrap(words: Sequence[str]) -> list[str]:
-    """Return the words from a program's name on, without keywords, assignments, and programs that run another."""
+    """Return the words from a program's name onwards, without keywords, assignments, and programs that run another."""
     wrapped = False
     for place, word in enumerate(words):
         if word in _WRAPPERS:

@@ -1,7 +1,4 @@
-"""What one program of a shell command does to files, as far as the command shows.
-
-Knows nothing of how a command is read, nor of its output.
-"""
+"""Describe what one program of a shell command does to files, as far as the command shows."""
 
 from __future__ import annotations
 
@@ -13,8 +10,8 @@ from runner.agents.events.tools import Category
 Lists = Literal["listing", "tree", "matches", "counts", "diff", "changes", "status", "heads"]
 """The form in which output lists files.
 
-Paths and names, one per line or in columns; a drawn tree; `path:line:text`; numbers before a path; a diff; the paths of
-a diff, one per line, maybe after a letter; `git status`; `==> path <==`.
+In this order: paths and names, one per line or in columns; a drawn tree; `path:line:text`; numbers before a path; a
+diff; the paths of a diff, one per line, optionally after a letter; `git status`; `==> path <==`.
 """
 
 
@@ -22,11 +19,11 @@ a diff, one per line, maybe after a letter; `git status`; `==> path <==`.
 class ShellUse:
     """What one program does to files: those that it names, and those that its output lists.
 
-    `cwd` is the folder that it runs in, as far as the command shows. `inside` is the folder of the bare names that it
-    lists, None if there may be several; with `names`, it lists only bare names, sorted. The paths that it lists begin
-    with one of `prefixes`, or with anything if that is empty. With `answers`, a file that it names and does not print
-    does not exist. With `shows`, its output is the content of files, which may look like anything. `head` is the line
-    that an `echo` prints before it, and `otherwise` the line that `|| echo ...` prints when it fails.
+    `cwd` is its working directory, as far as the command shows. `inside` is the folder of the bare names that it lists,
+    None if there may be several; with `names`, it lists only bare names, sorted. The paths that it lists start with one
+    of `prefixes`; if that is empty, with anything. With `answers`, a file that it names and does not print does not
+    exist. With `shows`, its output is the content of files, which may look like anything. `head` is the line that an
+    `echo` prints before it, and `otherwise` the line that `|| echo ...` prints if it fails.
     """
 
     category: Category

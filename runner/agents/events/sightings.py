@@ -1,7 +1,6 @@
-"""Reduces a tool call to a sighting: what it did, and to which files, as the trace names them.
+"""Reduce a tool call to a sighting: what it did, and to which files, as the trace names them.
 
 A result may have megabytes of which a few lines are paths; the rest is dropped as soon as the call has been observed.
-Knows nothing of the gold, nor of the call's place in the trace.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _PATHS = (
     *("AbsolutePath", "TargetFile", "file_name", "relative_path", "uri"),
     *("paths", "files", "args", "operations"),
 )
-"""Arguments that name files, as agents document their tools; lists may contain objects with such a field."""
+"""Arguments that name files, as documented by agents for their tools; lists may contain objects with such a field."""
 _READ_PATHS = (*_PATHS, "include")  # in other tools, it restricts a search
 _REPOS = ("repo", "repository")
 _QUERIES = ("query", "pattern", "symbol", "question", "Query", "Pattern", "regex", "search_term")
@@ -38,7 +37,7 @@ _REPO = re.compile(r"(?<![\w./:-])[a-z][\w-]*(?:\.[a-z][\w-]*)+/[\w.-]+/[\w.-]+(
 _REPO_FILTER = re.compile(r"\brepo:\^?([\w./\\-]+)\$?")
 _LONGEST_QUERY = 200
 _SEEN: tuple[Category, ...] = ("file_read", "code_search", "commit_search", "file_search")
-"""The category of a shell command is the first of these that any of its programs has."""
+"""The category of a shell command: the first of these that any of its programs has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +75,14 @@ def create_observer(tools_file: str | None = None, shell: bool = True) -> Callab
 
 
 def choose_richer(one: Sighting, other: Sighting) -> Sighting:
-    """Return which of two sightings of the same call has more files."""
+    """Return the sighting with more files, of two sightings of the same call."""
     return other if other.files > one.files else one
 
 
 def observe(call: ToolCall, table: Tools, shell: bool = True) -> Sighting:
     """Return the sighting of a call. Files that could not be read were not seen; without a result, arguments count.
 
-    `shell=False` ignores shell commands, as the published evaluation does.
+    `shell=False` ignores shell commands, as in the published evaluation.
     """
     kind = table.classify(call.name)
     failed = call.result is not None and search_results.is_failure(call.result)
@@ -97,7 +96,7 @@ def observe(call: ToolCall, table: Tools, shell: bool = True) -> Sighting:
     else:
         category = _categorise(kind, call.arguments, text)
         views = (View(category, () if failed else _find_files(category, call.arguments, text)),)
-    if call.result and search_results.is_refused(call.result):  # a command that merely failed may have shown something
+    if call.result and search_results.is_refused(call.result):  # a command that only failed may have shown something
         views = tuple(View(view.category) for view in views)
     return Sighting(
         tool=call.name[:LONGEST],

@@ -1,7 +1,4 @@
-"""Maps the names of agents' tools to the categories of events, by a table that users may extend.
-
-Knows nothing of the arguments and results of calls.
-"""
+"""Map the names of agents' tools to the categories of events, by a table that users may extend."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ Role = Category | Literal["shell", "editor"]
 _SHIPPED = Path(__file__).with_name("tools.yaml")
 _SECTIONS = ("local", "mcp")
 _ROLES = {name for part in get_args(Role) for name in get_args(part)}
-_SERVER = re.compile(r"mcp__.+__")  # a server's name may hold the separator, a tool's does not
+_SERVER = re.compile(r"mcp__.+__")  # a server's name may contain the separator, a tool's does not
 _NAMESPACE = re.compile(r"\w+(?:\.|__)")  # as in `functions.read_file`, `developer__shell`
 _NAME = re.compile(r"[\w.:-]*")
 

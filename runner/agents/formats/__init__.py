@@ -1,7 +1,7 @@
-"""The formats in which agents record their work: a module that reads each, and an entry in `FORMATS`.
+"""The formats in which agents record their work: one module reads each, with an entry in `FORMATS`.
 
 A folder of runs is searched for the file names of all formats. The format of a file is then recognised by its content.
-What tools do is in `runner/agents/events/tools.yaml`.
+What tools do is described in `runner/agents/events/tools.yaml`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _BLOCK = 1 << 18
 class Format(NamedTuple):
     """A format: the kind of its files, a pattern of bytes that is rare in files of other formats, and its reader.
 
-    A folder of runs is searched for `names`, the likeliest first, and for `sessions`, the logs that the agent keeps for
-    itself. The names that the output of any harness may have (`runner.agents.runs.layout.OUTPUTS`) need no mention.
+    A folder of runs is searched for `names`, the likeliest first, and for `sessions`, the agent's own logs. Names that
+    the output of any harness may have (`runner.agents.runs.layout.OUTPUTS`) need not be listed.
     """
 
     source: TraceSource
@@ -57,9 +57,9 @@ FORMATS: Mapping[str, Format] = {
 
 
 def read_trace(path: Path, observe: Observer[Seen], formats: Mapping[str, Format] = FORMATS) -> Trace[Seen]:
-    """Read a trace of any of these formats, plain or gzipped, in memory that does not grow with its results.
+    """Read a trace in any of these formats, plain or gzipped; memory use does not grow with its results.
 
-    Never raises because of what a file contains: what cannot be read is described and counted in the trace's `losses`.
+    Never raises because of a file's content: whatever cannot be read is described and counted in the trace's `losses`.
     A file that cannot be opened, is empty, or has no known format gives a trace without a source.
     """
     try:
@@ -78,7 +78,7 @@ def read_trace(path: Path, observe: Observer[Seen], formats: Mapping[str, Format
 
 
 def _recognise(path: Path, formats: Mapping[str, Format]) -> Format | str:
-    """Return the format with the most signs in the first block of the file that has any, or the file's problem."""
+    """Return the format with the most matches in the first block of the file that has any, or the file's problem."""
     problem = "empty files"
     with BufferedReader(TolerantFile(path), _BLOCK) as file:
         while block := file.read(_BLOCK):

@@ -1,4 +1,4 @@
-"""ATIF, the Agent Trajectory Interchange Format of Harbor: one JSON document with the agent, its steps and totals.
+"""Read ATIF, the Agent Trajectory Interchange Format of Harbor: one JSON document with the agent, its steps and totals.
 
 A step's `prompt_tokens` include the cached ones. Steps have no message id, yet some exporters split one message into
 several steps, repeat its usage in each, and add up the repeats in `final_metrics`. Consecutive steps with the same

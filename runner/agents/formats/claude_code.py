@@ -1,7 +1,7 @@
-"""Claude Code's JSON lines: the transcript printed as stream-json, and the session log, which also records times.
+"""Read Claude Code's JSON lines: the transcript printed as stream-json, and the session log, which also records times.
 
 Both contain messages of Anthropic's API. A message may be split over several lines, each of which repeats its usage;
-the last has it in full. `parent_tool_use_id` or `isSidechain` marks the work of a subagent.
+the last line has the full usage. `parent_tool_use_id` or `isSidechain` marks the work of a subagent.
 """
 
 from __future__ import annotations

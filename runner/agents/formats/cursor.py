@@ -1,4 +1,4 @@
-"""Cursor's events: a tool call is started, then completed with its result, as JSON lines or as a document's steps.
+"""Read Cursor's events: a tool call is started, then completed with its result, as JSON lines or steps of a document.
 
 Usage is reported once, at the end.
 """

@@ -1,8 +1,7 @@
-"""Collects what a reader reports about a trace: calls, results, usage, times, and what it could not read.
+"""Collect what a reader reports about a trace: calls, results, usage, times, and what it could not read.
 
 Each call is observed as soon as its result arrives, and both are then dropped, so a trace may be larger than memory.
-Readers need not check types: a wrong type is counted as a loss, never an error. Knows nothing of files, nor of how a
-format encodes any of this.
+Readers need not check types: a wrong type is counted as a loss and never raises.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from runner.agents.trace import Observer, Seen, Step, ToolCall, Trace, TraceSour
 _MOST_PENDING = 1000
 """How many calls may wait for their results; an agent that works in parallel has a few dozen."""
 DEEPEST = 100
-"""The deepest nesting that is read. Anything deeper is damage, and could exhaust the stack of code that walks it."""
+"""The deepest nesting that is read. Deeper nesting means damage and could exhaust the stack of code that walks it."""
 _NAME = re.compile(r"[\w.:/@ -]+")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds()
@@ -40,10 +39,10 @@ class _PendingCall(NamedTuple):
 
 
 class Recording(Generic[Seen]):
-    """A trace under construction. Call `set_time` and `count_tokens` before a step's calls, which record both.
+    """A trace under construction. Call `set_time` and `count_tokens` before the calls of a step, which record both.
 
     `model`, `harness`, `total_tokens`, `seconds` and `cost` describe the whole trace; a reader sets those that the
-    trace records. Total tokens and seconds default to the running total and the clock.
+    trace records. By default, total tokens and seconds come from the running total and the clock.
     """
 
     def __init__(self, observe: Observer[Seen]) -> None:
@@ -65,7 +64,7 @@ class Recording(Generic[Seen]):
         self._last: float | None = None
 
     def count_loss(self, what: str, times: int = 1) -> None:
-        """Count what could not be read, described as a plural noun: "lines that are not JSON objects"."""
+        """Count something that could not be read, described by a plural noun: "lines that are not JSON objects"."""
         if times:
             self._losses[what] += times
 
@@ -95,7 +94,7 @@ class Recording(Generic[Seen]):
         return isinstance(identifier, str) and identifier in self._known
 
     def add_call(self, identifier: object, name: object, arguments: object, *, subagent: bool = False) -> str:
-        """Add a call, and return the key to add its result under: its id, if it has one."""
+        """Add a call, and return the key under which its result is added: its id, if it has one."""
         index = len(self._steps)
         known = identifier if isinstance(identifier, str) else ""
         key = known or f"#{index}"

@@ -1,7 +1,4 @@
-"""Reads JSON from files that may be larger than memory, cut short or damaged, and counts what it has to skip.
-
-Knows nothing of what the objects mean.
-"""
+"""Read JSON from files that may be larger than memory, truncated or damaged, and count what is skipped."""
 
 from __future__ import annotations
 
@@ -25,12 +22,12 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
 _LEVELS = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
-# Everything up to a bracket, and the bracket; never one within a string, which ends at the latest with its line.
+# Everything up to a bracket, and the bracket; never one within a string, which ends at its line's end at the latest.
 _BRACKET = re.compile(rb'((?:[^"{}\[\]]++|"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?+)*+)([{}\[\]])', re.S)
 
 
 class TolerantFile(io.RawIOBase):
-    """A file, decompressed if gzipped, that ends where it cannot be read any further; `fault` then gives the reason."""
+    """A file, decompressed if gzipped, that ends where it can no longer be read; `fault` then gives the reason."""
 
     fault: str | None = None
 
@@ -75,7 +72,7 @@ def read_members(file: io.BufferedReader[Any], recording: Recording[Any]) -> Ite
     """Yield (member name, object) for the objects that are members of a JSON document or elements of its lists.
 
     A list is never held in memory as a whole. A damaged element costs only itself: brackets and strings show where the
-    next one begins, and a string that is never closed ends with its line.
+    next one starts, and an unclosed string ends with its line.
     """
     content, scanned, begin, depth, name = b"", 0, -1, 0, ""
     outside = 0  # the depth around the object being read
@@ -132,7 +129,7 @@ def _parse_leniently(content: str) -> object:
 
 
 def restore(value: object, recording: Recording[Any]) -> Any:  # noqa: ANN401  # JSON
-    """Return a value; of one that was cut to save space, return what its preview still holds."""
+    """Return a value; for one that was cut to save space, return what its preview still contains."""
     if not (isinstance(value, dict) and "_corpus_truncated" in value):
         return value
     recording.count_loss("truncated values")
@@ -165,7 +162,7 @@ def objects(value: object, kind: str, recording: Recording[Any]) -> list[Mapping
 
 
 def text(content: object) -> str:
-    """Return a result as text: a string as it is, the text blocks of a list, and anything else as JSON."""
+    """Return a result as text: a string unchanged, the text blocks of a list, and anything else as JSON."""
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, list):
@@ -187,6 +184,6 @@ def amount(value: object, scale: float = 1.0) -> float | None:
 
 
 def count_unknown(record: Mapping[str, Any], recording: Recording[Any]) -> None:
-    """Count a record of a kind that the format does not know, or one that marks a gap where records were left out."""
+    """Count a record of an unknown kind, or one that marks a gap where records were left out."""
     trimmed = fields(record.get("extra")).get("trimmed") is True
     recording.count_loss("gaps of omitted steps" if trimmed else "steps of an unknown kind")

@@ -1,1 +1,1 @@
-"""Measures what an agent retrieved: on one task, over many, and beside another configuration."""
+"""Measure what an agent retrieved: on one task, over many, and compared with another configuration."""

@@ -1,7 +1,7 @@
-"""Correlates how well an agent retrieves with reward, cost and time, over the tasks that have both.
+"""Correlate how well an agent retrieves with reward, cost and time, over the tasks that have both.
 
-Association only: that two figures rise together does not mean that one causes the other. Knows nothing of
-configurations; several trials of a task, of one configuration or several, count once, with their means.
+This is association only: two figures that rise together need not cause each other. Several trials of a task, in one
+configuration or several, count once, with their means.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Associations(TypedDict):
 def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) -> Associations:
     """Correlate each measure with each outcome over the tasks that have both (Spearman); see `stages.round_numbers`.
 
-    Trials of one task are not independent: their means are one observation, over the trials that have both figures.
+    Trials of one task are not independent: their means, over the trials that have both figures, are one observation.
     `spearman_p` is for one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
-    tasks, or with a figure that does not vary, is not computable. Raises `ValueError` for Tukey's correction.
+    tasks, or with a constant figure, is not computable. Raises `ValueError` for Tukey's correction.
     """
     correction = "holm" if settings.correction == "maxt" else settings.correction
     names = FigureNames(settings.k_values)
@@ -70,7 +70,7 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
 
     table = group_columns(iter_rows(), names)
     values = {name: table[name] for name in (*measures, *OUTCOMES)}
-    order = np.lexsort(list(values.values()))  # so that not even the last digit depends on the order given
+    order = np.lexsort(list(values.values()))  # not even the last digit may depend on the given order
     ordered = {name: column[order] for name, column in values.items()}
     tasks, clusters = np.unique(np.array(task_names, dtype=np.object_)[order], return_inverse=True)
     repeated = clusters if len(tasks) < len(order) else None

@@ -1,7 +1,7 @@
-"""Compares configurations with one of them on their matched tasks: how much each figure differs, and how surely.
+"""Compare configurations with a baseline on matched tasks: how much each figure differs, and how significantly.
 
-One figure decides, chosen before any data is seen; the others are secondary. Differences are a comparison, not a proof
-of what caused them. Knows nothing of how tasks are matched, or of how a figure is computed.
+One figure, chosen before any data is seen, decides; the others are secondary. Differences do not prove what caused
+them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from runner.metrics.statistics import Correction, Test
 
 _MAX_PAIRS = 2**53  # JSON has no integers beyond it
 FEWEST = 3
-"""The fewest pairs that a difference is computed from."""
+"""The fewest pairs from which a difference is computed."""
 
 PRIMARY = "file_recall"
-"""The figure that decides which of two configurations retrieves better: the share of the gold that was found at all."""
+"""The figure that decides which of two configurations retrieves better: the share of the gold that was found."""
 
 CAVEAT = "A comparison of matched tasks; it does not show what caused a difference."
 
 
 class DeltaStatistics(TypedDict):
-    """The settings that decide how sure a difference is."""
+    """The settings that determine the significance of a difference."""
 
     test: Test
     correction: Correction
@@ -105,7 +105,7 @@ class TraceComparison(TypedDict):
 
 
 def list_secondary(names: FigureNames) -> tuple[str, ...]:
-    """Return the figures whose differences are reported beside the primary one, tested as one family."""
+    """Return the figures whose differences are reported besides the primary one, tested as one family."""
     return (
         *("mrr", "map_score", *names.headline, "context_efficiency", "ttfr_seconds", "ttfr_tokens"),
         *("util_read_overlap_with_relevant_files", "util_write_overlap_with_expected_edit_files"),
@@ -120,13 +120,13 @@ def compare_configurations(
 
     Each figure has the mean difference (other less baseline) with its interval and spread, the p-value of a paired
     test, and the number of pairs needed to detect such a difference with a power of 0.8. `PRIMARY` is one question per
-    configuration: its p-value is corrected for the number of configurations. The p-values of a comparison's secondary
-    figures are corrected for one another. Below three pairs nothing is computable. Raises `ValueError` for Tukey's
+    configuration: its p-value is corrected for the number of configurations. The p-values of the secondary figures of a
+    comparison are corrected together. Below three pairs, nothing is computable. Raises `ValueError` for Tukey's
     correction, which applies to all pairs of systems by one measure.
     """
     if settings.correction == "maxt":  # needs all systems on the same queries
         settings = replace(settings, correction="holm")
-    enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # even if corrected for all others
+    enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # enough even if corrected for all
     settings = replace(settings, permutations=enough)
     names = FigureNames(settings.k_values)
     trials = [build_trial(artifact, names) for artifact in baseline]
@@ -181,7 +181,7 @@ def _compare_two(
 
 
 def _leave_out(left_out: NDArray[np.bool_], before: Floats, after: Floats) -> ConfidentMeans:
-    """Return the means of the primary figure over the pairs that are not left out."""
+    """Return the means of the primary figure over the remaining pairs."""
     both = ~left_out & ~np.isnan(before) & ~np.isnan(after)
     return {
         "n": int(np.count_nonzero(both)),

@@ -1,6 +1,6 @@
 """The numbers of an artifact by name, from which summaries, comparisons and correlations are computed.
 
-A figure that could not be computed is absent. Knows nothing of how one is computed, or of other tasks.
+A figure that could not be computed is absent.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NARROW = 5
 
 @dataclass(frozen=True)
 class FigureNames:
-    """The names of all figures of artifacts whose ranking measures were taken at these cutoffs."""
+    """The names of all figures of artifacts with ranking measures at these cutoffs."""
 
     cutoffs: tuple[int, ...] = MetricSettings.k_values
 
@@ -69,7 +69,7 @@ class FigureNames:
 
     @property
     def precision(self) -> tuple[str, ...]:
-        """Return precision at the largest cutoff up to 5, chosen as `headline` is."""
+        """Return precision at the largest cutoff up to 5, chosen in the same way as `headline`."""
         return self._at("precision", _NARROW)
 
     def _at(self, name: str, limit: int) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def list_figures(artifact: Artifact) -> dict[str, float]:
 
 
 def build_row(artifact: Artifact, names: FigureNames) -> Floats:
-    """Return all figures of an artifact in the order of their names, NaN for an unknown one."""
+    """Return all figures of an artifact in the order of their names, NaN for an unknown figure."""
     known = list_figures(artifact)
     return np.array([known.get(name, math.nan) for name in names.all])
 

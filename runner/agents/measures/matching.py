@@ -1,6 +1,6 @@
-"""Pairs the tasks of two configurations: the same task, model and harness, with a valid reward on both sides.
+"""Pair the tasks of two configurations: the same task, model and harness, with a valid reward on both sides.
 
-It reports which tasks are left out, and why. Knows nothing of how the configurations differ.
+It reports which tasks are left out, and why.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOW = "low"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskTrial:
-    """The part of an artifact that enters a comparison: the figures of a row, their origin, and what orders trials.
+    """The part of an artifact that enters a comparison: the figures of a row, their origin, and the order of trials.
 
     `setting` is the model, the harness (the agent) and its version, each None if unknown. `confidence` is that of the
     gold.
@@ -37,11 +37,11 @@ class TaskTrial:
 
 @dataclass(frozen=True, eq=False)
 class MatchedTrials:
-    """The trials of two configurations on the same tasks, by task name, and what had to be left out.
+    """The trials of two configurations on the same tasks, by task name, and what was left out.
 
     `excluded` lists the tasks of both configurations that cannot be compared, by reason. `unverified` counts the pairs
-    of which neither side records its model, its harness, or the version of that; `superseded` counts the earlier trials
-    that were left out.
+    for which neither side records the model, the harness or its version; `superseded` counts the earlier trials that
+    were left out.
     """
 
     baseline: Sequence[TaskTrial]
@@ -97,7 +97,7 @@ def match_trials(baseline: Sequence[TaskTrial], other: Sequence[TaskTrial]) -> M
 
 
 def select_latest(trials: Sequence[TaskTrial]) -> dict[str, int]:
-    """Return the position of each task's trial that counts: from its latest batch, or the last by run and name."""
+    """Return the position of the trial of each task that counts: from its latest batch, or the last by run and name."""
     order = sorted(range(len(trials)), key=lambda place: trials[place].order)
     return {trials[place].task: place for place in order}
 

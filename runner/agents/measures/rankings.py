@@ -1,7 +1,6 @@
-"""Turns the files that agents found into rankings, so that the measures of retrievers apply to them.
+"""Turn the files that agents found into rankings, so that the measures of retrievers apply to them.
 
-A task is a query, a file a document, and the rank of a file is the order in which it was first seen. Knows nothing of
-how a file was seen, or matched with gold.
+A task is a query, a file is a document, and the rank of a file is the order in which it was first seen.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def rank_files(
     depth: int | None = None,
     errors: Mapping[int, str] | None = None,
 ) -> RankedFiles:
-    """Rank the files of each task, given once each in order of first sight, down to a depth (None for all).
+    """Rank the distinct files of each task, given in order of first sight, down to a depth (None for all).
 
     `gold` are the files that each task should find, all with the same grade; a file is identified by its name. `errors`
     gives, by the position of a task, why it has nothing to rank. Scores only express the rank: 0, -1, -2, and so on.

@@ -1,7 +1,7 @@
-"""The measures of one task by one configuration as typed records: JSON objects whose keys and types mypy checks.
+"""The measures of one task in one configuration as typed records: JSON objects whose keys and types mypy checks.
 
 The keys are those of the published evaluation of retrieval by code agents (CodeScaleBench, "Retrieval Evaluation
-Specification", version 1). Knows nothing of how a value is computed.
+Specification", version 1).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ChunkMetrics(TypedDict):
 
 
 class UtilizationProbes(TypedDict):
-    """What use the agent made of the gold files (stage 3)."""
+    """How the agent used the gold files (stage 3)."""
 
     probe_available: bool
     reason: str | None
@@ -101,7 +101,7 @@ class OutcomeRecord(TypedDict, total=False):
 
 
 class Artifact(TypedDict):
-    """What is known of one task of one configuration; every summary, comparison and report reads only this."""
+    """All data about one task in one configuration; every summary, comparison and report reads only this."""
 
     schema_version: str
     generated_at: str

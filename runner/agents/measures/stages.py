@@ -1,7 +1,7 @@
-"""Measures an agent's retrieval on one task in four stages, from the document of its events to an artifact.
+"""Measure an agent's retrieval on one task in four stages, from the document of its events to an artifact.
 
-The stages are files, chunks, utilisation and errors. What cannot be computed is null with a reason, never 0. Ranking
-measures are those of retrievers. Knows nothing of traces, or of other tasks.
+The stages are files, chunks, utilisation and errors. A value that cannot be computed is null with a reason, never 0.
+Ranking measures are those of retrievers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from runner.metrics.settings import MetricSettings
 SCHEMA_VERSION = "1.1"
 
 NO_GROUND_TRUTH, NO_TRACE, NO_CHUNKS = "no_ground_truth", "no_trace", "no_chunk_ground_truth"
-"""Why a stage cannot be computed."""
+"""The reasons why a stage cannot be computed."""
 
 DIGITS = 4
 """The number of decimals in written artifacts."""
@@ -72,10 +72,10 @@ def find_obstacle(trail: Trail) -> str | None:
 
 
 def measure_files(trail: Trail, cutoffs: Sequence[int]) -> FileMetrics:
-    """Measure the retrieved files, in order of first sight, against the gold ones (stage 1).
+    """Measure the retrieved files, in order of first sight, against the gold files (stage 1).
 
-    `context_efficiency` is null if nothing was retrieved; `ttfr_...` (time to the first relevant file) if no gold file
-    was, or the trace has no clock or token counts.
+    `context_efficiency` is null if nothing was retrieved; `ttfr_...` (time to the first relevant file) is null if no
+    gold file was retrieved, or the trace has no clock or token counts.
     """
     if reason := find_obstacle(trail):
         return {"computable": False, "reason": reason}
@@ -105,7 +105,7 @@ def measure_files(trail: Trail, cutoffs: Sequence[int]) -> FileMetrics:
 
 
 def measure_chunks(trail: Trail) -> ChunkMetrics:
-    """Count the gold line ranges whose file was seen (stage 2): events do not tell which lines of it were."""
+    """Count the gold line ranges whose file was seen (stage 2), because events do not tell which lines were seen."""
     reason = NO_CHUNKS if not trail.chunks else None if trail.has_trace else NO_TRACE
     seen, n = {*trail.retrieved}, len(trail.chunks)
     hit = sum(file in seen for file in trail.chunks)
@@ -121,7 +121,7 @@ def measure_chunks(trail: Trail) -> ChunkMetrics:
 
 
 def measure_utilization(trail: Trail) -> UtilizationProbes:
-    """Measure the use made of the gold files (stage 3): which were read, which written, which read before written.
+    """Measure how the gold files were used (stage 3): which were read, which written, which read before written.
 
     The write proxy and the ratio are null if nothing was written; the overlap with the files to change is then 0.
     """
@@ -155,7 +155,7 @@ def classify_errors(trail: Trail) -> ErrorTaxonomy:
 
 
 def round_numbers(value: object) -> object:
-    """Return a JSON value with every number rounded, for output only: nothing is computed with it."""
+    """Return a JSON value with every number rounded, for output only; nothing is computed from it."""
     if isinstance(value, float):
         return round(value, DIGITS) if math.isfinite(value) else None
     if isinstance(value, Mapping):

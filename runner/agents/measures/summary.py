@@ -1,6 +1,6 @@
-"""Summarises tasks: means over those that could be measured, and how many could not, and why.
+"""Summarise tasks: means over those that could be measured, and how many could not, with reasons.
 
-It reads only artifacts, in any order. Knows nothing of differences, or of their significance.
+The input is artifacts, in any order.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def summarise_runs(artifacts: Iterable[Artifact], names: FigureNames) -> RunSumm
 
 def summarise_values(values: Iterable[float]) -> ValueSummary:
     """Return the mean, sample standard deviation, median and number of values; their order does not matter."""
-    column = np.sort(np.fromiter(values, np.float64))  # so that not even the last digit depends on the order
+    column = np.sort(np.fromiter(values, np.float64))  # not even the last digit may depend on the order
     n = len(column)
     return {
         "mean": float(column.mean()) if n else None,
@@ -168,7 +168,7 @@ class _SummaryTask:
 
 
 def _build_task(artifact: Artifact, names: FigureNames) -> _SummaryTask:
-    """Return the summary's part of an artifact; equal words are in memory once."""
+    """Return the summary's part of an artifact; equal strings share one object in memory."""
     provenance, coverage, probes = artifact["provenance"], artifact["coverage"], artifact["utilization_probes"]
     metrics, slices = artifact["file_level_metrics"], artifact["error_taxonomy"]["slices"]
     return _SummaryTask(

@@ -1,7 +1,4 @@
-"""Classifies the errors of an agent's retrieval and the kind of task: counts by label, and slices.
-
-Knows nothing of events beyond what a trail has of them, and nothing of measures.
-"""
+"""Classify the errors of an agent's retrieval and the kind of task: counts by label, and slices."""
 
 from __future__ import annotations
 

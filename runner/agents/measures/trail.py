@@ -1,6 +1,6 @@
-"""An agent's path through the files of a task: its events in their order, with one name for each file.
+"""An agent's path through the files of a task: its events in order, with one name for each file.
 
-A file of the ground truth has the name it has there, any other the name that events give it. Knows nothing of measures.
+A file of the ground truth has its name from there; any other file has its name from the events.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runner.agents.events.tools import Category
 
 @dataclass(frozen=True)
 class Visit:
-    """One file of an event: its name, its path as the event has it, and the position of the event."""
+    """One file of an event: its name, its path in the event, and the position of the event."""
 
     file: str
     path: str
@@ -52,12 +52,12 @@ class Trail:
 
     @cached_property
     def read(self) -> Mapping[str, int]:
-        """Return the files that were opened, each with the position of the first event that did so."""
+        """Return the files that were opened, each with the position of the first event that opened it."""
         return self._first_events("file_read")
 
     @cached_property
     def written(self) -> Mapping[str, int]:
-        """Return the files that were written, each with the position of the first event that did so."""
+        """Return the files that were written, each with the position of the first event that wrote it."""
         return self._first_events("file_write")
 
     @cached_property
@@ -93,7 +93,7 @@ class Trail:
 def build_trail(document: EventDocument) -> Trail:
     """Return the trail of a document whose files are matched with its ground truth.
 
-    Upper and lower case do not distinguish files.
+    Letter case is ignored.
     """
     truth, coverage, events = document["ground_truth"], document["coverage"], document["events"]
     matches = truth.get("matches", {})

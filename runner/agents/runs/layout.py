@@ -1,4 +1,4 @@
-"""Finds recorded runs: folders with a trace or other output of a run, in any arrangement.
+"""Find recorded runs: folders with a trace or other output of a run, in any arrangement.
 
 A trace is found by its name, which a format lists (`runner.agents.formats`). Its content is not read here.
 """
@@ -19,7 +19,7 @@ from runner.agents.runs.tasks import Tasks
 from runner.agents.runs.walk import FolderContent, list_folder, walk_folders
 from runner.config.objects import ConfigError
 
-_HOLDERS = ("agent", "", "agent_output")  # the subfolders that may hold a run's trace, the likeliest first
+_HOLDERS = ("agent", "", "agent_output")  # the subfolders that may contain a run's trace, likeliest first
 
 _HARNESSES = ("codex", "cursor", "gemini", "copilot", "openhands")
 OUTPUTS = (
@@ -29,7 +29,7 @@ OUTPUTS = (
     "transcript.txt",
     "agent_stdout.log",
 )
-"""The names of what a harness prints, in any format."""
+"""The names of files with the output of a harness, in any format."""
 _PACKED = ".gz"
 
 _LEFT_BEHIND = {"result.json", "results.json", "task_metrics.json"}
@@ -43,7 +43,7 @@ class RunFolder:
     """One run of an agent: the files of its trace, and its provenance.
 
     `artifact` is a relative path without a suffix, unique among the runs and safe as a file name: `<config>/<task>`,
-    extended if another run has that. `tasks` are the folders that define its task.
+    extended if another run already has it. `tasks` are the folders that define its task.
     """
 
     folder: Path
@@ -56,7 +56,7 @@ class RunFolder:
 
 
 class _TraceNames(NamedTuple):
-    """The file names of traces by their role in a run, the likeliest first; `every` includes packed ones."""
+    """The file names of traces by their role in a run, the likeliest first; `every` includes compressed ones."""
 
     trajectories: Sequence[str]
     transcripts: Sequence[str]
@@ -74,10 +74,10 @@ def _list_names(formats: Mapping[str, Format]) -> _TraceNames:
 
 
 def find_runs(path: Path, tasks: Tasks | None = None, formats: Mapping[str, Format] = FORMATS) -> Iterator[RunFolder]:
-    """Yield the runs in a folder, which may itself be one, in the order of their paths.
+    """Yield the runs in a folder, which may itself be one, ordered by path.
 
-    A folder is that of a run if it has a trace; or, for a run without a trace, if it has other output of a run and no
-    run below it. Raises `ConfigError` if there is no such folder.
+    A folder is a run if it has a trace; or, for a run without a trace, if it has other output of a run and no run below
+    it. Raises `ConfigError` if there is no such folder.
     """
     if not path.is_dir():
         raise ConfigError(
@@ -122,7 +122,7 @@ def _iter_candidates(path: Path, names: frozenset[str]) -> Iterator[tuple[Folder
 
 
 def _iter_places(path: Path, names: frozenset[str]) -> Iterator[tuple[FolderContent, Traces]]:
-    """Yield each folder with its traces, but not the subfolders that hold the trace of the folder above."""
+    """Yield each folder with its traces, but not the subfolders that contain the trace of the folder above."""
     held: set[Path] = set()
     for place in walk_folders(path, enters=lambda name: name not in _NOT_ENTERED):
         if place.path in held:
@@ -137,7 +137,7 @@ def _iter_places(path: Path, names: frozenset[str]) -> Iterator[tuple[FolderCont
 
 
 def _list_traces(place: FolderContent, names: frozenset[str]) -> frozenset[str]:
-    """Return the names of the traces in a folder; a subfolder of such a name is a trace that cannot be read."""
+    """Return the names of the traces in a folder; a subfolder with such a name is a trace that cannot be read."""
     return (place.files | {*place.folders}) & names
 
 
@@ -149,7 +149,7 @@ def _looks_like_a_run(place: FolderContent) -> bool:
 
 
 def _sums_up_others(records: Records) -> bool:
-    """Return whether a result is that of a batch: the trials that it counts are elsewhere, or were deleted."""
+    """Return whether a result is that of a batch: the trials that it counts are elsewhere or were deleted."""
     return "n_total_trials" in records.contents.get("result.json", {})
 
 
@@ -161,7 +161,7 @@ def _select_trace(folder: Path, names: Iterable[str], traces: Traces) -> Path | 
 
 
 def _find_session(folder: Path) -> Path | None:
-    """Return the session log among the agent's own settings, but not one of a subagent."""
+    """Return the session log in the agent's own configuration folder, but not one of a subagent."""
     projects = folder / "agent" / "sessions" / "projects"
     paths = (path for end in ("", _PACKED) for path in projects.glob(f"*/*.jsonl{end}"))
     return min((path for path in paths if not path.name.startswith("agent-")), default=None)
@@ -180,7 +180,7 @@ def _iter_names(provenance: Provenance, folder: Path) -> Iterator[str]:
 
 
 def _format_name(name: str) -> str:
-    """Return a name that is safe for a file: no separators, no leading dot; one cut short ends in its digest."""
+    """Return a name that is safe for a file: no separators, no leading dot; a truncated name ends in its digest."""
     safe = re.sub(r"[^\w.+@=-]", "_", name)
     safe = re.sub(r"^\.+", "_", safe) or "_"
     return safe if len(safe.encode()) <= _LONGEST_NAME else f"{safe[: _LONGEST_NAME // 4]}~{_hash(name)}"

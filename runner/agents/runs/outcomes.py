@@ -1,7 +1,7 @@
-"""Reads how a run ended: its reward, cost and duration, from the records beside its trace.
+"""Read how a run ended: its reward, cost and duration, from the records beside its trace.
 
-Records have many shapes; a value that none of them has is None, never 0. Knows nothing of traces, which also record
-tokens, time and cost.
+Records have many shapes; a missing value is None, never 0. Traces, which also record tokens, time and cost, are not
+read here.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Records:
         return _first(get_text(*self._locate(place)) for place in places)
 
     def first_number(self, *places: str) -> float | None:
-        """Return the first finite number among places, which are named as in `first_text`."""
+        """Return the first finite number among places, named as in `first_text`."""
         return _first(get_number(*self._locate(place)) for place in places)
 
     def first_truth(self, *places: str) -> bool | None:
-        """Return the first true or false among places, which are named as in `first_text`."""
+        """Return the first true or false among places, named as in `first_text`."""
         values = (get_nested(*self._locate(place)) for place in places)
         return _first(value if isinstance(value, bool) else None for value in values)
 
@@ -56,10 +56,10 @@ def _parts(place: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """How a run ended; None for what is not recorded.
+    """How a run ended; None for values that are not recorded.
 
     `reward` is on the scale of its verifier. `cost` is in dollars. `tokens` counts prompt and completion tokens, cached
-    ones once. `seconds` is the time of the agent alone if it is recorded apart from setup and verification.
+    ones once. `seconds` is the time of the agent alone if it is recorded separately from setup and verification.
     """
 
     reward: float | None = None

@@ -1,7 +1,4 @@
-"""Finds the provenance of a run: run, task, configuration, suite and model, from its records and its path.
-
-Knows nothing of traces.
-"""
+"""Find the provenance of a run: run, task, configuration, suite and model, from its records and its path."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class _Position:
-    """What the path of a run's folder tells: its name, the folders above it, repeats below it, and its batch.
+    """The parts of a run folder's path: its name, the folders above it, repeats below it, and its batch.
 
     `run_id` and `config_name` come from `runs/{staging,official}/<run>/<config>/`; elsewhere they are None.
     """
@@ -54,7 +51,7 @@ class _Position:
 def find_provenance(folder: Path, records: Records, tasks: Tasks) -> tuple[Provenance, Sequence[Path]]:
     """Return the provenance of the run in a folder, and the folders that define its task.
 
-    For the task, the records take precedence over the path; for run and configuration, the path does within
+    For the task, records take precedence over the path; for run and configuration, the path takes precedence within
     `runs/{staging,official}/<run>/<config>/`.
     """
     position = _parse_path(folder)
@@ -83,7 +80,7 @@ def is_task_folder(folder: Path) -> bool:
 
 
 def _replace_unprintable(provenance: Provenance) -> Provenance:
-    """Replace what folder names may contain and lines of a table may not: line breaks and undecodable bytes."""
+    """Replace characters that folder names may have but table lines may not: line breaks and undecodable bytes."""
     names: dict[str, str | None] = asdict(provenance)
     printable = {key: _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", name) for key, name in names.items() if name}
     return replace(provenance, **printable)
@@ -134,7 +131,7 @@ def _find_config(position: _Position, records: Records, task_name: str) -> str:
     if recorded:
         return recorded
     if "signals.json" in records.contents and (agent := find_agent(records)):
-        return agent  # trials apart from their runs, distinguished only by their agent
+        return agent  # trials outside runs, distinguished only by their agent
     for name in reversed(position.above):
         if name in _CONTAINERS:
             break
@@ -155,7 +152,7 @@ def _find_suite(records: Records) -> str | None:
 
 
 def _find_run(position: _Position, passed: Collection[str]) -> str:
-    """Return the nearest folder above a run that is not named as its task, its configuration, or a container of runs.
+    """Return the nearest folder above a run that is not named like its task, its configuration, or a container of runs.
 
     A folder directly within such a container is a run of its own.
     """

@@ -1,7 +1,4 @@
-"""Reads the small files beside a trace; one that is too large, binary or damaged raises one kind of error.
-
-Knows nothing of what they mean.
-"""
+"""Read the small files beside a trace; a file that is too large, binary or damaged raises one kind of error."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ LARGEST_BYTES = 16 * 2**20
 """The largest file that is read: descriptions of tasks and runs take kilobytes."""
 
 LARGEST_NUMBER = 2**53
-"""The largest number that is used: beyond it, counts are not exact and computations overflow."""
+"""The largest number that is used: larger counts are not exact, and computations overflow."""
 
 
 class UnusableFileError(ValueError):
-    """A file exists and cannot be used. The message gives the reason, not the path, which the caller knows."""
+    """A file exists but cannot be used. The message gives the reason, not the path, which the caller knows."""
 
 
 def read_text(path: Path) -> str | None:
@@ -69,7 +66,7 @@ def get_text(value: object, *path: str) -> str | None:
 
 
 def get_number(value: object, *path: str) -> float | None:
-    """Return the number at a path through nested objects, None if there is none or it is too large to be meant."""
+    """Return the number at a path through nested objects, None if there is none or it is implausibly large."""
     number = get_nested(value, *path)
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         return None

@@ -1,6 +1,6 @@
-"""Finds the definitions of tasks by name, however a run spells it.
+"""Find the definitions of tasks by name, in any spelling that runs use.
 
-A task is named by its folder and by the id in its `task.toml`. Knows nothing of the rest of a definition.
+A task is named by its folder and by the id in its `task.toml`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MARKS = {"task.toml", "task.yaml", "instruction.md", "ground_truth.json", "grou
 _MANIFEST = "task.toml"
 _IDS = (("task", "id"), ("task", "task_id"), ("metadata", "id"), ("metadata", "task_id"), ("id",), ("task_id",))
 _PARTS = ("tests", "solution", "environment")
-_MAX_WORDS = 32  # a longer name is not that of a task
+_MAX_WORDS = 32  # a longer name is not a task's
 _SEPARATORS = re.compile(r"[_-]+")
 
 _DECORATED = re.compile(
@@ -38,7 +38,7 @@ class Tasks:
         """Return the folders of a task, none if it is unknown.
 
         A run may decorate the name with a configuration, a suite or a random suffix, separated by underscores. The task
-        is then the longest part that is one and has more than one word.
+        is then the longest part that names one; a shorter part than the whole name must have more than one word.
         """
         words = name.split("_")[:_MAX_WORDS]
         spans = [(start, end) for start in range(len(words)) for end in range(start + 1, len(words) + 1)]
@@ -77,7 +77,7 @@ def _ids(manifest: Path) -> Sequence[str]:
 
 
 def strip_decoration(name: str) -> str:
-    """Return the name of a task without what a run adds to it, for tasks without a definition.
+    """Return the name of a task without a run's additions, for tasks without a definition.
 
     A run may add `__` and a random suffix; around a name with hyphens, also the prefix of a configuration or suite and
     another random suffix: `mcp_ccx-migration-114_0b2c8f22`, `sdlc_test_envoy-code-review-001_Z8m4il`.

@@ -1,7 +1,4 @@
-"""Walks through folders in order of their names, each only once, whatever links lead to it.
-
-Knows nothing of what is searched for.
-"""
+"""Walk through folders in order of their names, visiting each only once, even if several links lead to it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What an agent should have found, from the definition of its task, and which path means which of those files."""
+"""Read what an agent should have found, from the definition of its task, and match paths with those files."""

@@ -1,6 +1,6 @@
-"""Parses the names of files in the definition of a task: in JSON of many shapes, in patches, in prose.
+"""Parse the names of files in the definition of a task: in JSON of many shapes, in patches, in prose.
 
-Knows nothing of where the definition lies, nor which of its files to trust.
+Which of the files to trust is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ FIELDS: Sequence[Sequence[str]] = (
     ("expected_files", "expected_file"),
     ("canonical_path",),
 )
-"""The fields that name the gold, the most reliable first: the files are those of the first line that has any."""
+"""The fields that name the gold, the most reliable first: the first line with any files gives all of them."""
 
 SUFFICIENT = "sufficient_files"
-"""The field with alternatives: files of which any one is enough, so that none of them is required."""
+"""The field with alternatives: any one of these files is enough, so none of them is required."""
 
 _OF_FILES = re.compile(r"(?:^|_)files?(?:_|$)")
 _NOT_GOLD = ("context_files", "scoring_evidence", "repos", "repositories", SUFFICIENT)
-"""The files given to the agent, what a grader looks for, where repositories are cloned, and alternatives."""
+"""Files given to the agent, texts that a grader looks for, repositories to clone, and alternatives."""
 
 _FILE_NAME = re.compile(r"^[\w@./-](?:.*/)?[^/]*\.\w+$")
 _LEFT_ALONE = re.compile(
@@ -47,7 +47,7 @@ _LEFT_ALONE = re.compile(
 
 @dataclass(frozen=True)
 class GoldFile:
-    """A file that is evidence for a task. `repo` is None if the definition names none apart from the path."""
+    """A file that is evidence for a task. `repo` is None if the definition gives none apart from the path."""
 
     path: str
     repo: str | None = None
@@ -74,7 +74,7 @@ class GoldChunk:
 
 @dataclass(frozen=True)
 class GoldFiles:
-    """The distinct files that a source names, in its order, and how many of its entries name none."""
+    """The distinct files that a source names, in order, and how many of its entries name none."""
 
     files: Sequence[GoldFile] = ()
     unusable: int = 0
@@ -90,7 +90,7 @@ def parse_files(value: object) -> GoldFiles:
 def parse_gold(record: object) -> GoldFiles:
     """Return the files of a ground truth in JSON: a list, or an object with one of the `FIELDS`.
 
-    Without any of these, they are the files of the records in any of its lists, such as `dead_code[].file`; lists of
+    Without any of these, the files are those of the records in any of its lists, such as `dead_code[].file`; lists of
     what must be left alone do not count.
     """
     if isinstance(record, list):
@@ -133,7 +133,7 @@ def _names_file(record: Mapping[str, object]) -> bool:
 def parse_answer(record: object) -> GoldFiles:
     """Return the files of an answer in JSON that has neither any of the `FIELDS` nor lists of records with files.
 
-    They are in fields named after files, at the top or in the answer itself, or in the prose of the answer.
+    They are in fields named after files, at the top level or in the answer itself, or in the prose of the answer.
     """
     answer = get_nested(record, "ground_truth")
     gold = parse_files([*_iter_file_fields(record), *_iter_file_fields(answer)])
@@ -207,9 +207,9 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def parse_patch(text: str) -> GoldFiles:
-    """Return the files that the unified diffs in a text change, add or remove; of a renamed file, both names.
+    """Return the files that the unified diffs in a text change, add or remove; for a renamed file, both names.
 
-    A removed line that begins with two hyphens looks like a header, so only a pair of --- and +++ lines is one.
+    A removed line that starts with two hyphens looks like a header, so only a pair of --- and +++ lines counts as one.
     """
     paths: list[str] = []
     for line, following in pairwise([*text.splitlines(), ""]):
@@ -225,7 +225,7 @@ def parse_patch(text: str) -> GoldFiles:
 
 
 def _unquote(path: str) -> str:
-    """Return a path as it is on disk: git escapes bytes that are not ASCII as octal numbers."""
+    """Return the path on disk: git escapes bytes that are not ASCII as octal numbers."""
     if not _OCTAL.search(path):
         return path
     octets = _OCTAL.sub(lambda match: chr(int(match[1], 8) & 0xFF), path)
@@ -244,7 +244,7 @@ _NO_PATHS = ("node_modules/", "path/to/", "github.com/")  # dependencies, placeh
 
 
 def find_paths(prose: str) -> list[str]:
-    """Return what looks like a file's path in prose or a script: folders, and a name with an extension.
+    """Return the texts in prose or a script that look like paths of files: folders, and a name with an extension.
 
     Absolute paths count within the usual roots of checkouts, without that root; web addresses do not.
     """

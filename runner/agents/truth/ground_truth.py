@@ -1,7 +1,7 @@
-"""Reads what an agent should find: the files, symbols and line ranges that a task's definition names.
+"""Read what an agent should find: the files, symbols and line ranges that a task's definition names.
 
-A definition is a folder with any of a dozen files, some of which name the gold reliably and others only mention it.
-Paths stay as they are written there. Knows nothing of how paths in a trace are matched with them.
+A definition is a folder with any of a dozen files, some of which name the gold reliably while others only mention it.
+Paths are kept as written there.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class GroundTruth:
 class _GoldSource:
     """One file of a definition as a source of gold files: its reader, and the confidence in it.
 
-    From a source that only mentions files, the files that the task asks the agent to write are left out.
+    For a source that only mentions files, the files that the task asks the agent to write are left out.
     """
 
     name: str
@@ -97,7 +97,7 @@ _SOURCES: Sequence[_GoldSource] = (
     _GoldSource("test.sh", "medium", _parse_prose, only_mentions=True),
     _GoldSource("instruction.md", "low", _parse_prose, only_mentions=True),
 )
-"""The sources of gold files, the most reliable first; one without files leaves it to the next."""
+"""The sources of gold files, the most reliable first; if one has no files, the next is used."""
 
 _EDITS: Sequence[tuple[str, Callable[[Any], GoldFiles]]] = (
     ("ground_truth.json", lambda record: parse_files(get_nested(record, "expected_edit_files") or [])),
@@ -113,7 +113,7 @@ _JSON = ".json"
 
 @dataclass(frozen=True)
 class _Definition:
-    """The contents of the files of a task's folder by name, the path of each within it, and what is damaged."""
+    """The contents of the files of a task's folder by name, the path of each within it, and the damaged files."""
 
     contents: Mapping[str, Any]
     places: Mapping[str, str]
@@ -124,7 +124,7 @@ def read_ground_truth(folders: Path | Sequence[Path], sufficient: bool = False) 
     """Return the gold of a task; of several folders, from the most reliable source in the first that has it.
 
     With `sufficient`, the `sufficient_files` of a ground truth are required like its other files. Never raises because
-    of the content of the folders: a damaged file is named among the problems, and the next source is tried.
+    of the folders' content: a damaged file is named among the problems, and the next source is tried.
     """
     definitions = [_read_definition(folder) for folder in ([folders] if isinstance(folders, Path) else folders)]
     problems = [problem for definition in definitions for problem in definition.problems]

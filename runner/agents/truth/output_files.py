@@ -1,7 +1,6 @@
-"""Finds the files that a task's prose asks the agent to write: a report, an answer, a module that does not exist yet.
+"""Find the files that a task's prose asks the agent to write: a report, an answer, a module that does not exist yet.
 
-Such a file is never evidence that the agent should find. Rules about words decide, sentence by sentence. Knows nothing
-of where the prose lies.
+Such a file is never evidence that the agent should find. Rules about words decide, sentence by sentence.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ _REPORTS = frozenset(
 
 
 def find_output_files(prose: str) -> Sequence[str]:
-    """Return the distinct paths that prose or a script tells its reader to write, as they are spelt there."""
+    """Return the distinct paths that prose or a script tells its reader to write, in their original spelling."""
     return tuple(dict.fromkeys(_iter_outputs(_VARIABLE.sub("", prose.replace("\\n", "\n")))))
 
 

@@ -1,7 +1,7 @@
-"""Resolves paths to files: the repository, the path within it, and the gold file that it matches.
+"""Resolve paths to files: the repository, the path within it, and the gold file that it matches.
 
 The same file is `/workspace/kafka--0753c489/core/A.java` to a shell, `core/A.java` in `github.com/x/kafka--0753c489` to
-a search, and `kafka::core/A.java` to a task. Knows nothing of tools, or of where a path comes from.
+a search, and `kafka::core/A.java` to a task.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ ROOTS = ("/workspace", "/repo_full", "/testbed", "/app")
 """The folders that tasks are unpacked to."""
 
 LONGEST = 1000
-"""The most characters that a path may have; anything longer is other text."""
+"""The longest path, in characters; anything longer is other text."""
 
-_FILE_NAME = re.compile(  # names that folders hardly ever have
+_FILE_NAME = re.compile(  # names that folders rarely have
     r"""[^/\s]*[^/\s.]\.[A-Za-z_][\w+-]{0,14}    # a.py, .dir-locals.el
       | \.[\w-]*(?:rc|ignore|attributes|modules|keep|config|env|lock)
       | [A-Z][A-Z0-9]+(?:[-_][A-Z0-9]+)*          # LICENSE, ABOUT-NLS
@@ -40,7 +40,7 @@ class File(NamedTuple):
 
 
 def looks_like_file(path: str) -> bool:
-    """Return whether a text is a path whose last part is named like a file rather than a folder."""
+    """Return whether a text is a path whose last part looks like the name of a file rather than a folder."""
     return len(path) <= LONGEST and _FILE_NAME.fullmatch(path.rpartition("/")[2]) is not None and "://" not in path
 
 
@@ -59,8 +59,8 @@ def short_name(repo: str) -> str:
 def locate_in_repository(file: File, roots: Iterable[str] = ROOTS) -> File:
     """Return a file with its path relative to its repository.
 
-    The first of the roots (normalised paths) that matches is removed, and a clone's folder, named
-    `repository--version`, gives the repository. A file elsewhere keeps its whole path.
+    The first matching root (normalised paths) is removed, and a clone's folder, named `repository--version`, gives the
+    repository. A file elsewhere keeps its whole path.
     """
     path = normalise_path(file.path)
     for root in roots:
@@ -96,7 +96,7 @@ def parse_name(name: str) -> File:
 
 
 def match_names(names: Iterable[str], known: Sequence[str]) -> dict[str, str]:
-    """Return the known file that each name means, both as a document names them, without the names of other files.
+    """Return the known file that each name means, without the names of other files; names are as in documents.
 
     See `match_files` for when two names mean the same file.
     """
@@ -106,7 +106,7 @@ def match_names(names: Iterable[str], known: Sequence[str]) -> dict[str, str]:
 
 
 def match_files(seen: Iterable[File], gold: Sequence[File]) -> Mapping[File, int]:
-    """Return the position of the gold file that each seen file is, without the files that are not gold.
+    """Return the index of the gold file that each seen file is, without the files that are not gold.
 
     Case is ignored, and so is a repository that only one of the two names. Paths match if they are equal; or if one
     ends in the other, with at least a folder and a name, and no other seen or gold file does so too.
