@@ -1,1 +1,1 @@
-"""The verbs: each module reads like a story, and has one primary config, `conf/<verb>.yaml`."""
+"""The verbs of the command line, one per module; the primary config of each is `conf/<verb>.yaml`."""

@@ -25,13 +25,13 @@ from runner.store.settings import store_settings
 from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
 
 FAILED = 1
-"""The exit code when an entry is damaged or cannot be removed."""
+"""The exit code if an entry is damaged or cannot be removed."""
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 PREFIX = re.compile("[0-9a-f]{6,32}")
-"""A part of a fingerprint that is long enough to identify it."""
+"""The beginning of a fingerprint, long enough to identify it."""
 
 
 def _with_unit(units: Mapping[str, float], example: str) -> Callable[[object], object]:
@@ -67,7 +67,7 @@ class CacheSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """List the selected entries, and verify or remove them on request; return 1 for damage."""
+    """List the selected entries, and verify or remove them on request; return 1 for damage or failed removals."""
     config = resolve_config(cfg)
     own = build_settings(CacheSettings, config["cache"], "cache")
     if own.remove and not (own.has_filter or own.verify):
@@ -96,7 +96,7 @@ def main(cfg: DictConfig) -> int:
 
 
 def select_entries(present: Sequence[Entry], own: CacheSettings, now: float) -> list[Entry]:
-    """Return the entries that fit every setting, in the order given: the least recently used first."""
+    """Return the entries that match all settings, in the order of `present`: least recently used first."""
     selection = [
         entry
         for entry in present
@@ -114,7 +114,7 @@ def select_entries(present: Sequence[Entry], own: CacheSettings, now: float) -> 
 
 
 def _is_of(entry: Entry, dataset: str) -> bool:
-    """Tell whether a dataset used an entry, or the entry was made from its content."""
+    """Return whether an entry was used for a dataset (its name or the start of a fingerprint) or made from it."""
     prints = {*entry.parts.values(), *(use.fingerprint for use in entry.uses)}
     return any(use.dataset == dataset for use in entry.uses) or (
         PREFIX.fullmatch(dataset) is not None and any(text.startswith(dataset) for text in prints)
@@ -122,7 +122,7 @@ def _is_of(entry: Entry, dataset: str) -> bool:
 
 
 def _find_damage(store: WorkStore, selection: Sequence[Entry]) -> dict[Entry, str]:
-    """Read entries in full, and return what is wrong with each damaged one."""
+    """Read entries in full, and return the damage of each damaged entry."""
     damage = {}
     with Status("cache") as status:
         for n, entry in enumerate(selection):
@@ -133,7 +133,7 @@ def _find_damage(store: WorkStore, selection: Sequence[Entry]) -> dict[Entry, st
 
 
 def _remove(store: WorkStore, doomed: Iterable[Entry], damaged: bool) -> dict[Entry, str]:
-    """Remove entries and the leftovers of ended processes; return why each entry that remains was not removed."""
+    """Remove entries and the leftovers of dead processes; return the reason for each entry that was not removed."""
     failures = {}
     for entry in doomed:
         try:
@@ -171,7 +171,7 @@ def _show_entries(
 
 
 def _suggest_filter(present: Sequence[Entry], own: CacheSettings) -> str:
-    """Return what an unknown kind or dataset may have meant."""
+    """Return a correction for an unknown kind or dataset, "" if both are known."""
     kinds = {entry.kind for entry in present}
     datasets = {use.dataset for entry in present for use in entry.uses}
     if own.kind is not None and own.kind not in kinds:

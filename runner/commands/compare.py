@@ -1,4 +1,4 @@
-"""Compare results with a baseline: how they differ, whether the differences are significant, and what a gate says."""
+"""Compare results with a baseline: differences, their significance, and the verdict of a gate."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ from runner.store.opening import open_store
 from runner.store.settings import store_settings
 
 VIOLATED, CRASHED = 1, 3
-"""The exit codes for a violated gate and for a failure of this program, which must not be confused."""
+"""The exit codes for a violated gate and for a crash of this program, which CI must tell apart."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class ShownSettings:
-    """What is compared and shown: the primary measure (None: the results' own), and how many queries.
+    """What is compared and shown: the primary measure (None: that of the results), and the number of queries.
 
-    `re_evaluate` says whether the baseline is evaluated again where the candidate's data are others, and `github`
-    whether to write a step summary and annotations.
+    `re_evaluate` decides whether the baseline is evaluated again if the candidate has other data, and `github` whether
+    to write a step summary and annotations.
     """
 
     primary: str | None = None
@@ -75,11 +75,11 @@ class CompareSettings:
 
 
 _MOST_RULES = 20
-"""The most rules of a gate shown in the terminal, violated ones first; the report lists all."""
+"""The largest number of rules of a gate to show in the terminal, violated ones first; the report lists all."""
 
 
 def main(cfg: DictConfig) -> int:
-    """Compare, show, write the reports; return 1 when a rule of the gate is violated, 3 when this program fails."""
+    """Compare results, show them and write reports; return 1 for a violated gate, 3 if this program crashes."""
     try:
         return _compare(cfg)
     except (
@@ -133,7 +133,7 @@ def _parse_primary(shown: ShownSettings) -> str | None:
 
 
 def is_run(path: Path) -> bool:
-    """Tell a file of rankings from a record and from a report, which JSON and CSV files may be, too."""
+    """Return whether a path is a file of rankings; JSON and CSV files may also be records or reports."""
     kind = find_format(path)
     if kind not in ("json", "csv") or not path.is_file():
         return kind is not None and path.is_file()
@@ -147,7 +147,7 @@ def is_run(path: Path) -> bool:
 
 
 class RunScorer:
-    """Scores files of rankings by the dataset and the measures of the config, which are loaded for the first one."""
+    """Scores files of rankings with the dataset and the measures of the config, which are loaded when needed."""
 
     def __init__(self, config: Mapping[str, Any], open_bench: Callable[[], Bench]) -> None:
         self._config, self._open_bench = config, open_bench
@@ -173,7 +173,7 @@ class RunScorer:
 def _load_results(
     baseline_words: Sequence[str], candidate_words: Sequence[str], find_results: Callable[[str], list[Named]]
 ) -> list[Named]:
-    """Return what is compared: the baseline, then the candidates, without the baseline among them."""
+    """Return the results to compare: the baseline, then the candidates, from which the baseline is left out."""
     first = [named for word in baseline_words for named in _load("baseline", word, find_results)]
     candidates = [named for word in candidate_words for named in _load("candidate", word, find_results)]
     if len(first) > 1:
@@ -188,12 +188,12 @@ def _load_results(
             raise ConfigError(
                 f"candidate={LATEST}: this run is the baseline itself ({named.source}); evaluate a candidate first"
             )
-    several = len(candidates) > len(candidate_words)  # a report's search types, one of which may be the baseline
+    several = len(candidates) > len(candidate_words)  # a report; one of its search types may be the baseline
     return [baseline, *(named for named in candidates if not (several and named.source == baseline.source))]
 
 
 def _load(key: str, word: str, find_results: Callable[[str], list[Named]]) -> list[Named]:
-    """Return the results that a word names; any problem with them is a mistake, reported in one line."""
+    """Return the results that a word names; all errors are reported in one line, as mistakes of the user."""
     try:
         return find_results(word)
     except RetrieverError as error:
@@ -242,7 +242,7 @@ def _show_effect(effect: DataEffect | None) -> None:
 def _write_for_github(
     comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None
 ) -> None:
-    """Annotate violated rules and the worst queries, and add the report to the summary of the step, if there is one."""
+    """Write annotations for violated rules and the worst queries, and add the report to the step summary, if any."""
     for command in iter_annotations(comparison, checks, shown.queries):
         console.note(command)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):

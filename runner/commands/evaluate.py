@@ -46,21 +46,21 @@ from runner.tracking.unlogged import Unlogged, Waiting
 FAILED = 1
 
 EVALUATIONS = "evaluations"
-"""The folder of results that wait to be logged, beside those of sweeps."""
+"""The folder of single results that wait to be logged, next to the folders of sweeps."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class EvaluationSettings:
-    """What is written besides the run: see `conf/evaluate.yaml`."""
+    """What is written in addition to the run: see `conf/evaluate.yaml`."""
 
     junit: LocalPath | None = None
 
 
 def main(cfg: DictConfig) -> int:
-    """Run one evaluation; return 1 when the retriever or a query raised an error."""
+    """Run one evaluation; return 1 if the retriever or a query raised an error, or the result was not logged."""
     hydra = HydraConfig.get()
     settled = settle(cfg, hydra.runtime.choices)
-    # A job of another sweeper, which a launcher may run on another machine, is named by its overrides.
+    # A job of another sweeper, which a launcher may run on another machine, is named after its overrides.
     experiment = build_experiment(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
     own = build_settings(EvaluationSettings, settled.config)
     sweep = build_settings(SweepSettings, settled.config.get("sweep"), "sweep")
@@ -100,7 +100,7 @@ def main(cfg: DictConfig) -> int:
 
 
 class FailedEvaluation(Exception):
-    """A retriever raised an error that is neither about its settings nor about one query; it was logged."""
+    """A retriever raised an error that is neither about its settings nor about a single query; it was logged."""
 
 
 def run_experiment(
@@ -113,9 +113,9 @@ def run_experiment(
 ) -> tuple[Result, LoggedRun | None]:
     """Evaluate, show and log; return the result and its run, None if it could not be logged and waits on disk.
 
-    `resume` takes the result of the same evaluation if one waits to be logged. Raises `FailedEvaluation`.
+    With `resume`, a result of the same evaluation that waits to be logged is used. Raises `FailedEvaluation`.
     """
-    if tracking.sqlite_file() is not None:  # logging takes less time than starting a process for it
+    if tracking.sqlite_file() is not None:  # logging is faster than starting a process for it
         tracking = replace(tracking, background=False)
     paid = [experiment.retriever, experiment.grading]
     before = measure_spending(paid)
@@ -184,11 +184,11 @@ def _show(result: Result) -> None:
 def _log(entry: Finished | Waiting, tracker: BackgroundTracker) -> LoggedRun | None:
     """Return the run of a result, None if it cannot be logged now and waits on disk."""
     try:
-        run = tracker.log_at_once(entry, again=True)  # a process that died may have logged it
+        run = tracker.log_at_once(entry, again=True)  # a dead process may have logged it
     except ConfigError as error:
         if not isinstance(entry, Waiting):
             raise
-        with suppress(OSError):  # where the next start looks, even while this process runs
+        with suppress(OSError):  # move it to where the next command finds it, even while this process runs
             entry = entry.move_to(entry.file.parents[1] / EVALUATIONS)
         console.error(f"{error}; the result is saved in {entry.file}; run the same command to log it")
         return None

@@ -1,4 +1,4 @@
-"""Write a dataset in a format that other programs read."""
+"""Export a dataset in a format that other programs read."""
 
 from __future__ import annotations
 

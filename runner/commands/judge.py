@@ -1,4 +1,4 @@
-"""Have a language model or people grade unjudged retrieved documents, and score the results with these grades."""
+"""Let a language model or people grade unjudged hits, and score the results with these grades."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ from runner.tracking.settings import Tracking
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
 class JudgeSettings:
-    """How results are judged, and where judgments go: see `conf/judge.yaml`."""
+    """How results are judged, and where judgments are written: see `conf/judge.yaml`."""
 
     judging: Judging
     by: Literal["model", "hand"] = "model"
@@ -97,7 +97,7 @@ class JudgeSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Pool, judge and score; write the judgments and scores into a folder, and log them."""
+    """Pool, judge and score; write the judgments and scores to a folder, and log them."""
     started = now()
     config = resolve_config(cfg)
     words = as_typed(config["run"], "run", HydraConfig.get().overrides.task)
@@ -172,7 +172,7 @@ def main(cfg: DictConfig) -> int:
             **{name.removesuffix(".json"): orjson.Fragment(text) for name, text in files.items()},
         }
     )
-    if logged.id:  # else tracking=none
+    if logged.id:  # empty with tracking=none
         console.line(f"run: {logged.id}")
     return 0
 
@@ -180,7 +180,10 @@ def main(cfg: DictConfig) -> int:
 def _judge_by_hand(
     own: JudgeSettings, results: Sequence[Result], ranked: Sequence[JudgedRankings], folder: Path
 ) -> int:
-    """Serve the desk until it is stopped; queries without gold are pooled if the dataset keeps unjudged queries."""
+    """Serve the judging desk until it is stopped.
+
+    Queries without gold are pooled if the dataset keeps unjudged queries or has no gold at all.
+    """
     depth, judgments = own.judging.depth, ranked[0].judgments
     keeps = any(result.config["dataset"].get("unjudged_queries") == "keep" for result in results)
     pairs = pool(ranked, depth, all_queries=keeps or not (judgments.grades > 0).any())
@@ -194,7 +197,7 @@ def _judge_by_hand(
 def _judge(
     judging: Judging, ranked: Sequence[JudgedRankings], pairs: Mapping[Pair, Place], folder: Path
 ) -> tuple[list[GradeVerdict], Journal]:
-    """Have the model grade the pool; show what it spent."""
+    """Let the model grade the pool, and show its cost."""
     try:
         with Progress(len(pairs), what="pairs") as progress:
             return judge_pairs(judging, ranked, pairs, folder, progress.advance)
@@ -204,7 +207,7 @@ def _judge(
 
 
 def _note_missing(verdicts: Sequence[GradeVerdict]) -> bool:
-    """Note how many pairs have no verdict, and return whether there are any."""
+    """Print how many pairs have no verdict, and return whether there are any."""
     left = [verdict for verdict in verdicts if verdict.outcome in ("unasked", "error")]
     if left:
         unasked = [verdict for verdict in left if verdict.outcome == "unasked"]
@@ -225,7 +228,7 @@ def _extend_sheet(
     verdicts: Sequence[GradeVerdict],
     places: Sequence[int],
 ) -> None:
-    """Add pairs to the sheet until it has as many as asked for, and say how many wait for a grade."""
+    """Add pairs to the sheet until it has the requested number, and print how many wait for a grade."""
     ids, grades = _pair_ids(ranked[0].dataset, pairs), [row.grade for row in rows]
     size = min(int(own.sample or 0), len(pairs))
     if own.sheet_order == "random":
@@ -253,7 +256,7 @@ def _correct_judge(
     people: Ints,
     k: int,
 ) -> dict[str, str]:
-    """Show what people's grades correct, and return it as a file; nothing as long as there are too few."""
+    """Show estimates corrected by people's grades and return them as a file; {} if there are too few grades."""
     graded = np.flatnonzero(people != UNJUDGED)
     if len(graded) < FEWEST:
         if len(graded):
@@ -272,7 +275,7 @@ def _correct_judge(
 def _texts(
     own: JudgeSettings, ranked: Sequence[JudgedRankings], pairs: Mapping[Pair, Place], place: int
 ) -> tuple[str, str]:
-    """Return the query and the document of a pair as the sheet shows them."""
+    """Return the query and the document of a pair, shortened for the sheet."""
     (query, _), (run, position) = list(pairs.items())[place]
     text, document = ranked[0].dataset.queries.texts[query], read_content(ranked[run].dataset.corpus, position)
     return shorten(text, own.judging.max_characters), shorten(document, own.judging.max_characters)
@@ -291,7 +294,7 @@ def _pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
 
 
 def _load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[GradeVerdict]:
-    """Return the verdicts on pairs that the folder has; a pair without one is unjudged."""
+    """Return the verdicts on pairs from a folder; pairs without a verdict are unjudged."""
     file = folder / "verdicts.jsonl"
     if not file.is_file() and order == "random":
         raise ConfigError(
@@ -305,16 +308,16 @@ def _load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[Gra
 
 
 def _load_results(words: Sequence[str], tracking: Tracking) -> tuple[str, list[Result]]:
-    """Return a name for some runs, the whole id of a single one, and the results of all."""
+    """Return a name for runs, which is the full id of a single run, and the results of all of them."""
     runs = dict(results_of_run(word, tracking) for word in words)
     name = next(iter(runs)) if len(runs) == 1 else "-".join(sorted(run[:8] for run in runs))
     return name, [result for results in runs.values() for result in results]
 
 
 def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) -> list[JudgedRankings]:
-    """Return the results' rankings with their dataset, which is loaded again and chunked as it was for each result.
+    """Return the rankings of results with their dataset, which is loaded again and split as it was for each result.
 
-    Documents are added that the dataset lacks and the retrievers return, of the first `depth` hits.
+    Documents among the first `depth` hits that the dataset lacks are added if the retrievers can return them by id.
     """
     prints = {result.dataset.fingerprint: result for result in results}
     if len(prints) > 1:
@@ -339,7 +342,7 @@ def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) 
 
 
 def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plugins: Sequence[str]) -> Dataset:
-    """Return the dataset with those of the first hits that it lacks and that the retrievers return by id."""
+    """Return the dataset with the documents among the first hits that it lacks, fetched from the retrievers by id."""
     documents = dataset.corpus
     for result in results:
         if result.hits is None:
@@ -368,7 +371,7 @@ def _positions(result: Result, dataset: Dataset) -> Rankings:
 
 
 def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Sequence[Standing]) -> dict[str, str]:
-    """Return the files that are both logged and written: the scores, and the counts of outcomes with the warnings."""
+    """Return the files to write and to log: the scores, and the counts of outcomes with the warnings."""
     contents: dict[str, object] = {
         "standings.json": [asdict(standing) for standing in standings],
         "summary.json": {**figures, "warnings": list(warnings)},
@@ -377,7 +380,7 @@ def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Seq
 
 
 def _write(folder: Path, ids: Sequence[PairIds], verdicts: Sequence[GradeVerdict], files: Mapping[str, str]) -> None:
-    """Write the model's judgments as qrels and its verdicts with their reasons, if there are any, and other files."""
+    """Write the judgments of the model as qrels, its verdicts with their reasons, if there are any, and other files."""
     folder.mkdir(parents=True, exist_ok=True)
     if verdicts:
         pairs = list(zip(ids, verdicts, strict=True))

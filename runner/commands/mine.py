@@ -32,19 +32,19 @@ from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
 
 NOTHING = 1
-"""The exit code if no query is left."""
+"""The exit code if no query was kept."""
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
 class MineSettings:
-    """How queries are mined, and the file they go into: see `conf/mine.yaml`."""
+    """How queries are mined, and the file to write them to: see `conf/mine.yaml`."""
 
     mining: Mining
     output: RequiredPath
 
 
 def main(cfg: DictConfig) -> int:
-    """Read cases and targets, mine queries, write and log the dataset; return 1 if no query is left."""
+    """Read cases and targets, mine queries, write and log the dataset; return 1 if no query was kept."""
     started, config = now(), resolve_config(cfg)
     own = build_settings(MineSettings, config, plugins=config["plugins"])
     mining, path = own.mining, Path(own.output).expanduser()
@@ -90,7 +90,7 @@ def main(cfg: DictConfig) -> int:
     console.document(
         lambda: {"run": run.id or None, "dataset": str(path), "summary": orjson.Fragment(files["summary.json"])}
     )
-    if run.id:  # else tracking=none
+    if run.id:  # empty with tracking=none
         console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")
     if not summary["total"]["queries_kept"]:

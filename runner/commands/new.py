@@ -17,7 +17,7 @@ from runner.config.values import resolve_config
 from runner.reports import console
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
-"""A folder of files for each template; those that end in `.in` may contain $name and $module."""
+"""The folder of templates, each a subfolder; files that end in `.in` may contain $name and $module."""
 
 _PLACES = {"plugin.py": "$module.py", "workflows/ci.yml": ".github/workflows/ci.yml"}
 
@@ -31,7 +31,7 @@ class ProjectSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Create the files; raises `ConfigError` if the folder has files or no name that a module can have."""
+    """Create the files; raises `ConfigError` if the folder is not empty or its name cannot be that of a module."""
     own = build_settings(ProjectSettings, resolve_config(cfg))
     folder, is_project = Path(own.folder), own.template == "project"
     name = folder.resolve().name

@@ -1,4 +1,4 @@
-"""Show what a sweep would compute and what it would cost; `runner.sweep.plan` does it for a sweep that is a dry run."""
+"""Show what a sweep would compute and what it would cost; `runner.sweep.plan` does this for a sweep with `dry_run`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runner.config.objects import ConfigError
 
 
 def main(cfg: DictConfig) -> int:
-    """Refuse a single evaluation, the only case in which Hydra calls this."""
+    """Raise `ConfigError` for a single evaluation, the only case in which Hydra calls this function."""
     raise ConfigError(
         "hydra.mode: cannot be set, because plan always describes a sweep, even of one combination; remove hydra.mode"
     )

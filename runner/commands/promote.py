@@ -1,4 +1,4 @@
-"""Promote a run to a named baseline: a copy of its record for the repository, with who promoted it and when."""
+"""Promote a run to a named baseline: a copy of its record for the repository, with the promoter and the time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAME = re.compile(r"\w[\w.-]*")
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Promotion:
-    """Who promotes (None: the user that git or the machine names), how deep rankings are kept, what is replaced."""
+    """The promoter (None: the user's name in git or on the machine), the depth of rankings, and whether to replace."""
 
     by: str | None = None
     depth: int = Field(default=10, ge=0)
@@ -85,7 +85,7 @@ def main(cfg: DictConfig) -> int:
 
 
 def _load_promotion(folder: Path) -> Mapping[str, Any] | None:
-    """Return who promoted the baseline in a folder: empty if that is unknown, None if there is no baseline."""
+    """Return the promotion of the baseline in a folder: {} if it is unknown, None if there is no baseline."""
     file = folder / "promotion.json"
     if not file.is_file():
         return {} if (folder / "result.json").is_file() else None
@@ -97,7 +97,7 @@ def _load_promotion(folder: Path) -> Mapping[str, Any] | None:
 
 
 def _save(named: Named, folder: Path, promote: Promotion) -> Mapping[str, Any]:
-    """Write a record and who promoted it beside the folder of the baseline, then move it there; return the latter."""
+    """Save a record and its promotion, and return the promotion; files are written beside the folder, then renamed."""
     result = named.result
     promotion = {
         "name": folder.name,
@@ -113,7 +113,7 @@ def _save(named: Named, folder: Path, promote: Promotion) -> Mapping[str, Any]:
     }
     new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
     try:
-        for left in (new, old):  # of a command that was interrupted
+        for left in (new, old):  # left by an interrupted command
             shutil.rmtree(left, ignore_errors=True)
         save_record(_cut(result, promote.depth), new)
         (new / "promotion.json").write_bytes(orjson.dumps(promotion, option=orjson.OPT_INDENT_2) + b"\n")
@@ -140,5 +140,5 @@ def _find_user() -> str:
     try:
         name = subprocess.run(command, capture_output=True, text=True, check=False, timeout=5).stdout.strip()  # noqa: S603 (fixed)
         return name or getpass.getuser()
-    except (OSError, KeyError, subprocess.TimeoutExpired):  # no git, or a container's user without a name
+    except (OSError, KeyError, subprocess.TimeoutExpired):  # git is missing, or the user of a container has no name
         return "unknown"

@@ -57,7 +57,7 @@ def main(cfg: DictConfig) -> int:
             retrievers = {experiment.retriever_name: experiment.retriever, **own.search_types}
             searchers = {name: open_searcher(part, dataset.corpus, store) for name, part in retrievers.items()}
             for searcher in searchers.values():
-                searcher.search(["word"], 1)  # the first request does not wait for what a first search prepares
+                searcher.search(["word"], 1)  # warm up, so that the first request is as fast as later ones
         title = f"{', '.join(searchers)} over {dataset.name} ({len(dataset.corpus):,} items)"
         app = create_app(SearchService(dataset.corpus, searchers, own.limits, own.threads))
         serve(

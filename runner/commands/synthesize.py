@@ -1,4 +1,4 @@
-"""Generate a dataset from chunks: queries with the chunks and documents that answer them, validated, in files."""
+"""Generate a dataset from chunks: validated queries with the chunks and documents that answer them."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ UNFINISHED = 1
 """The exit code if the language model stopped answering, or no query was accepted."""
 
 DECIDING = ("count", "seed", "source", "checks", "selection", "sampling", "generator", "validation")
-"""The parts of the config that decide which queries are generated."""
+"""The parts of the config that affect which queries are generated."""
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
 class SynthesizeSettings:
-    """The file that queries go into: see `conf/synthesize.yaml`."""
+    """The file to write queries to: see `conf/synthesize.yaml`."""
 
     output: RequiredPath
 
 
 def main(cfg: DictConfig) -> int:
-    """Generate queries, write and show them; return 1 if there are none, or not all."""
+    """Generate queries, write and show them; return 1 if none was accepted or the language model stopped answering."""
     started, config = now(), resolve_config(cfg)
     output = Path(build_settings(SynthesizeSettings, config).output).expanduser()
     synthesis, tracking = _build_synthesis(config), build(config["tracking"], "tracking")
@@ -97,7 +97,7 @@ def main(cfg: DictConfig) -> int:
     console.document(
         lambda: {"run": run.id or None, "queries": str(output), "summary": orjson.Fragment(files["summary.json"])}
     )
-    if run.id:  # else tracking=none
+    if run.id:  # empty with tracking=none
         console.line(f"run: {run.id}")
     if outcome.accepted:
         console.show_table(samples_table(outcome.accepted, synthesis.seed), "Samples")
@@ -118,7 +118,7 @@ def _build_synthesis(config: Mapping[str, Any]) -> Synthesis:
 
 
 def _describe_shortage(outcome: SynthesisResult, count: int | None) -> str:
-    """Explain why there are fewer queries than requested, and how to get more."""
+    """Return why there are fewer queries than requested, and how to get more."""
     return (
         f"only {len(outcome.accepted):,} of {count:,} queries were accepted, although every type was requested "
         f"from all {len(outcome.bundles):,} bundles. Try more chunks, more types or less strict validation."

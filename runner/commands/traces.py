@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from runner.reports.traces.report import TraceReport
 
 FAILED = 1
-"""The exit code if a run could not be evaluated; all other runs are reported."""
+"""The exit code if a run could not be evaluated; the other runs are reported."""
 
-_MAX_NAMES = 3  # of undefined tasks in a message
+_MAX_NAMES = 3  # the largest number of undefined tasks to name in a message
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class TraceSettings:
-    """The settings of the command; see `conf/traces.yaml`."""
+    """The settings of the command: see `conf/traces.yaml`."""
 
     path: LocalPath | None = None
     file: LocalPath | None = None
@@ -47,7 +47,7 @@ class TraceSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Print the events of one trace, or evaluate a folder of runs; return 1 if that failed for any of them."""
+    """Print the events of one trace, or evaluate a folder of runs; return 1 if a run could not be evaluated."""
     from runner.agents.evaluation import Reading
     from runner.agents.events.sightings import create_observer
     from runner.agents.runs.tasks import find_tasks
@@ -65,7 +65,7 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(f"tasks={wanted.tasks}: no such folder; set the folder of task definitions")
     metrics: MetricSettings = build(config["metrics"], "metrics")
     reading = Reading(wanted.tools, wanted.shell, wanted.sufficient_files, metrics.k_values)
-    create_observer(reading.tools, reading.shell)  # reports a mistake in the file of tools before any work
+    create_observer(reading.tools, reading.shell)  # raises an error before any work if the file of tools is invalid
     tasks = find_tasks([] if wanted.tasks is None else [Path(wanted.tasks)])
     if wanted.file is not None:
         return _print(Path(wanted.file), reading, tasks)
@@ -129,7 +129,7 @@ def _evaluate(
         if tracker:
             tracker.start()
         failures = _evaluate_jobs(jobs, evaluation, artifacts, wanted)
-        del jobs  # those of ten thousand runs take more memory than the report
+        del jobs  # the jobs of ten thousand runs take more memory than the report
         with Status("report"):
             report = build_report(
                 artifacts,
@@ -165,7 +165,7 @@ def _settings(config: Mapping[str, Any]) -> TraceSettings:
 
 
 def _record_settings(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings that decide the content of a report, except for the baseline and the metrics."""
+    """Return the settings that a report depends on, except for the baseline and the metrics."""
     import json
 
     names = ("path", "tasks", "tools", "shell", "sufficient_files", "timelines")
@@ -174,7 +174,7 @@ def _record_settings(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _jobs(path: Path, output: Path, tasks: Tasks, reading: Reading) -> list[Job]:
-    """Return the runs in a folder, without those within the output."""
+    """Return the runs in a folder, without those in the output folder."""
     from runner.agents.evaluation import iter_jobs
     from runner.agents.runs.layout import find_runs
     from runner.config.objects import ConfigError
@@ -222,7 +222,7 @@ def _baseline(named: str | None, configurations: Collection[str]) -> str:
 def _evaluate_jobs(
     jobs: Sequence[Job], evaluation: Evaluation, artifacts: ArtifactStore, wanted: TraceSettings
 ) -> dict[str, str]:
-    """Evaluate the runs that are not evaluated yet, and return the errors of those that failed, by name."""
+    """Evaluate the runs that are not finished, and return the errors of failed runs by name."""
     from runner.agents.workers import run_in_workers
     from runner.processes import processors
     from runner.reports import console
@@ -234,12 +234,12 @@ def _evaluate_jobs(
 
     def start_jobs() -> Iterator[Job]:
         for job in todo:
-            artifacts.remove(job.run.artifact)  # a kill may leave new files beside an old artifact
+            artifacts.remove(job.run.artifact)  # a killed process may leave new files beside an old artifact
             yield job
 
     results = run_in_workers(evaluation, start_jobs(), workers)
     try:
-        with Status("starting"):  # its duration does not predict that of the rest
+        with Status("starting"):  # the first run takes longer, so it is not used to estimate the remaining time
             first = list(islice(results, 1))
         with Progress(len(todo), len(jobs) - len(todo)) as progress:
             for job, result in chain(first, results):
@@ -261,7 +261,7 @@ def _is_finished(job: Job, evaluation: Evaluation, artifacts: ArtifactStore) -> 
 
 
 def _write(output: Path, report: TraceReport) -> dict[str, str]:
-    """Write the reports, and return those that are logged with each configuration in MLflow."""
+    """Write the reports, and return those that are logged in MLflow with each configuration."""
     from runner.agents.artifact_store import check_output
     from runner.agents.measures import summary
     from runner.reports.traces.markdown import render_markdown

@@ -1,4 +1,4 @@
-"""Open the MLflow UI on the store that runs are logged to."""
+"""Open the MLflow UI on the tracking store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Address:
 
 
 def main(cfg: DictConfig) -> int:
-    """Replace this process by the UI's server; raises `ConfigError` if it cannot listen."""
+    """Replace this process with the server of the UI; raises `ConfigError` if it cannot listen."""
     config = resolve_config(cfg)
     tracking = build(config["tracking"], "tracking")
     check_installed("flask", "mlflow", "ui")  # mlflow-skinny has no server
@@ -37,12 +37,12 @@ def main(cfg: DictConfig) -> int:
         console.line(f"{uri} is a tracking server; open it in a browser")
         return 0
     address = build_settings(Address, config)
-    bind_socket(address.host, address.port).close()  # fails here if another program listens there
+    bind_socket(address.host, address.port).close()  # raises an error if another program listens there
     tracker = Tracker(tracking)
-    # The UI opens on traces of applications unless the address asks for runs.
+    # Without `workflowType`, the UI opens on the traces of applications.
     page = f"http://{address.host}:{address.port}/#/experiments/{tracker.experiment}/runs?workflowType=machine_learning"
     console.line(f"runs in {uri}: {page}  (press Ctrl-C to stop the UI)")
-    os.environ["MLFLOW_BACKEND_STORE_URI"] = tracker.uri  # it may hold a password, and others can read a command
-    os.environ.setdefault("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")  # eight processes that runs do not need
+    os.environ["MLFLOW_BACKEND_STORE_URI"] = tracker.uri  # not an argument: it may contain a password
+    os.environ.setdefault("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")  # eight processes that are not needed
     arguments = ["--host", address.host, "--port", str(address.port), "--workers", "1"]
     os.execv(sys.executable, [sys.executable, "-m", "mlflow", "server", *arguments])  # noqa: S606 (its own settings)
