@@ -1,6 +1,6 @@
 """The routes of the search API: /search, /items, /health, and the OpenAPI page that describes them.
 
-Malformed, too large or unknown requests get a status of 4xx and a message of one line. No request changes anything.
+Malformed, too large or unknown requests get a 4xx status and a message in one line. All requests are read-only.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from runner.serving.middleware import LOG_FIELDS, RequestMiddleware, build_refus
 from runner.serving.timeouts import CONNECTIONS, REQUEST_S
 
 MAX_ITEMS = 1000
-"""The most items that one request lists."""
+"""The largest number of items that one request lists."""
 
 SHOWN = 200
-"""How many characters of an error a refusal contains, as they may come from the client."""
+"""The largest number of characters from an error in a refusal; errors may quote text from the client."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class RequestLimits:
-    """Limits of a request, the time to receive it, and the number of open connections."""
+    """Limits of the size of a request, the time to receive it, and the number of open connections."""
 
     body_bytes: int = Field(default=1 << 18, ge=1)
     query_characters: int = Field(default=20_000, ge=1)
@@ -46,8 +46,8 @@ class RequestLimits:
 class SearchService:
     """A corpus and its searchers by search type; the first is the default.
 
-    `threads` is the number of searches at a time. Most retrievers already use all processors, and the tokenizer of a
-    model is limited to one thread; retrievers that wait for a service gain from more.
+    `threads` is the number of parallel searches. More threads only help retrievers that wait for a service: most others
+    already use all processors, and the tokenizer of a model is limited to one thread.
     """
 
     corpus: Corpus
@@ -57,7 +57,7 @@ class SearchService:
 
 
 def _parse_integer(value: object) -> object:
-    """Return a number without a fraction as an integer, as JSON does not distinguish them."""
+    """Return a number without a fraction as an integer, because JSON does not distinguish the two."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -73,7 +73,7 @@ class SearchRequest(BaseModel, extra="forbid", strict=True):
     query: str
     top_k: int = 10
     search_type: str | None = None
-    include_answer: Annotated[Literal[False], BeforeValidator(_check_boolean)] = False  # which 0 would equal
+    include_answer: Annotated[Literal[False], BeforeValidator(_check_boolean)] = False  # Literal alone would accept 0
 
 
 class Hit(BaseModel):
@@ -170,7 +170,7 @@ def create_app(service: SearchService) -> FastAPI:
         rankings, seconds = await asyncio.get_running_loop().run_in_executor(pool, work)
         fields = {"search_type": search_type, "query_characters": len(query.query), "top_k": query.top_k}
         request.scope[LOG_FIELDS].update(fields, search_ms=round(seconds * 1000, 3))
-        if rankings.errors:  # of a service that the retriever queries, or of one of its steps
+        if rankings.errors:  # from a service that the retriever queries, or from one of its steps
             return build_refusal(502, rankings.errors[0])
         results = _build_results(rankings, corpus)
         request.scope[LOG_FIELDS]["results"] = len(results)
@@ -181,7 +181,7 @@ def create_app(service: SearchService) -> FastAPI:
 
 
 def _build_request_model(service: SearchService) -> type[SearchRequest]:
-    """Return the model of a search request with the limits, which the OpenAPI page then shows."""
+    """Return the model of a search request with its limits, so that the OpenAPI page shows them."""
     limits, names = service.limits, tuple(service.searchers)
     query: Any = (str, Field(max_length=limits.query_characters))
     top_k: Any = (
@@ -193,8 +193,8 @@ def _build_request_model(service: SearchService) -> type[SearchRequest]:
 
 
 def _refuse_invalid(request: Request, error: Exception) -> Response:
-    """Return a refusal with the first error of a request, without the invalid value."""
-    assert isinstance(error, (ValidationError, RequestValidationError))  # noqa: S101 (it is registered for these)
+    """Return a refusal with the first error in a request, without the invalid value."""
+    assert isinstance(error, (ValidationError, RequestValidationError))  # noqa: S101 (only called for these)
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part not in ("body", "query") or len(first["loc"]) == 1)
     return build_refusal(422, f"{place[:SHOWN]}: {first['msg'][:SHOWN]}".removeprefix(": "))

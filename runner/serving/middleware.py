@@ -11,19 +11,19 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG_FIELDS = "log_fields"
-"""The key in the scope of a request for further fields of its log line, and in log records."""
+"""The key for additional fields of the log line, in the scope of a request and in log records."""
 
 log = logging.getLogger("runner.serving")
 
 
 class RequestMiddleware:
-    """Refuses a body that is too large with 413, and logs each request: method, path, status, milliseconds."""
+    """Rejects a body that is too large with status 413, and logs each request: method, path, status, milliseconds."""
 
     def __init__(self, app: ASGIApp, body_bytes: int) -> None:
         self._app, self._body_bytes = app, body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request with its complete body."""
+        """Pass on a request after reading its complete body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -48,7 +48,7 @@ class RequestMiddleware:
             log.info("request", extra={LOG_FIELDS: {**fields, **spent, **scope[LOG_FIELDS]}})
 
     async def _read_body(self, receive: Receive) -> bytes | None:
-        """Return the body of a request, None if it is too large; the rest is then not read."""
+        """Return the body of a request; if it is too large, stop reading and return None."""
         body = bytearray()
         while len(body) <= self._body_bytes:
             message = await receive()
@@ -59,7 +59,7 @@ class RequestMiddleware:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a function that returns a body already read, and then what `receive` returns."""
+    """Return a `receive` function that first returns a body that has been read, then calls `receive`."""
     replayed = False
 
     async def receive_next() -> Message:
@@ -73,7 +73,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def build_reply(content: object, status: int = 200) -> Response:
-    """Return a reply of ASCII JSON, which can hold any text, also lone surrogates."""
+    """Return a reply in ASCII JSON, which can represent any text, even lone surrogates."""
     return Response(json.dumps(content), status, media_type="application/json")
 
 
@@ -83,7 +83,7 @@ def build_refusal(status: int, detail: str) -> Response:
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON: time, level, event, further fields."""
+    """Formats a record as one line of JSON: time, level, event, additional fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""

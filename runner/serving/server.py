@@ -1,4 +1,4 @@
-"""The server process: its socket, bound before anything is loaded, its log as lines of JSON, and a graceful stop."""
+"""Runs the server: its socket is bound before anything is loaded, its log is lines of JSON, and it stops gracefully."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from runner.serving.middleware import JsonLines
 from runner.serving.timeouts import CONNECTIONS, REQUEST_S, TimeoutProtocol
 
 GRACE_S = 5
-"""Time to finish requests under way when the server stops, in seconds."""
+"""Seconds to finish running requests when the server stops."""
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a socket bound to an address, port 0 for any free one; raises `ConfigError` if that fails."""
+    """Return a socket bound to an address, with port 0 for any free port; raises `ConfigError` if that fails."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
@@ -58,9 +58,9 @@ def serve(
     request_s: float = REQUEST_S,
     connections: int = CONNECTIONS,
 ) -> None:
-    """Serve an application until Ctrl-C or SIGTERM; `ready` is called when it accepts requests.
+    """Serve an application until Ctrl-C or SIGTERM; call `ready` when it accepts requests.
 
-    A request must arrive within `request_s` seconds. At most so many `connections` are open at a time.
+    A request must arrive within `request_s` seconds. At most `connections` connections are open at a time.
     """
     _log_json_lines()
     protocol: Any = partial(TimeoutProtocol, request_s=request_s, connections=connections)
@@ -86,7 +86,7 @@ class _Server(uvicorn.Server):
 
 
 def _log_json_lines() -> None:
-    """Log application and server to standard error, as lines of JSON."""
+    """Make the application and the server log to standard error, as lines of JSON."""
     lines = logging.StreamHandler()
     lines.setFormatter(JsonLines())
     for name, level in (("runner.serving", logging.INFO), ("uvicorn", logging.WARNING)):

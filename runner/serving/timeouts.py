@@ -9,10 +9,10 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 REQUEST_S = 20.0
-"""Time to receive a complete request, in seconds."""
+"""Seconds in which a complete request must arrive."""
 
 CONNECTIONS = 512
-"""Most open connections; further ones are closed at once."""
+"""The largest number of open connections; further ones are closed at once."""
 
 _RECEIVED = frozenset({h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR})
 
@@ -20,7 +20,7 @@ _LATE = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0
 
 
 class TimeoutProtocol(H11Protocol):
-    """Replies 408 and closes a connection whose request does not arrive in time; closes surplus connections.
+    """Replies 408 and closes connections whose requests do not arrive in time; closes surplus connections.
 
     The time starts with the connection, or with the first byte of a later request on it.
     """
