@@ -1,1 +1,1 @@
-"""The Python API: what the command line does, as functions that return values. See `docs/python.md`."""
+"""The Python API: the features of the command line as functions that return values. See `docs/python.md`."""

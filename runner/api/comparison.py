@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class ResultComparison(Comparison):
-    """A comparison of results with the first, the baseline; candidates are counted from 1."""
+    """A comparison of results with a baseline, which is the first result; candidates are numbered from 1."""
 
     def difference(self, measure: str | None = None, candidate: int = 1) -> Versus:
-        """Return how a candidate differs from the baseline by a measure (None: the primary one)."""
+        """Return the difference between a candidate and the baseline in a measure (None: the primary one)."""
         name = self.primary if measure is None else str(parse(measure))
         if name not in self.table:
             raise ResultError(f"{name}: not in this comparison; choose from {', '.join(self.table)}")
@@ -60,7 +60,7 @@ def compare(
 ) -> ResultComparison:
     """Compare results with a baseline on the same queries.
 
-    `primary` is the primary measure, by default that of the results; `statistics` are the settings of
+    `primary` is the primary measure, by default that of the results; `statistics` are settings of
     `conf/compare.yaml`: test, correction, confidence, alpha, permutations and seed. Raises `NotComparable` for results
     on different data, `ConfigError` for unknown settings.
     """

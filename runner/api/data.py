@@ -1,4 +1,4 @@
-"""Datasets for Python callers: loaded in a configured format, or made of values in memory."""
+"""Datasets for Python callers: loaded from a configured format, or made from values in memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from runner.datasets.settings import CHUNKING, build_dataset
 from runner.evaluation import LoadedDatasets
 
 GIVEN = "_given"
-"""The format of datasets that exist in Python only, which lists of formats leave out."""
+"""The format of datasets that exist only in Python; lists of formats leave it out."""
 
 
 def load_dataset(format: str, **settings: object) -> Dataset:
     """Return a dataset in one of the formats of `conf/dataset`, with the settings of that format.
 
-    Paths, splits and samples are those of the command line: `load_dataset("beir", path="scifact", split="test")` reads
-    what `dataset=beir dataset.path=scifact dataset.split=test` does. `chunking="headings"` splits documents. Raises
+    Settings are the same as on the command line: `load_dataset("beir", path="scifact", split="test")` reads the same
+    data as `dataset=beir dataset.path=scifact dataset.split=test`. `chunking="headings"` splits documents. Raises
     `ConfigError` for unknown formats and settings, `DatasetError` for files that cannot be read.
     """
     overrides = [format_override("dataset", format)]
@@ -33,7 +33,7 @@ def load_dataset(format: str, **settings: object) -> Dataset:
 
 
 def list_overrides(dataset: Dataset) -> list[str]:
-    """Return the overrides by which a config describes a dataset; one made in Python is described by its content."""
+    """Return the overrides that describe a dataset; a dataset made in Python is described by a hash of its content."""
     if dataset.overrides:
         return list(dataset.overrides)
     settings = {"name": dataset.name, "split": dataset.split, "content": dataset.fingerprint}
@@ -41,7 +41,7 @@ def list_overrides(dataset: Dataset) -> list[str]:
 
 
 def check_overrides(overrides: Sequence[str], dataset: Dataset | None, taken: Sequence[str] = ()) -> None:
-    """Refuse overrides of what is given as an argument; raises `ConfigError`."""
+    """Raise `ConfigError` for overrides of settings that are given as arguments."""
     given = {name: f"{name} is given as an argument" for name in taken}
     if dataset is not None:
         given["dataset"] = "the dataset is given as an argument; set it in load_dataset, or omit the argument"
@@ -58,6 +58,6 @@ def check_overrides(overrides: Sequence[str], dataset: Dataset | None, taken: Se
 
 
 def locate(tracking_uri: str | None, store_path: object) -> list[str]:
-    """Return the overrides of where runs are logged and work is kept; None is the default of the command line."""
+    """Return the overrides for the tracking store and the store; None means the default of the command line."""
     places = {"tracking.uri": tracking_uri, "store.path": store_path}
     return [format_override(key, value) for key, value in places.items() if value is not None]

@@ -1,4 +1,4 @@
-"""Evaluate a retriever that is an object: one of this program, or of the caller."""
+"""Evaluate a retriever given as an object, from this program or from the caller."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ def evaluate(
 ) -> RunResult:
     """Evaluate a retriever on a dataset, log the run, and return the result.
 
-    `retriever` is one of `retrievers`, an object with `search(queries, k)`, a function of a query (and of the number of
-    hits), a retriever of LangChain or LlamaIndex, or a pipeline of Haystack. `overrides` are other settings as on the
-    command line: "metrics.depth=1000". `name` is that of the run. `tracking_uri` is where the run is logged ("none":
-    nowhere) and `store_path` where work is kept; None is the default of the command line for both.
+    `retriever` is a retriever of the package `retrievers`, an object with `search(queries, k)`, a function of a query
+    (and optionally of the number of hits), a LangChain or LlamaIndex retriever, or a Haystack pipeline. `overrides` are
+    other settings as on the command line, such as "metrics.depth=1000". `name` is the name of the run. `tracking_uri`
+    is where the run is logged ("none": not logged) and `store_path` where work is cached; for both, None means the
+    default of the command line.
 
-    A query that fails is part of the result (`failures`). Raises `ConfigError`, `DatasetError` or `RetrieverError` for
+    Failed queries are part of the result (`failures`). Raises `ConfigError`, `DatasetError` or `RetrieverError` for
     mistakes, `FailedEvaluation` if the retriever fails.
     """
     if not isinstance(dataset, Dataset):
@@ -65,14 +66,14 @@ def evaluate(
     bench = Bench(open_store(store_settings(settled.config)), analyzer)
     bench.datasets.add(experiment.source, experiment.chunking, dataset)
     tracking = build(settled.config["tracking"], "tracking")
-    resume = not isinstance(own, GivenRetriever)  # which has no identity but its name
+    resume = not isinstance(own, GivenRetriever)  # it can only be identified by its name
     with console.silence(), main_module_not_imported_again():
         result, run = run_experiment(experiment, bench, tracking, traces(settled.config), resume=resume)
     return with_run(result, run)
 
 
 def adapt_retriever(retriever: object) -> Retriever:
-    """Return an object as a retriever of this program; one whose code cannot be identified is never cached."""
+    """Return an object as a retriever of this program; if its code cannot be identified, its work is never cached."""
     is_value = is_dataclass(retriever) and not isinstance(retriever, type)
     if is_value and isinstance(retriever, Retriever) and all(map(_has_source, _iter_settings(retriever))):
         return retriever
@@ -80,12 +81,12 @@ def adapt_retriever(retriever: object) -> Retriever:
 
 
 def _iter_settings(value: object) -> list[object]:
-    """Return settings and those within them."""
+    """Return settings and all settings nested in them."""
     return [value, *(inner for part in iter_parts(value) for inner in _iter_settings(part))]
 
 
 def _has_source(value: object) -> bool:
-    """Return whether the code of settings can be read, which is part of the key of what is cached."""
+    """Return whether the code of settings can be read, as is necessary for cache keys."""
     return not is_dataclass(value) or hasattr(sys.modules.get(type(value).__module__), "__file__")
 
 
@@ -95,19 +96,19 @@ def _name_retriever(retriever: Retriever) -> str:
 
 @cache
 def _list_choices() -> Mapping[str, str]:
-    """Return the file of `conf/retriever` for each class, the one with the shortest name if there are several."""
+    """Return the file in `conf/retriever` for each class; if there are several, the one with the shortest name."""
     files = sorted((CONF / "retriever").glob("[!_]*.yaml"), key=lambda file: (-len(file.stem), file.stem))
     contents = {file.stem: load_yaml(file.read_text(encoding="utf-8")) for file in files}
     return {str(content["_target_"]): name for name, content in contents.items() if "_target_" in content}
 
 
 def find_choice(target: str) -> str | None:
-    """Return the choice of the command line that makes this class, None if there is none."""
+    """Return the choice on the command line that creates this class, None if there is none."""
     return _list_choices().get(target)
 
 
 def _set_retriever(config: DictConfig, node: Mapping[str, Any], keep: bool) -> None:
-    """Set the retriever of a config; with `keep`, settings that have their value already stay as they are."""
+    """Set the retriever of a config; with `keep`, settings that already have the right value are not touched."""
     with open_dict(config):
         if not keep:
             config["retriever"] = dict(node)

@@ -1,4 +1,4 @@
-"""Results as Python callers get them: with data frames, and shown as tables in notebooks."""
+"""Results for Python callers: with data frames, and shown as tables in notebooks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ResultRankings:
     hits: Hits
 
     def to_frame(self) -> DataFrame:
-        """Return a data frame with a row for each hit; the grade is missing where the hit is not judged."""
+        """Return a data frame with a row for each hit; unjudged hits have no grade."""
         import pandas as pd
 
         documents, ids = self.hits.rankings.documents, list(self.hits.documents)
@@ -50,13 +50,13 @@ class ResultRankings:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunResult(Result):
-    """The result of an evaluation and its run; `run` is None where it was not logged."""
+    """The result of an evaluation and its run; `run` is None if it was not logged."""
 
     run: LoggedRun | None = None
 
     @property
     def per_query(self) -> DataFrame:
-        """Return a data frame with a row for each query: what it is, its status, and the value of each measure."""
+        """Return a data frame with a row for each query: id, text, type, status, error, and each measure."""
         import pandas as pd
 
         queries = self.queries
@@ -72,7 +72,7 @@ class RunResult(Result):
 
     @property
     def rankings(self) -> ResultRankings:
-        """Return the rankings; raises `ResultError` where they were neither kept nor logged on this machine."""
+        """Return the rankings; raises `ResultError` if they were neither kept nor logged on this machine."""
         hits = self.hits
         if hits is None and self.run is not None and self.run.folder is not None:
             hits = load_record(self.run.folder).hits
@@ -92,6 +92,6 @@ class RunResult(Result):
 
 
 def with_run(result: Result, run: LoggedRun | None) -> RunResult:
-    """Return a result with its run; an empty id is that of no run."""
+    """Return a result with its run, None if the run has no id and so was not logged."""
     values = {field.name: getattr(result, field.name) for field in fields(Result)}
     return RunResult(**values, run=run if run and run.id else None)

@@ -1,4 +1,4 @@
-"""Run a sweep from Python; its identity is that of the same sweep on the command line, which can continue it."""
+"""Run a sweep from Python; it has the same identity as on the command line, so either can resume the other."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SweepReport:
     files: Mapping[str, str] = field(repr=False)
 
     def save(self, folder: str | PathLike[str]) -> list[Path]:
-        """Write the files into a folder, which is created, and return their paths."""
+        """Write the files to a folder, which is created if necessary, and return their paths."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         for name, text in self.files.items():
@@ -69,12 +69,12 @@ class SweepBoard:
 
     @property
     def parent(self) -> LoggedRun | None:
-        """Return the parent run of the sweep, None where nothing was logged."""
+        """Return the parent run of the sweep, None if nothing was logged."""
         return self.ending.parent
 
     @property
     def runs(self) -> list[RunResult]:
-        """Return the results in the order of the leaderboard, the best first."""
+        """Return the results in the order of the leaderboard, best first."""
         results = []
         for board in self.boards:
             values = list(board.results.values())
@@ -84,7 +84,7 @@ class SweepBoard:
 
     @property
     def best(self) -> RunResult:
-        """Return the winner; raises `ResultError` without results, and for several datasets, each with its own."""
+        """Return the winner; raises `ResultError` if there are no results, or several datasets."""
         if len(self.boards) > 1:
             raise ResultError("the sweep has several datasets, each with a best run of its own; choose one of `runs`")
         if self.ending.chosen is not None:
@@ -100,7 +100,7 @@ class SweepBoard:
 
     @property
     def frame(self) -> DataFrame:
-        """Return the leaderboard as a data frame; of several datasets, one below the other."""
+        """Return the leaderboard as a data frame; the leaderboards of several datasets are concatenated."""
         import pandas as pd
 
         frames = []
@@ -132,12 +132,12 @@ def run_sweep(
 ) -> SweepBoard:
     """Run every combination of a sweep, log it, and return its leaderboard; finished combinations are loaded.
 
-    `overrides` are those of the command line: "retriever=bm25", "retriever.k1=0.6,0.9,1.2", "experiment=tour". The
-    command with the same overrides, and with those of `load_dataset`, is the same sweep. Without a `dataset`, the
-    overrides choose it. `tracking_uri` is where the sweep is logged ("none": nowhere) and `store_path` where work is
-    kept; None is the default of the command line for both.
+    `overrides` are the same as on the command line: "retriever=bm25", "retriever.k1=0.6,0.9,1.2", "experiment=tour". A
+    command with the same overrides, and those of `load_dataset`, runs the same sweep. Without `dataset`, the overrides
+    choose one. `tracking_uri` is where the sweep is logged ("none": not logged) and `store_path` where work is cached;
+    for both, None means the default of the command line.
 
-    An interrupted call raises `KeyboardInterrupt`, and the same call continues the sweep. Raises `ConfigError` or
+    An interrupted call raises `KeyboardInterrupt`; to resume, make the same call again. Raises `ConfigError` or
     `DatasetError` for mistakes, before any work.
     """
     check_overrides(overrides, dataset)
