@@ -1,1 +1,1 @@
-"""Datasets made of what a user already has: mined from definitions and packages, synthesised from chunks."""
+"""Generate datasets from existing material: mine them from definitions and packages, or synthesise them from chunks."""

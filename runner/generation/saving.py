@@ -1,4 +1,4 @@
-"""The files of a generated dataset: each is written atomically, and all are named after the first."""
+"""Write the files of a generated dataset: each is written atomically, and all are named after the first."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 
 SUMMARY, JOURNAL, INSPECTION = ".summary.json", ".journal.jsonl", ".inspection"
-"""The endings of the summary, of the journal of unfinished work, and of the folder for the output of `inspect`."""
+"""The suffixes of the summary, of the journal of unfinished work, and of the folder for the output of `inspect`."""
 
 
 def beside(output: Path, ending: str) -> Path:
-    """Return the path of a file that goes with a dataset."""
+    """Return the path of a file that accompanies a dataset."""
     return output.with_name(output.name + ending)
 
 
 def check_output(output: Path, *read: Path) -> None:
     """Raise `ConfigError` if the output cannot be written, before any work and without leaving a file.
 
-    The output may not overwrite a file that is `read`, nor be in such a folder, which the next run would read.
+    The output may not overwrite a file that is `read`, or be in a folder that is, because the next run would read it.
     """
     whole = output.resolve()
     for path in (path.resolve() for path in read):
@@ -45,7 +45,7 @@ def check_output(output: Path, *read: Path) -> None:
 
 
 def save(output: Path, files: Mapping[str, Iterable[Mapping[str, Any]]], summary: Mapping[str, Any]) -> None:
-    """Write rows of JSON into the file of each ending, then the summary, whose existence means that all are complete.
+    """Write rows of JSON to the file of each ending, then the summary, whose existence means that all are complete.
 
     Raises `ConfigError` if a file cannot be written.
     """

@@ -1,1 +1,1 @@
-"""Queries mined from benchmark definitions: extract, resolve, find hard negatives, check, save."""
+"""Mine queries from benchmark definitions: extract, resolve, find hard negatives, check, save."""

@@ -18,7 +18,7 @@ Verdict = Literal["verified", "doubtful", "rejected"]
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class ImpactSettings:
-    """Settings of the measurement of impact: at most `subsets` random subsets per query; 0 turns it off.
+    """Settings for measuring impact: at most `subsets` random subsets per query; 0 turns it off.
 
     Subsets are drawn in batches of `batch` until the impact of every document of the query has a standard error of at
     most `error`. `calls` limits the number of questions for all queries together; null sets no limit besides the
@@ -33,14 +33,14 @@ class ImpactSettings:
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Mining:
-    """Settings of the way from cases to queries.
+    """Settings that decide how cases become queries.
 
     The first `depth` documents of `retriever` supply the `hard_negatives`; a query without gold among them is doubtful.
     `random_negatives` are drawn with `seed`. Texts with a shingle similarity of at least `ceiling` are near-duplicates:
-    one of gold is no negative, and one of another query is rejected. Gold without a docstring is kept or dropped
-    (`bare_golds`). A language model `llm` answers each query from its gold, from `contexts` other documents, and
-    without documents; with `impact`, the impact of documents is measured as well. `keep` is the worst verdict in the
-    output.
+    a near-duplicate of gold cannot be a negative, and one of another query is rejected. Gold without a docstring is
+    kept or dropped (`bare_golds`). A language model `llm` answers each query from its gold, from `contexts` other
+    documents, and without documents; with `impact`, the impact of documents is measured as well. `keep` is the worst
+    verdict in the output.
     """
 
     retriever: Retriever
@@ -142,9 +142,9 @@ class Query:
     """A case with resolved names: gold and negatives are positions among the targets.
 
     `golds` has the primary gold first. `rank` is the retriever's rank of the first gold, None if it is beyond the
-    search depth; `near_golds` are near-duplicates of gold within it. `contexts` are random documents that the model
-    tries to answer from. `model_replies` are by question; a query is `unfinished` if a later run may bring missing
-    ones. `impact` is None if it was not measured.
+    search depth; `near_golds` are near-duplicates of gold within it. `contexts` are random documents from which the
+    model tries to answer. `model_replies` are by question; a query is `unfinished` if a later run may supply missing
+    replies. `impact` is None if it was not measured.
     """
 
     case: Case

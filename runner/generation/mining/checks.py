@@ -1,7 +1,7 @@
-"""Checks of queries by their words and ranks, without a language model.
+"""Check queries by their words and ranks, without a language model.
 
 A query that the retriever fails is doubtful, never rejected: a dataset without such queries would only test what the
-retriever can do already.
+retriever can already do.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _check_gold(query: Query, targets: Targets, depth: int) -> list[Objection]:
 def _repeats(queries: Sequence[Query], ceiling: float) -> list[Objection | None]:
     """Return the objection to each query that is a near-duplicate of another.
 
-    The first of a group is kept, but is doubtful if others have other gold.
+    The first query of a group is kept, but is doubtful if others have different gold.
     """
     repeats: list[Objection | None] = [None] * len(queries)
     able = [position for position, query in enumerate(queries) if query.golds]
@@ -84,7 +84,7 @@ def _repeats(queries: Sequence[Query], ceiling: float) -> list[Objection | None]
 
 
 def _concepts(query: Query, targets: Targets, frequency: Counter[str]) -> tuple[str, ...]:
-    """Return the words that a query shares with its gold, those rarest among the targets first."""
+    """Return the words that a query shares with its gold, the rarest among the targets first."""
     there = {word for gold in query.golds for word in _words(_whole(targets, gold))}
     shared = {
         word for word in _words(query.case.query) if word in there and len(word) > 2 and word not in _no_concepts()

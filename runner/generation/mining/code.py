@@ -1,4 +1,4 @@
-"""The names that Python code imports, calls and derives from. Code is parsed, never run."""
+"""Find the names that Python code imports, calls and derives from. Code is parsed, never run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Code:
 
 
 def parse_code(text: str, place: str) -> Code:
-    """Parse Python code; raises `DatasetError`, which begins with the place."""
+    """Parse Python code; raises `DatasetError`, whose message starts with the place."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
@@ -60,7 +60,7 @@ def _iter_imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _iter_uses(tree: ast.Module) -> Iterator[str]:
-    """Yield the names that are called or derived from, `a.b.C` as such and as `C`."""
+    """Yield the names that are called or derived from; `a.b.C` is yielded as such and as `C`."""
     for node in ast.walk(tree):
         called: Sequence[ast.expr] = [node.func] if isinstance(node, ast.Call) else ()
         for expression in node.bases if isinstance(node, ast.ClassDef) else called:

@@ -1,4 +1,4 @@
-"""Benchmark definitions as a source: a folder with a subfolder per suite, and a file of the targets of answers."""
+"""Read benchmark definitions: a folder with a subfolder per suite, and a file of the targets of answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Definitions:
     `targets` is a YAML file, or `package:NAME` for an installed package. `kinds` maps the `benchmark_type` of an entry,
     or the name of its suite, to a kind. `suites` selects suites; null selects all. Code that entries name by path is
     searched for in the suite's folder, in `definitions` and in the folders above. `imports` is a JSON file of facts
-    about missing code, by case and file; null stands for SUITE_imports.json in `definitions` or in the folder above.
+    about missing code, by case and file; null means SUITE_imports.json in `definitions` or in the folder above.
     """
 
     definitions: LocalPath

@@ -1,4 +1,4 @@
-"""Extracts cases from the entries of a suite: the question and the names that answer it. Each kind of suite is a class.
+"""Extract cases from the entries of a suite: the question and the names that answer it. Each kind of suite is a class.
 
 A kind takes all entries of a suite at once, because how specific a name is depends on the other entries.
 """
@@ -29,7 +29,7 @@ class CaseFiles:
     """The code that entries name by path, or recorded facts about it (`facts`, by path).
 
     A path is searched for in each of the `folders`. In the first, which has the suite's benchmark.yaml, its trailing
-    parts are searched for as well, because a suite that was moved still has its files next to it.
+    parts are searched for too, because a suite that was moved still has its files next to it.
     """
 
     folders: Sequence[Path]
@@ -132,10 +132,10 @@ class Imports:
 class Options:
     """Multiple choice: `options`, the `correct_answer` and an `explanation`.
 
-    The names in the correct option come first, then those in the explanation; if neither has the name of a target, the
-    classes that the question names are taken. A name is dotted, in CamelCase or has an underscore. The code of a
-    question is its `code_snippet`, or a `section` of a `file` in its `code_snippet_ref`; a question about code that has
-    none is a fault.
+    The names in the correct option come first, then those in the explanation; if neither names a target, the classes
+    that the question names are used. A name is dotted, in CamelCase or has an underscore. The code of a question is its
+    `code_snippet`, or a `section` of a `file` in its `code_snippet_ref`; if a question about code has no code, it has a
+    fault.
     """
 
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
@@ -191,7 +191,7 @@ def _snippet(entry: SourceRecord, files: CaseFiles) -> tuple[str, str]:
 
 
 def _classes(question: str, targets: Targets) -> tuple[str, ...]:
-    """Return the names in a question that stand for exactly one class."""
+    """Return the names in a question that match exactly one class."""
     names = dict.fromkeys([*add_parents(find_names(question)), *find_quoted_names(question)])
     resolved = {name: targets.resolve(name).targets for name in names}
     return tuple(name for name, places in resolved.items() if len(places) == 1 and targets.is_class(places[0]))
@@ -219,7 +219,7 @@ def _code(entry: SourceRecord, files: CaseFiles) -> Code | None:
 
 
 def _right_option(entry: SourceRecord) -> str:
-    """Return the correct option, which is given by its letter, its number from 0, or its text."""
+    """Return the correct option, given by its letter, its number from 0, or its text."""
     options, right = entry.value("options"), entry.value("correct_answer")
     if isinstance(options, list):
         lettered = {chr(ord("A") + number): option for number, option in enumerate(options)}
@@ -237,7 +237,7 @@ def _right_option(entry: SourceRecord) -> str:
 
 
 def _is_inside(name: str, targets: Targets) -> bool:
-    """Return whether a name is in the package of all targets, or is a name of a target."""
+    """Return whether a name is in the common package of the targets, or is a name of a target."""
     return bool(targets.root and f"{name}.".startswith(targets.root)) or targets.resolve(name).way != "unresolved"
 
 

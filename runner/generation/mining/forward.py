@@ -1,6 +1,6 @@
-"""The forward check: a language model answers each question from its gold, from random documents, and without any.
+"""Run the forward check: a language model answers each question from its gold, from random documents, and without any.
 
-A question that its gold does not answer has the wrong gold; one that needs no gold tells nothing about retrieval.
+A question that its gold does not answer has the wrong gold; one that needs no gold says nothing about retrieval.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_CHECKED = "not checked: "
 def select_primary(cases: Sequence[Case], targets: Targets, llm: Chat, journal: Journal) -> list[Case]:
     """Return cases with the primary one of their inferred names first, as chosen by the model.
 
-    If the model chooses none of the candidates, or cannot be asked, the order stays and the case records the reason.
+    If the model chooses none of the candidates, or cannot be asked, the order is kept and the case records the reason.
     """
     choices = {case.id: [name for name in case.candidates if targets.resolve(name).targets] for case in cases}
     open_cases = [case for case in cases if len(choices[case.id]) > 1]
@@ -61,8 +61,8 @@ def _put_first(case: Case, reply: JsonReply, choices: Sequence[str]) -> Case:
 def run_forward_check(queries: Sequence[Query], targets: Targets, llm: Chat, journal: Journal) -> list[Query]:
     """Return queries with the objections that follow from the model's answers.
 
-    The model is not asked about rejected queries, nor about those whose primary gold it has yet to choose, because
-    their gold may change. Queries without an answer stay doubtful.
+    The model is not asked about rejected queries, or about those whose primary gold it has yet to choose, because their
+    gold may change. Queries without an answer stay doubtful.
     """
     open_queries = [query for query in queries if query.verdict != "rejected" and not query.case.primary_pending]
     sufficiency = [fill_prompt(SUFFICIENCY, query.case.query, query.golds, targets) for query in open_queries]

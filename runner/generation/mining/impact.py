@@ -1,8 +1,8 @@
-"""Measures how much each document helps a language model to answer, from random subsets of a query's documents.
+"""Measure how much each document helps a language model to answer, using random subsets of a query's documents.
 
 The impact of a document is the success rate of the subsets with it minus that of the subsets without it. A query that
-the model answers correctly without documents is not measured, because no document can help. Draws depend on the seed
-and the query only, so resumed work asks the same questions, which the journal answers.
+the model answers correctly without documents is not measured, because no document can help. Draws depend only on the
+seed and the query, so resumed work asks the same questions, which the journal answers.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Trials:
 def measure_impact(
     queries: Sequence[Query], targets: Targets, llm: Chat, journal: Journal, measuring: ImpactSettings, seed: int
 ) -> list[Query]:
-    """Return queries with the impact of their documents, golds and negatives alike.
+    """Return queries with the impact of their documents, both golds and negatives.
 
     Queries are measured if they are not rejected and have an expected answer. Each is asked without documents first,
     then with subsets, until all documents have converged or the budget is spent.
@@ -132,9 +132,9 @@ def _documents(query: Query) -> tuple[int, ...]:
 
 
 def _subsets(query: Query, seed: int) -> Iterator[tuple[bool, ...]]:
-    """Yield different subsets in random order, with each document at a probability of one half, but not the empty one.
+    """Yield distinct non-empty subsets in random order, each document with a probability of one half.
 
-    Subsets differ because a cache would answer a repeated question, which adds no information.
+    Subsets are distinct because a cache would answer a repeated question, which adds no information.
     """
     n = len(_documents(query))
     rng = np.random.default_rng([seed, int(fingerprint("impact", query.case.id), 16)])
@@ -149,7 +149,8 @@ def _subsets(query: Query, seed: int) -> Iterator[tuple[bool, ...]]:
 def _impact(document: int, place: int, drawn: Sequence[tuple[bool, ...]], correct: Sequence[bool]) -> DocumentImpact:
     """Return the difference of success rates, and its standard error from those of both rates.
 
-    The error of a rate p of n answers is sqrt(p (1 - p) / n), but at least 1 / n: n equal answers are no certainty.
+    The error of a rate p of n answers is sqrt(p (1 - p) / n), but at least 1 / n, because n equal answers do not make
+    certainty.
     """
     sides = [[ok for subset, ok in zip(drawn, correct, strict=True) if subset[place] is side] for side in (True, False)]
     if not all(sides):

@@ -12,7 +12,7 @@ from runner.generation.mining.targets import Targets
 GOLD, HARD, RANDOM = "gold", "hard negative", "random negative"
 
 SURE = 2
-"""The number of standard errors beyond which an impact differs from zero."""
+"""An impact differs from zero if it is more than this number of standard errors from it."""
 
 
 def describe_impact(query: Query) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Mining: turns each case into a query with gold, negatives and a verdict."""
+"""Mine cases: each becomes a query with gold, negatives and a verdict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def select_kept(mining: Mining, queries: Sequence[Query]) -> list[Query]:
 
 
 def _resolve(case: Case, targets: Targets, bare_golds: str) -> Query:
-    """Return a case with its names resolved; a target with several of the names is gold once."""
+    """Return a case with its names resolved; a target that several of the names refer to is gold once."""
     resolutions = tuple(targets.resolve(name) for name in case.names)
     resolved = dict.fromkeys(r.targets[0] for r in resolutions if r.way in ("exact", "alias", "name"))
     golds = tuple(gold for gold in resolved if bare_golds == "keep" or targets.all[gold].about)

@@ -1,4 +1,4 @@
-"""Names of classes, functions and modules in prose."""
+"""Find names of classes, functions and modules in prose."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def find_names(text: str) -> list[str]:
 
 
 def find_quoted_names(text: str) -> list[str]:
-    """Return the names in backticks that may be classes, each once, with the names of what they are part of.
+    """Return the distinct names in backticks that may be classes, each with the names of its enclosing objects.
 
-    `LoopAgent.run` also names `LoopAgent`; a single word in lower case names no class.
+    `LoopAgent.run` also names `LoopAgent`; a single word in lower case does not name a class.
     """
     names = [name for quoted in _QUOTED.findall(text) for name in _NAME.findall(quoted)]
     return [name for name in add_parents(names) if name[:1].isupper() or "." in name]
 
 
 def add_parents(names: list[str]) -> list[str]:
-    """Return names, each followed by the names of what it is part of, the innermost first: `a.b.C`, `a.b`, `a`."""
+    """Return names, each followed by the names of its enclosing objects, the innermost first: `a.b.C`, `a.b`, `a`."""
     split = (name.split(".") for name in names)
     return list(dict.fromkeys(".".join(parts[:end]) for parts in split for end in range(len(parts), 0, -1)))

@@ -1,6 +1,6 @@
-"""Negatives: hard ones, which a retriever ranks high although they are no answer, and random ones.
+"""Select negatives: hard ones, which a retriever ranks high although they are not answers, and random ones.
 
-A negative is never a gold, an alias of one, a near-duplicate of one, or any target that the case may refer to.
+A negative is never a gold, an alias or near-duplicate of one, or any target that the case may refer to.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from runner.generation.mining.targets import Targets
 def add_negatives(queries: Sequence[Query], rankings: Rankings, targets: Targets, mining: Mining) -> list[Query]:
     """Return queries with the rank of their first gold and with their negatives.
 
-    `rankings` are those of these queries. Random draws depend on the seed and the query only.
+    `rankings` are those of these queries. Random draws depend only on the seed and the query.
     """
     shingled = Shingled.of(target.about or target.text for target in targets.all)
     most = max(mining.random_negatives, mining.contexts)
@@ -61,7 +61,7 @@ def add_negatives(queries: Sequence[Query], rankings: Rankings, targets: Targets
 
 
 def _never(query: Query, targets: Targets) -> frozenset[int]:
-    """Return the targets that are no negatives: gold, targets that share a name with gold or that the case may name.
+    """Return the targets that cannot be negatives: gold, those that share a name with gold, those the case may name.
 
     If gold was resolved by a last name only, a class that the question quotes may be the correct one.
     """

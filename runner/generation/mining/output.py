@@ -1,4 +1,4 @@
-"""The files of mining: the dataset, its documents, the doubtful and the rejected queries, and a summary."""
+"""Write the files of mining: the dataset, its documents, the doubtful and the rejected queries, and a summary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runner.generation.saving import save
 SOURCE = "benchmark_mining"
 
 DOUBTFUL, REJECTED, IMPACT = ".doubtful.jsonl", ".rejected.jsonl", ".impact.jsonl"
-"""The endings of the files of doubtful queries, of rejected queries, and of the impact of documents."""
+"""The suffixes of the files of doubtful queries, of rejected queries, and of the impact of documents."""
 
 
 def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def summarize(queries: Sequence[Query], kept: Sequence[Query], targets: Targets)
 
 
 def compute_figures(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of a summary for a tracker: those in total, and the kept queries by suite."""
+    """Return the figures of a summary for a tracker: the totals, and the kept queries by suite."""
     total = summary["total"]
     return {
         **{name: total[name] for name in ("cases", "queries_kept", "gold_documents")},

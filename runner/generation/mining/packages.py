@@ -1,4 +1,4 @@
-"""An installed package as a source: its public modules, classes, functions and methods are the targets.
+"""Read an installed package: its public modules, classes, functions and methods are the targets.
 
 They are imported, which is the only way to see which names are the same object; nothing is called. A question is the
 first sentence of a docstring, which is removed from the document.
@@ -35,8 +35,9 @@ MASK = "\N{HORIZONTAL ELLIPSIS}"
 class Package:
     """The package to walk, and the number of questions to draw, with `seed`, from its docstrings.
 
-    A question has at least `least_words` words, and the rest of its document at least `least_left`. Modules with a part
-    that is in `exclude` or begins with an underscore are left out; `methods` decides whether methods are targets.
+    A question has at least `least_words` words, and the rest of its document has at least `least_left`. Modules with a
+    part of their name that is in `exclude` or starts with an underscore are left out; `methods` decides whether methods
+    are targets.
     """
 
     package: str
@@ -73,7 +74,7 @@ class Package:
         return MiningInput(Targets(left, (*targets.notes, f"{self.package}: {counts}")), cases)
 
     def _parts(self, target: Target) -> tuple[str, str] | None:
-        """Return the question that a docstring gives and the rest of the docstring, if both are long enough."""
+        """Return the question and the rest of a docstring, if both are long enough."""
         sentence, left = split_first_sentence(target.docstring)
         question = mask_name(sentence, target.name)
         enough = len(re.findall(r"\w+", question)) >= self.least_words
@@ -85,7 +86,7 @@ _SENTENCE = re.compile(r"(.+?[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bcf\.)(?<!\bvs
 
 
 def split_first_sentence(docstring: str) -> tuple[str, str]:
-    """Return the first sentence of a docstring on one line, without a signature before it, and the rest."""
+    """Return the first sentence of a docstring on one line, without a leading signature, and the rest."""
     signature = _SIGNATURE.match(docstring)
     start = signature.end() if signature else 0
     paragraph = docstring[start:].partition("\n\n")[0]
@@ -104,14 +105,14 @@ def find_targets(package: str, exclude: Sequence[str], methods: bool, setting: s
     """Return the public modules, classes, functions and methods of a package; raises `ConfigError`.
 
     An object is one target. Its id is the name under which it was defined if that is public, else its shortest name;
-    its other names are aliases. An error begins with `setting`.
+    its other names are aliases. An error message starts with `setting`.
     """
     walk = _Walk(package, frozenset(exclude))
     try:
-        with warnings.catch_warnings():  # old attributes warn when they are read
+        with warnings.catch_warnings():  # old attributes warn when read
             warnings.simplefilter("ignore")
             walk.visit(_import_quietly(package))
-    except (Exception, SystemExit) as error:  # some scripts exit when they are imported
+    except (Exception, SystemExit) as error:  # some scripts exit when imported
         raise ConfigError(f"{setting}{package}: cannot be imported ({_describe(error)}); install it") from error
     named = [(_select_name(thing, names), thing, names) for thing, names in walk.objects.values()]
     if methods:
@@ -150,7 +151,7 @@ class _Walk:
         """Return the object of a public name of a module if it belongs to this package, else None."""
         thing = _read(module, name)
         if not callable(thing) or _is_hidden(thing) or inspect.ismodule(thing):
-            return None  # also for an exported name that does not exist
+            return None  # or an exported name that does not exist
         home = _read(thing, "__module__")
         if isinstance(home, str):
             of_it = home == self.package or home.startswith(f"{self.package}.")
@@ -165,7 +166,7 @@ def _import_quietly(name: str) -> ModuleType:
 
 
 def _read(thing: object, name: str, default: object = None) -> Any:  # noqa: ANN401 (any object)
-    """Return an attribute, or a default if there is none or if the code behind it raises any error."""
+    """Return an attribute, or a default if it does not exist or reading it raises any error."""
     try:
         return getattr(thing, name, default)
     except Exception:
@@ -201,7 +202,7 @@ def _methods(owner: str, thing: type, known: set[int]) -> Iterator[tuple[str, An
 def _target(called: str, thing: Any, names: Sequence[str]) -> Target:  # noqa: ANN401 (any object)
     kind = "MODULE" if inspect.ismodule(thing) else "CLASS" if inspect.isclass(thing) else "METHOD"
     docstring = _read(thing, "__doc__")
-    if not isinstance(docstring, str) or docstring == type(thing).__doc__:  # an instance has the one of its class
+    if not isinstance(docstring, str) or docstring == type(thing).__doc__:  # an instance inherits that of its class
         docstring = ""
     aliases = tuple(sorted(set(names) - {called}))
     return Target(called, kind, _signature(called, thing), inspect.cleandoc(docstring), aliases=aliases)
@@ -215,7 +216,7 @@ def _signature(called: str, thing: Any) -> str:  # noqa: ANN401 (any object)
         signature = inspect.signature(thing)
         ordered = [p.replace(default=_sort_set(p.default)) for p in signature.parameters.values()]
         parameters = re.sub(r" at 0x[0-9a-f]+", "", str(signature.replace(parameters=ordered)))
-    except Exception:  # written in C, or with a signature of its own
+    except Exception:  # written in C, or with a custom signature
         return ""
     return f"{'class' if inspect.isclass(thing) else 'def'} {called.rpartition('.')[2]}{parameters}"
 

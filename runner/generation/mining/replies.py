@@ -1,4 +1,4 @@
-"""Questions to a language model about cases and queries, and its replies as JSON objects."""
+"""Ask a language model about cases and queries, and read its replies as JSON objects."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from runner.llm.prompts import Prompt, load_prompt
 from runner.llm.rounds import Rounds
 
 PRIMARY, SUFFICIENCY, NECESSITY = "primary", "sufficiency", "necessity"
-"""The prompts: which name a task is about, and what the gold, or any other documents, answer."""
+"""The prompts: which name a task is about; whether the gold answers a question; whether any other documents do."""
 
 
 @dataclass(frozen=True)
 class NoReply:
-    """The reason for a missing reply; unless it is `lasting`, asking again later may bring one."""
+    """The reason for a missing reply; unless it `is_lasting`, asking again later may succeed."""
 
     reason: str
     is_lasting: bool
@@ -37,7 +37,7 @@ RETRIES = 2
 """The number of times that an unreadable reply is asked for again."""
 
 NO_DOCUMENTS = "(none)"
-"""Stands for the documents of a question that has none."""
+"""Stands in place of the documents of a question without documents."""
 
 
 def fill_prompt(name: str, question: str, documents: Sequence[int], targets: Targets) -> str:
@@ -48,12 +48,12 @@ def fill_prompt(name: str, question: str, documents: Sequence[int], targets: Tar
 
 @cache
 def load_bundled(name: str, gaps: tuple[str, ...]) -> Prompt:
-    """Load a prompt of this room."""
+    """Load a prompt of this package."""
     return load_prompt(Path(__file__).parent / "prompts" / f"{name}.txt", gaps)
 
 
 def ask_for_json(questions: Sequence[str], key: str, purpose: str, llm: Chat, journal: Journal) -> list[JsonReply]:
-    """Return the reply to each question; a question is asked again if no JSON object of the reply has the key."""
+    """Return the reply to each question; a question is asked again if no JSON object in the reply has the key."""
     replies: dict[int, JsonReply] = {}
     rounds = Rounds(partial(journal.ask_all, llm, purpose=purpose), dict(enumerate(questions)), RETRIES)
     for position, outcome in rounds.outcomes():
@@ -74,7 +74,7 @@ def is_true(value: object) -> bool:
 
 
 def is_expected(case: Case, reply: Mapping[str, Any]) -> bool:
-    """Return whether the answer contains an expected one, regardless of case and punctuation."""
+    """Return whether the answer contains an expected one, ignoring case and punctuation."""
     answer = f" {_normalize(str(reply.get('answer') or ''))} "
     return any(f" {_normalize(expected)} " in answer for expected in case.answers if _normalize(expected))
 

@@ -1,4 +1,4 @@
-"""Sections of files: the code of a question, if its suite keeps it in a file of its own.
+"""Find sections of files: the code of a question, if its suite keeps it in a separate file.
 
 A section is marked by a pair of comments (`# --8<-- [start:NAME]` as in mkdocs, `# [START NAME]`, `# region NAME`), or
 it is the function or class of this name. Code is parsed, never run.

@@ -19,7 +19,7 @@ from runner.datasets import files
 from runner.datasets.base import DatasetError
 
 Way = Literal["exact", "alias", "name", "ambiguous", "unresolved"]
-"""The way a name was resolved: by a target's id, an alias, or a last name that only one target has; or not at all."""
+"""How a name was resolved: by a target's id, an alias, or a last name that only one target has; or not at all."""
 
 
 _CLASS, _MODULE = "CLASS", "MODULE"
@@ -66,7 +66,7 @@ class Resolution:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """All targets, with unique ids, and notes about their source for the user."""
+    """All targets, with unique ids, and notes for the user about their source."""
 
     all: Sequence[Target]
     notes: Sequence[str] = field(default=())
@@ -89,7 +89,7 @@ class Targets:
 
     @cached_property
     def root(self) -> str:
-        """Return the package of all targets with a final dot, "" if they have none in common."""
+        """Return the common package of all targets with a final dot, "" if they have none."""
         names = [target.id.split(".")[:-1] for target in self.all]
         same = takewhile(lambda parts: len(set(parts)) == 1, zip(*names, strict=False))
         return "".join(f"{parts[0]}." for parts in same)
@@ -97,8 +97,9 @@ class Targets:
     def resolve(self, name: str) -> Resolution:
         """Resolve a name: as an id, else as an alias, else as a last name that only one target has.
 
-        A single word in lower case may be a parameter, so it is never the last name of a module. The last name of a
-        full name counts only within the package of all targets: the same name in another package is another object.
+        A single word in lower case may be a parameter, so it never matches the last name of a module. The last name of
+        a full name only counts within the common package of the targets: the same name in another package is another
+        object.
         """
         if name in self._ids:
             return Resolution(name, "exact", (self._ids[name],))
@@ -122,7 +123,7 @@ class Targets:
 
     @cached_property
     def _parents(self) -> frozenset[str]:
-        """Return the names of everything that has a target inside."""
+        """Return the names of everything that contains a target."""
         return frozenset(target.id.rpartition(".")[0] for target in self.all)
 
     @cached_property
@@ -179,7 +180,7 @@ def read_targets(path: Path) -> Targets:
 
 
 def read_yaml(path: Path) -> Any:  # noqa: ANN401 (whatever the file holds)
-    """Return the content of a YAML file; raises `DatasetError` with the line and column of a fault."""
+    """Return the content of a YAML file; raises `DatasetError` with the line and column of an error."""
     with files.open_file(path) as file:
         content = file.read()
     try:

@@ -1,1 +1,1 @@
-"""Queries made from chunks: validate, select bundles, generate, validate again, save."""
+"""Synthesise queries from chunks: validate, select bundles, generate, validate again, save."""

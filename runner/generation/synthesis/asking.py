@@ -1,4 +1,4 @@
-"""Questions to a language model about queries: questions that it cannot answer cost one query, other errors all."""
+"""Ask a language model about queries: questions that it cannot answer cost one query, other errors all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
 
 FEWEST_FOR_FAILURE = 3
-"""If the server rejects all of at least this many questions, the settings or the key's rights are wrong."""
+"""If the server rejects all of at least this many questions, the settings or the key's permissions are wrong."""
 
 
 def ask_about_queries(
@@ -17,8 +17,8 @@ def ask_about_queries(
 ) -> Iterator[tuple[int, Reply | None]]:
     """Yield the position of each question with its reply, None if the model refuses it, in order of arrival.
 
-    Raises, after all others, the `ChatError` that left some without a reply: a spent budget, a server that cannot be
-    reached or failed for now, or one that rejected all questions.
+    Finally raises the `ChatError` that left some without a reply: a spent budget, a server that cannot be reached or
+    failed temporarily, or one that rejected all questions.
     """
     any_accepted = False
     missing: ChatError | None = None

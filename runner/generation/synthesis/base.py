@@ -47,7 +47,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Request:
-    """A query to generate from a bundle. `seed` decides all random draws, so the order of work does not matter."""
+    """A query to generate from a bundle. `seed` determines all random draws, so the order of work does not matter."""
 
     bundle: Bundle
     query_type: str

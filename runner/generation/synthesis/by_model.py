@@ -1,4 +1,4 @@
-"""Queries written by a language model, with a prompt for each type.
+"""Have queries written by a language model, with a prompt for each type.
 
 They obey the same limits as queries written by rules. A query depends on its bundle and its type, not on earlier
 queries.
@@ -55,7 +55,7 @@ _OF_PASSAGES = regex.compile(
 OF_PASSAGES = "mentions the passages"
 
 OVERLAPS = "overlaps"
-"""The reason to drop a `low_overlap` query with too many words of its answer."""
+"""The reason for dropping a `low_overlap` query with too many words of its answer."""
 
 _EXPLANATIONS: Mapping[str, str] = {
     "empty": "there was no query in it",
@@ -113,11 +113,11 @@ class ByModel:
 
     @property
     def identity(self) -> str:
-        """Return a hash of everything that decides queries: these settings, those of the model, and the prompts."""
+        """Return a hash of everything that determines queries: these settings, those of the model, and the prompts."""
         return fingerprint(repr(self), *(f"{name}\0{self.templates[name].text}" for name in sorted(self.templates)))
 
     def drafts(self, chunks: Chunks, requests: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
-        """Yield the position of each request with its draft, as replies come.
+        """Yield the position of each request with its draft, as replies arrive.
 
         Raises `ConfigError`, or the `ChatError` that left some without an answer.
         """
@@ -163,7 +163,7 @@ class ByModel:
         return (Draft("", fault) if fault else Draft(query)), query
 
     def _overlap(self, query: str, chunks: Chunks, request: Request) -> float:
-        """Return the largest share of the query's terms that one of its goldens has."""
+        """Return the share of the query's terms in the golden that has the most of them."""
         terms = self.analyzer.tokens
         query_terms = terms(query)
         return max(compute_share(query_terms, terms(content(chunks, golden))) for golden in request.bundle.goldens)
@@ -172,7 +172,7 @@ class ByModel:
 def find_query(reply: str) -> str:
     """Return the query in a reply without its label, quotation marks, list markers and code fences; "" for none.
 
-    Small models write more than the query: their thoughts, "Sure! Here is a query:", and comments. So the last line
+    Small models write more than the query: their reasoning, "Sure! Here is a query:", and comments. So the last line
     labelled as a query is the query; without such a line, the first line that is not an announcement.
     """
     lines = [line.strip() for line in reply.rpartition(_THOUGHT)[2].splitlines() if not line.strip().startswith("```")]

@@ -1,4 +1,4 @@
-"""Checks of chunks: queries are generated only from chunks of a suitable length that are not near-duplicates."""
+"""Check chunks: queries are only generated from chunks of a suitable length that are not near-duplicates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BLOCK = 2048
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Checks:
-    """Bounds of a chunk's tokens, and the cosine with an earlier chunk from which on it is a near-duplicate."""
+    """Bounds of a chunk's tokens, and the cosine with an earlier chunk from which it is a near-duplicate."""
 
     min_tokens: int = Field(default=5, ge=1)
     max_tokens: int = Field(default=5000, ge=1)
@@ -82,7 +82,7 @@ def _originals(vectors: NDArray[np.float32], similarity: float) -> NDArray[np.in
         open_ = block[originals[block] < 0]
         alike = np.triu(vectors[open_] @ vectors[open_].T >= similarity, 1)
         for i in np.flatnonzero(alike.any(axis=1)).tolist():
-            if originals[open_[i]] < 0:  # a rejected chunk is no original
+            if originals[open_[i]] < 0:  # a rejected chunk is not an original
                 later = open_[alike[i]]
                 originals[later[originals[later] < 0]] = open_[i]
         if (new := block[originals[block] < 0]).size:

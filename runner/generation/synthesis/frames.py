@@ -1,4 +1,4 @@
-"""English frames that turn phrases into questions; phrases in other languages stay as they are."""
+"""Turn phrases into questions with English frames; phrases in other languages are used as they are."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _INFLECTED = regex.compile(r"[^su]s$|[^be]ed$")
 """An inflected verb, which does not fit into "how to ..."."""
 
 LONGEST_SUBJECT = 6
-"""A longer heading is a sentence rather than a name for something."""
+"""A longer heading is a sentence rather than a name."""
 
 ASKS = regex.compile(r"^(?:how|what|why|when|where|which|who|is|are|does|do|can|should)\b", regex.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""The rule-based generator: queries from text only, without a language model.
+"""Generate queries by rules, from text only, without a language model.
 
 A query depends on its bundle, its type and its seed, not on earlier queries.
 """
@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.analyzer import Analyzer
 from retrievers.store import fingerprint
 from runner.config.addresses import LocalPath
-from runner.generation.synthesis import wording  # as a module, so that its code is part of the cache keys of queries
+from runner.generation.synthesis import wording  # as a module, so that its code is in the cache keys of queries
 from runner.generation.synthesis.base import COMPARISON, NO_SECOND, Chunks, Draft, Request, check_types
 from runner.generation.synthesis.lexicon import Synonyms, check_lexicon, lexicon_identity, load_synonyms
 from runner.generation.synthesis.limits import QueryLimits
@@ -34,12 +34,12 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Deterministic:
     """Settings of queries written by rules.
 
-    `types` are the requested query types, by default those that read well if rules write them; null stands for all.
+    `types` are the requested query types, by default those that read well if rules write them; null means all.
     `lexicon` is the source of synonyms: a file with words of one meaning per line, a folder of WordNet's files, or
-    "cooccurrence", which takes related words from the chunks; null stands for none and excludes `low_overlap` queries.
-    At most a share of `most_overlap` of the terms of a `low_overlap` query are in a golden. In other questions the
-    share is drawn between the bounds of `overlap`, as far as phrases of two words allow. The `analyzer` decides what a
-    term is and which words are stop words.
+    "cooccurrence", which takes related words from the chunks; null means none and excludes `low_overlap` queries. At
+    most a share of `most_overlap` of the terms of a `low_overlap` query are in a golden. In other questions, the share
+    is drawn between the bounds of `overlap`, as far as phrases of two words allow. The `analyzer` decides what a term
+    is and which words are stop words.
     """
 
     analyzer: Analyzer = Analyzer()
@@ -70,7 +70,7 @@ class Deterministic:
 
     @property
     def identity(self) -> str:
-        """Return a hash of everything that decides queries: the settings and the content of the lexicon."""
+        """Return a hash of everything that determines queries: the settings and the content of the lexicon."""
         return fingerprint(repr(self), lexicon_identity(self.lexicon) if self.lexicon else "")
 
     def drafts(

@@ -1,4 +1,4 @@
-"""The topics and actions in headings, as people type them into a search box.
+"""Find the topics and actions in headings, as people type them into a search box.
 
 Parts of speech are derived from the use of words in the chunks.
 """
@@ -43,7 +43,7 @@ _PARTICLES = frozenset({"in", "out", "off", "down"})
 """The words after a verb that may be a noun too: "update the index" is an action, "update strategy" is not."""
 
 _TELLING = 0.5
-"""The words of a specific topic have at least this share of the largest IDF together."""
+"""The words of a specific topic together have at least this share of the largest IDF."""
 
 _PAIR_TELLING = 0.65
 """The same for two ordinary words, such as "raw data"."""
@@ -78,7 +78,7 @@ _CUT = regex.compile(r"[,;:!?()\"“”«»…|–—]|\s-\s|\.(?=\s|$)")
 
 
 def find_action(heading: str, usage: WordUsage) -> str:
-    """Return the action in an English heading, as in "configure a probe", "" for a heading that names a thing.
+    """Return the action in an English heading, as in "configure a probe"; "" for a heading that names a thing.
 
     A gerund becomes its verb: "Configuring a probe" gives the same action.
     """
@@ -133,7 +133,7 @@ _POINTS_ELSEWHERE = regex.compile(r"\b(?:this|these|the (?:specified|given|follo
 
 
 def find_base(form: str, usage: WordUsage) -> str:
-    """Return the base of an English verb in -ing, -ed or -s: the most frequent of the possible ones in the chunks."""
+    """Return the base of an English verb in -ing, -ed or -s: the candidate that is most frequent in the chunks."""
     ending = regex.search(r"(?:ing|ied|ies|ed|es|s)$", form)
     if not ending:
         return form
@@ -149,7 +149,7 @@ def find_base(form: str, usage: WordUsage) -> str:
 
 
 def iter_topics(heading: str, material: Material) -> Iterator[str]:
-    """Yield the topics of a heading, the longest first, with the words that join them but without articles.
+    """Yield the topics of a heading, the longest first, including joining words but not articles.
 
     "Assign Memory Resources to Containers and Pods" gives "memory resources to containers", then "memory resources".
     """
@@ -177,10 +177,10 @@ def iter_topics(heading: str, material: Material) -> Iterator[str]:
 
 
 def _unmark_remnants(pieces: Sequence[str], kinds: str, idle: frozenset[str]) -> str:
-    """Return the kinds of words without nouns next to a word that belongs to them but is in no phrase.
+    """Return the kinds of words, with nouns unmarked if a word that belongs to them is next to them but in no phrase.
 
     "party tools" of "third party tools" names something else. Kinds are "n" for a noun phrase and "j" for a joining
-    word; here "a" marks a word that belongs to the nouns after it, "b" one that belongs to those before it.
+    word; here, "a" marks a word that belongs to the nouns after it, and "b" one that belongs to those before it.
     """
     marks = ""
     for at, (piece, kind) in enumerate(zip(pieces, kinds, strict=True)):
@@ -201,7 +201,7 @@ _CONNECTS = frozenset({
 
 
 def _object_of(pieces: list[str]) -> list[str]:
-    """Return the object of an action without what follows: "components from compromise" are just components."""
+    """Return the object of an action without what follows: "components from compromise" is reduced to "components"."""
     end = next((at for at, piece in enumerate(pieces) if at and piece.lower() in _AFTER_OBJECT), len(pieces))
     return pieces[:end]
 
@@ -210,7 +210,7 @@ _AFTER_OBJECT = frozenset({"from", "to", "with", "by", "into", "using", "without
 
 
 def is_cut(topic: str, material: Material) -> bool:
-    """Return whether an English topic was cut at a verb: it begins with an action or does not end with a noun.
+    """Return whether an English topic was cut at a verb: it starts with an action or does not end with a noun.
 
     "assigning memory" and "polling to the interface" lack a subject, "node agent impersonating" lacks an object.
     """
@@ -230,7 +230,7 @@ def is_cut(topic: str, material: Material) -> bool:
 
 
 _SEEN_AS_NOUN = 3
-"""The number of times that a verb form occurs where only a noun can be, from which on it is a noun."""
+"""A verb form that occurs at least this often where only a noun can be is a noun."""
 
 _VERB_FORM = regex.compile(r"\p{Ll}(?:ed|ing)$")
 _HYPHENATED = regex.compile(
@@ -240,7 +240,7 @@ _HYPHENATED = regex.compile(
 
 
 def _join_phrases(pieces: Sequence[str], kinds: str, idle: frozenset[str]) -> Iterator[str]:
-    """Yield sequences of pieces that begin and end with a noun phrase, of at most `LONGEST_PHRASE` content words."""
+    """Yield sequences of pieces that start and end with a noun phrase, with at most `LONGEST_PHRASE` content words."""
     for match in regex.finditer("n+(?:jn+)*", kinds):
         parts = regex.finditer("n+|j", kinds, pos=match.start(), endpos=match.end())
         row = [list(pieces[part.start() : part.end()]) for part in parts]  # noun phrases and the words that join them
@@ -255,7 +255,7 @@ def _join_phrases(pieces: Sequence[str], kinds: str, idle: frozenset[str]) -> It
 
 
 def is_telling(topic: str, material: Material) -> bool:
-    """Return whether a topic is specific: several words, or a name or an identifier, that few chunks have."""
+    """Return whether a topic is specific: several words, or a name or an identifier, that are rare in the chunks."""
     words = list(dict.fromkeys(material.phrasing.content_words(topic)))
     most = math.log1p(len(material.chunks))
     if len(words) == 1:

@@ -1,4 +1,4 @@
-"""The language of a text, by its function words or its script, and the function words of a language."""
+"""Detect the language of a text by its function words or its script, and list the function words of a language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from runner.datasets.words import SPACELESS
 ENGLISH = "english"
 
 SURER = 2.0
-"""A language must have this many times the function words of the expected language to be chosen over it."""
+"""To be chosen over the expected language, a language must have this many times its function words."""
 
 _READ = 4000
 """The number of characters read from a text."""
@@ -30,7 +30,7 @@ _UNSPACED_LETTERS = regex.compile(f"[{SPACELESS}]")
 
 @lru_cache(maxsize=4096)
 def detect_language(text: str, expected: str = ENGLISH) -> str:
-    """Return the language of a text, `expected` unless another is much likelier, "" for one without a word list.
+    """Return the language of a text: `expected` unless another is much likelier, "" for one without a word list.
 
     The likeliest language is the one with the most function words in the text, a baseline of Cavnar and Trenkle (1994),
     N-gram-based text categorization.
@@ -56,7 +56,7 @@ def word_set(words: str) -> frozenset[str]:
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Return the function words of a language, none without a list; they are more than the stop words of an index."""
+    """Return the function words of a language, empty without a list; they are more than the stop words of an index."""
     if language not in AVAILABLE_LANGUAGES:
         return frozenset()
     return frozenset(get_stop_words(language)) | (ENGLISH_STOP_WORDS if language == ENGLISH else frozenset())
@@ -64,7 +64,7 @@ def function_words(language: str) -> frozenset[str]:
 
 @cache
 def _languages() -> Mapping[str, tuple[str, ...]]:
-    """Return each function word with its languages; for English only a few, because its list has French words."""
+    """Return each function word with its languages; for English only a few, because its list contains French words."""
     languages: dict[str, tuple[str, ...]] = {}
     for language in sorted(AVAILABLE_LANGUAGES):
         for word in ENGLISH_STOP_WORDS if language == ENGLISH else function_words(language):

@@ -1,4 +1,4 @@
-"""Synonyms of a word: from a list, from WordNet's files, or from the co-occurrence of words in the chunks."""
+"""Find synonyms of a word: from a list, from WordNet's files, or from the co-occurrence of words in the chunks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPANY = "cooccurrence"
 _NEAREST = 8
 _DIMENSIONS = 64
 _LEAST_CHUNKS = 3
-"""A term in fewer chunks has too little co-occurrence data."""
+"""Terms in fewer chunks have too little co-occurrence data."""
 
 
 def check_lexicon(path: str) -> None:
@@ -48,7 +48,7 @@ def check_lexicon(path: str) -> None:
 def load_synonyms(path: str, chunks: Chunks, analyzer: Analyzer) -> Synonyms:
     """Load the synonyms of a lexicon; an inflected word has the inflected synonyms of its base.
 
-    Bundled lexicons and WordNet are English: chunks in another language have no synonyms there.
+    Bundled lexicons and WordNet are English, so they have no synonyms for chunks in other languages.
     """
     if path == COMPANY:
         return _Company(count_terms(chunks, analyzer), count_usage(chunks, analyzer)).of
@@ -77,14 +77,14 @@ def _with_s(word: str) -> Sequence[str]:
 
 
 def _with_ed(word: str) -> Sequence[str]:
-    """Return what may be the past of a verb."""
+    """Return a likely past tense of a verb."""
     if regex.search(r"[^aeiou]y$", word):
         return (f"{word[:-1]}ied",)
     return (f"{word}d",) if word.endswith("e") else (f"{word}ed", f"{word}{word[-1:]}ed")
 
 
 def _with_ing(word: str) -> Sequence[str]:
-    """Return what may be the participle of a verb."""
+    """Return a likely participle of a verb."""
     return (f"{word[:-1]}ing",) if regex.search(r"[^e]e$", word) else (f"{word}ing", f"{word}{word[-1:]}ing")
 
 

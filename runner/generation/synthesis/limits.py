@@ -1,4 +1,4 @@
-"""The limits of a query, whoever wrote it: its length, how much it copies, and that it names no document."""
+"""Check the limits of a query, whoever wrote it: its length, how much it copies, and that it names no document."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ A_TERM = 4
 """Up to this many consecutive words count as a term, not as a copy."""
 
 SHORTEST_ID = 3
-"""A shorter identifier is not looked for in queries, because it is too often an ordinary number."""
+"""Shorter identifiers are not looked for in queries, because they are too often ordinary numbers."""
 
 ORDINARY = 2
 """A plain word in chunks of this many other documents is ordinary, even if it is a document's identifier."""
@@ -112,7 +112,7 @@ def collapse_spaces(text: str) -> str:
 
 
 def measure_copying(query: str, text: str) -> float:
-    """Return the share of a query's words in its longest sequence that is in a text, 0 for sequences up to a term."""
+    """Return the share of a query's words in its longest sequence that is in a text; 0 if it is only a term."""
     query_words = words(query)
     text_words = f" {' '.join(words(text))} "
     longest, start = 0, 0
@@ -124,9 +124,9 @@ def measure_copying(query: str, text: str) -> float:
 
 
 def names_document(query: str, doc_ids: Sequence[str], ordinary: Collection[str] = ()) -> bool:
-    """Return whether a query has a document's identifier, as one word or as consecutive words.
+    """Return whether a query contains a document's identifier, as one word or as consecutive words.
 
-    An identifier that is an `ordinary` word counts only as the name of a Markdown or text file.
+    An identifier that is an `ordinary` word only counts as the name of a Markdown or text file.
     """
     normalized = _normalize(query)
     names = (token.strip(punctuation).lower() for token in tokens(query))
@@ -142,7 +142,7 @@ def names_document(query: str, doc_ids: Sequence[str], ordinary: Collection[str]
 def find_ordinary_ids(chunks: Chunks) -> frozenset[str]:
     """Return the documents' identifiers that are ordinary words: plain words that other documents use as well.
 
-    A plain word has letters only, and no capital after the first.
+    A plain word has only letters, and no capital after the first letter.
     """
     plain = {doc_id: doc_id.lower() for doc_id in chunks.doc_ids if _PLAIN.fullmatch(doc_id)}
     users: dict[str, set[str]] = {word: set() for word in plain.values()}

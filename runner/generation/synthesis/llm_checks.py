@@ -1,4 +1,4 @@
-"""Checks of queries by a language model: whether the goldens answer a query, and how relevant they are.
+"""Check queries with a language model: whether the goldens answer a query, and how relevant they are.
 
 Relevance is the mean of two ratings of 0, 1 or 2, divided by 2; the two prompts differ in wording, as in Ragas' context
 relevance (docs.ragas.io, NVIDIA metrics: Context Relevance).
@@ -28,7 +28,7 @@ _RATING = regex.compile(r"(?<![\d.,/-])([012])(?:\.0+)?(?![\d,]|\.\d)")
 
 @dataclass(frozen=True)
 class GoldenRating:
-    """The relevance of a query's goldens, from 0 to 1, None with the `reason` if the goldens failed."""
+    """The relevance of a query's goldens, from 0 to 1; None with the `reason` if the goldens failed."""
 
     relevance: float | None
     reason: str = ""

@@ -1,4 +1,4 @@
-"""Loads chunks from files of chunks, from folders of documents, or from the bundled golden corpus.
+"""Load chunks from files of chunks, from folders of documents, or from the bundled golden corpus.
 
 Documents are split into chunks, and chunks without vectors are embedded.
 """
@@ -38,7 +38,7 @@ class ChunkSource:
     """One or several paths to files of chunks, folders of such files, or folders of documents to split by `chunking`.
 
     `format` decides what to read from a folder with both. Chunks without vectors are embedded by `encoder`; vectors in
-    files must have `dimensions`, if given. A null path is the bundled golden corpus.
+    files must have `dimensions`, if given. A null path means the bundled golden corpus.
     """
 
     encoder: Encoder
@@ -49,7 +49,7 @@ class ChunkSource:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return the paths to read, in order; none for the bundled golden corpus."""
+        """Return the paths to read, in order; empty for the bundled golden corpus."""
         paths = (self.path,) if isinstance(self.path, str) else self.path or ()
         return () if paths == (GOLDEN,) else paths
 
@@ -146,7 +146,7 @@ def hash_chunks(chunks: Chunks) -> str:
 
 
 def _kind(source: ChunkSource, path: Path) -> Literal["chunks", "documents"]:
-    """Return whether a path has chunks or documents."""
+    """Return whether a path contains chunks or documents."""
     if path.is_file():
         if is_document(path) or source.format == "documents":
             raise ConfigError(f"source.path={path}: expected a folder of documents, found a file")

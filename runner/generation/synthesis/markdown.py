@@ -1,8 +1,8 @@
-"""Parses Markdown into headings and paragraphs of plain text.
+"""Parse Markdown into headings and paragraphs of plain text.
 
 Markdown is CommonMark with tables, parsed by markdown-it-py. Front matter, code, tables, HTML, images, link targets and
 the shortcodes of site generators (Hugo, Jekyll, MDX) are dropped. A `HOLE` replaces a part that a reader would see but
-the source does not show, so that a sentence with a missing part is not taken for a complete one.
+the source does not show, so that a sentence with a missing part is not mistaken for a complete one.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _parser() -> MarkdownIt:
 def _prepare(text: str) -> str:
     """Return Markdown without parts that its parser cannot read: shortcodes, directives, split code and tables."""
     fences = _FENCE_LINE.findall(text)
-    if len(fences) % 2 and not fences[0]:  # the text begins within a code block that ends here
+    if len(fences) % 2 and not fences[0]:  # the text starts within a code block that ends here
         text = f"```\n{text}"
     text = _BULLET.sub(r"\1- ", text)
     return _without_shortcodes(_COMMENT.sub("", _HTML_ELEMENTS.sub("\n\n", _CODE_SHORTCODES.sub("\n\n", text))))
@@ -111,6 +111,6 @@ def _without_shortcodes(text: str) -> str:
 
 
 def _is_part_of_table(inline: Token) -> bool:
-    """Return whether a paragraph is in fact rows of a table that begins in another chunk."""
+    """Return whether a paragraph is in fact rows of a table that starts in another chunk."""
     rows = inline.content.splitlines()
     return bool(_TABLE_PART.search(inline.content)) or all(map(_TABLE_ROW.match, rows))

@@ -1,4 +1,4 @@
-"""The material for queries: the subject, phrases, words and sentences of goldens, weighted against distractors."""
+"""Collect the material for queries: subject, phrases, words and sentences of goldens, weighted against distractors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runner.generation.synthesis.terms import Terms, content
 from runner.generation.synthesis.usage import WordUsage, count_usage
 
 _STATEMENTS = 4
-"""The number of sentences that summarize a chunk; only a reader of the chunk would ask about the others."""
+"""The number of sentences that summarise a chunk; only a reader of the chunk would ask about the others."""
 
 _HEADING = 3
 """The weight of a word in a heading, in occurrences."""
@@ -88,7 +88,7 @@ class Material:
 
     @cached_property
     def tf_idf(self) -> dict[str, float]:
-        """Return the tf-idf weight of each word of the prose, reduced if distractors have the word too."""
+        """Return the tf-idf weight of each word of the prose, reduced for words that distractors have too."""
         distractors = self.bundle.distractors
         elsewhere = Counter(word for at in distractors for word in set(words(content(self.chunks, at))))
         shares_elsewhere = [elsewhere[word.lower()] / max(len(distractors), 1) for word in self.counts]
@@ -101,8 +101,8 @@ class Material:
     def weights(self) -> dict[str, float]:
         """Return the weight of each word of the prose as a query word of people who have not read it.
 
-        People ask about what a chunk repeats, in words that other texts use too: a query simulated from the most
-        specific words only is easier for lexical search than real queries. See Azzopardi, de Rijke and Balog (2007),
+        People ask about what a chunk repeats, in words that other texts use too: a query simulated from only the most
+        specific words is easier for lexical search than real queries. See Azzopardi, de Rijke and Balog (2007),
         Building simulated queries for known-item topics.
         """
         return {word: weight * self._familiarity(word) for word, weight in self.tf_idf.items()}
@@ -165,7 +165,7 @@ class Material:
 
     @cached_property
     def subject(self) -> str:
-        """Return the subject of the chunk: its innermost heading, together with the outermost if it is not specific."""
+        """Return the subject of the chunk: its innermost heading, with the outermost one if it is not specific."""
         headings = self.telling_headings
         if not headings:
             return next(iter(self.phrases), "")

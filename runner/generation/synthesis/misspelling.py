@@ -1,4 +1,4 @@
-"""Typing errors: a neighbouring key, two transposed letters, or a missing letter.
+"""Make typing errors: a neighbouring key, two transposed letters, or a missing letter.
 
 The keyboard is the American one; letters that it lacks are transposed or left out.
 """
@@ -35,9 +35,9 @@ NEIGHBOURS = _neighbours()
 def misspell(query: str, slips: int, chance: random.Random) -> str:
     """Return a query with `slips` typing errors, each in another word; unchanged if no word is long enough.
 
-    The first letter of a word stays, because errors there are rare: Damerau (1964), A technique for computer detection
-    and correction of spelling errors; Mitton (1996), English Spelling and the Computer. Names in code, which people
-    copy, get errors only if there is no ordinary word.
+    The first letter of a word is kept, because errors there are rare: Damerau (1964), A technique for computer
+    detection and correction of spelling errors; Mitton (1996), English Spelling and the Computer. Names in code, which
+    people copy, get errors only if there is no ordinary word.
     """
     parts = query.split(" ")
     able = [at for at, part in enumerate(parts) if sum(map(str.isalpha, part)) >= LEAST_LETTERS]

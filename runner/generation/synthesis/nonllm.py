@@ -1,4 +1,4 @@
-"""The contrast between goldens and distractors by the words of a query, without a language model."""
+"""Measure the contrast between goldens and distractors by the words of a query, without a language model."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Contrast:
 def measure_contrast(terms: Terms, chunks: Chunks, bundle: Bundle, query: str, k1: float, b: float) -> Contrast:
     """Compare the goldens with the distractors for a query.
 
-    Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond. IDF and mean length are those
-    of all chunks, because a bundle is too small to estimate them.
+    The score is BM25 of Robertson and Zaragoza (2009), The Probabilistic Relevance Framework: BM25 and Beyond. IDF and
+    mean length are those of all chunks, because a bundle is too small to estimate them.
     """
     query_terms = Counter(terms.analyzer.tokens(query))
     goldens = _counts(terms, chunks, bundle.goldens)

@@ -1,4 +1,4 @@
-"""The files of synthesis: accepted and rejected queries, the corpus of chunks, rejected chunks, and a summary."""
+"""Write the files of synthesis: accepted and rejected queries, the corpus of chunks, rejected chunks, and a summary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
 
 REJECTED_CHUNKS, REJECTED = ".rejected_chunks.jsonl", ".rejected.jsonl"
-"""The endings of the files next to the queries."""
+"""The suffixes of the files next to the queries."""
 
 JsonObject = Mapping[str, Any]
 

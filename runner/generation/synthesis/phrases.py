@@ -1,6 +1,6 @@
-"""Content words and phrases of a text, by the rules of its language.
+"""Find content words and phrases of a text, by the rules of its language.
 
-In English and German a phrase ends with a noun; in other languages it is a sequence of content words. In scripts
+In English and German, a phrase ends with a noun; in other languages, it is a sequence of content words. In scripts
 without spaces, function words separate the words.
 """
 
@@ -74,7 +74,7 @@ class Phrasing:
             yield before, run
 
     def _pieces(self, text: str) -> Iterator[str]:
-        """Yield words; in scripts without spaces, the text between function words, and "" for these."""
+        """Yield words; in scripts without spaces, the text between function words, and "" in place of these."""
         for piece in text.split():
             if not _UNSPACED.search(piece):
                 yield piece
@@ -108,7 +108,7 @@ class Phrasing:
             part = []
 
     def restore_case(self, text: str) -> str:
-        """Return a text with capitals only for names, as in the chunks."""
+        """Return a text with capitals only in names, as in the chunks."""
         return " ".join(self._restore_case(word) for word in text.split())
 
     def _restore_case(self, word: str) -> str:
@@ -130,7 +130,7 @@ def _cutter(idle: frozenset[str]) -> regex.Pattern[str]:
 
 
 def iter_spans(run: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the sequences of at most four different words within a sequence, which include all of a short one."""
+    """Yield the contiguous subsequences of at most four words, all different, including all of a short sequence."""
     for size in range(1, LONGEST_PHRASE + 1):
         for at in range(len(run) - size + 1):
             span = tuple(run[at : at + size])

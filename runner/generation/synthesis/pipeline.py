@@ -1,4 +1,4 @@
-"""From chunks to accepted queries: check, select, generate, validate, and repeat until there are enough.
+"""Produce accepted queries from chunks: check, select, generate, validate, and repeat until there are enough.
 
 Work is done and stored in batches whose content does not depend on what is stored, so that interrupted work resumes
 with the same result.
@@ -31,7 +31,7 @@ from runner.generation.synthesis.validation import Generated, QueryVerdict, Vali
 from runner.llm.journal import Journal
 
 BATCH = 256
-"""The number of queries generated and stored together, which is the most that a killed run loses."""
+"""The number of queries generated and stored together; a killed run loses at most this many."""
 
 EXACT_SNIPPET = "exact_snippet"
 
@@ -43,7 +43,7 @@ FEWEST = 16
 class Caching:
     """Which results are read from the store: vectors, bundles, queries, verdicts.
 
-    Replies of a language model have a setting of their own, `llm.cache`.
+    Replies of a language model have a separate setting, `llm.cache`.
     """
 
     loading: bool = True
@@ -64,7 +64,7 @@ class Synthesis:
     validation: Validation
     count: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
-    cache: Caching = Field(default=Caching(), repr=False)  # decides no query
+    cache: Caching = Field(default=Caching(), repr=False)  # does not affect queries
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class _Work:
     synthesis: Synthesis
     chunks: Chunks
     digest: str
-    everything: str  # the texts of all chunks, rejected ones too
+    everything: str  # the texts of all chunks, including rejected ones
     store: Store
     journal: Journal
     note: Callable[[str], None]
@@ -202,7 +202,7 @@ class _Work:
         ]
 
     def _reject_early(self, request: Request, draft: Draft) -> QueryVerdict | None:
-        """Return the verdict on a missing or repeated query, or a snippet of other chunks; None for any other."""
+        """Return the verdict on a missing or repeated query, or a snippet of other chunks; None for other queries."""
         if not draft.query:
             return QueryVerdict(False, draft.reason)
         words = " ".join(draft.query.casefold().split())
@@ -233,9 +233,9 @@ class _Work:
     def _load_or_run(
         self, kind: str, settings: object, on: bool, inputs: Sequence[str], work: Iterator[tuple[int, object]]
     ) -> list[dict[str, Any]]:
-        """Return the results of work, in order, as JSON objects; the work runs only if the store lacks its results.
+        """Return the results of work, in order, as JSON objects; the work only runs if the store lacks its results.
 
-        Settings that read files have an `identity`, which includes their content.
+        Settings that read files have an `identity`, which includes the content of these.
         """
         identity, made_by = getattr(settings, "identity", settings), {__name__, *code_of(settings)}
         key = Key.of(kind, made_by, chunks=self.digest, settings=identity, asked=fingerprint(*inputs))

@@ -1,4 +1,4 @@
-"""The prose of a chunk: its headings, its sentences without markup, and sentences that can be quoted."""
+"""Extract the prose of a chunk: its headings, its sentences without markup, and sentences that can be quoted."""
 
 from __future__ import annotations
 

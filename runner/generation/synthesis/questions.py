@@ -1,8 +1,8 @@
-"""Questions that a sentence answers, in its own words: "X is used to Y" answers the question what X is used for.
+"""Write questions that a sentence answers, in its own words: "X is used to Y" answers what X is used for.
 
 Only sentences with plain English patterns become questions: definitions, purposes, instructions, conditions, reasons,
-counts, dates, abilities and effects. The approach is a small version of over-generation and filtering in Heilman
-and Smith (2010), Good Question! Statistical Ranking for Question Generation.
+counts, dates, abilities and effects. The approach is a small version of over-generation and filtering in Heilman and
+Smith (2010), Good Question! Statistical Ranking for Question Generation.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ _PATTERNS: tuple[tuple[regex.Pattern[str], _Writer], ...] = (
 
 
 def _subject(text: str, material: Material) -> _Subject | None:
-    """Return the subject of a question, None if the text refers back or names nothing."""
+    """Return the subject of a question; None if the text refers to earlier text or names nothing."""
     pieces = text.split()
     small = [piece.lower() for piece in pieces]
     noun = small[0] in ("a", "an", "the")
@@ -357,7 +357,7 @@ def _clause(text: str) -> str:
     last = clause.rsplit(" ", 1)[-1]
     if clause != text.strip() and regex.search(
         r"-\p{Ll}+(?:ed|ing)$", last
-    ):  # of a list of adjectives, the noun is gone
+    ):  # the noun after a list of adjectives is missing
         return ""
     clause = _DANGLING.sub("", clause)
     return clause if len(clause.split()) <= _LONGEST_REST else ""

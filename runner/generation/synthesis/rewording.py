@@ -1,4 +1,4 @@
-"""Rewords phrases in frames, and finds the words of a sentence that a query can ask for."""
+"""Reword phrases in frames, and find the words of a sentence that a query can ask for."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from runner.generation.synthesis.phrases import is_identifier
 from runner.generation.synthesis.terms import compute_share, content
 
 FEWEST_CHUNKS = 2
-"""A word in fewer chunks is no synonym, because the corpus does not use it."""
+"""A word in fewer chunks is not used as a synonym, because the corpus hardly uses it."""
 
 ENOUGH_CHUNKS = 500
 """In a smaller corpus, a word may be usual without occurring."""
 
 _RARER = 0.1
-"""A word with less than this share of the frequency of another is no synonym of it."""
+"""A word with less than this share of the frequency of another is not used as its synonym."""
 
 NUMBER = regex.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*%?(?![\w-])")
 _AROUND = ",;:()\"'“”"
@@ -72,7 +72,7 @@ class Task:
 
 
 def draw_early(things: Sequence[str], n: int, chance: random.Random) -> list[str]:
-    """Return `n` random things, drawn with a weight of 1 / (r + 2) for place r, so that early ones are likelier.
+    """Return `n` random things, drawn with a weight of 1 / (r + 2) for position r, so that early ones are likelier.
 
     Efraimidis and Spirakis (2006), Weighted random sampling with a reservoir.
     """
@@ -81,10 +81,10 @@ def draw_early(things: Sequence[str], n: int, chance: random.Random) -> list[str
 
 
 def fill_frame(task: Task, frame: str, phrases: Sequence[str], most: float, fewest: int = 2) -> str:
-    """Return reworded phrases in the gaps of a frame, with at most a share of `most` terms that a golden has.
+    """Return a frame filled with reworded phrases, of whose terms at most a share of `most` is in a golden.
 
     If rewording is not enough, the longest phrases lose their first words, as in the queries of people who do not know
-    the details, but keep the `fewest`; the share may exceed `most` then. The result is "" if a word would occur twice.
+    the details, but keep the `fewest`; the share may then exceed `most`. The result is "" if a word would occur twice.
     """
     parts = [
         [*(_reword(word, task, False) for word in words[:-1]), _reword(words[-1], task, True)]
@@ -168,12 +168,12 @@ def _other_number(word: str, task: Task) -> str:
 
 
 def split_pieces(sentence: str) -> list[str]:
-    """Return the words of a sentence with their punctuation, without its end and linking words."""
+    """Return the words of a sentence with their punctuation, without the sentence end and linking words."""
     return str(_LINKING.sub("", sentence)).rstrip(".!? 。！？").split()
 
 
 def choose_gap(pieces: Sequence[str], task: Task) -> int | None:
-    """Return the place of the word to ask for: a number, else a name or an identifier, else None."""
+    """Return the position of the word to ask for: a number, else a name or an identifier, else None."""
     if len(pieces) < FEWEST_PIECES:
         return None
     numbers = [at for at, piece in enumerate(pieces) if NUMBER.fullmatch(piece.strip(_AROUND))]

@@ -1,4 +1,4 @@
-"""Decides which types of queries are requested from which bundle, and in which order."""
+"""Decide which types of queries are requested from which bundle, and in which order."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Sampling:
     ) -> Iterator[Request]:
         """Yield the requests for bundles, with the types of a bundle together.
 
-        With `again`, further passes over the bundles request their remaining types, until none is left; each pass is in
+        With `again`, further passes over the bundles request their remaining types, until none is left; each pass has
         the same order and draws as many types per bundle as the first.
         """
         waiting: list[tuple[Bundle, list[str], np.random.Generator]] = []

@@ -1,7 +1,7 @@
-"""Writers of queries as typed into a search box, from headings, names and terms.
+"""Write queries as typed into a search box, from headings, names and terms.
 
 A writer yields candidates in random order, with better ones likelier to be first, and does not check the limits. Frames
-are English; in other languages a query consists of topics and terms only.
+are English; in other languages, a query consists of topics and terms only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _VERSIONED = regex.compile(r"v?\d[\w.]*$", regex.IGNORECASE)
 
 
 def exact_snippet(task: Task) -> Iterator[str]:
-    """Yield verbatim passages of a golden, those that no distractor has first."""
+    """Yield verbatim passages of a golden, first those that no distractor has."""
     least, most = task.limits.bounds("exact_snippet")
     chunks, bundle = task.material.chunks, task.material.bundle
     others = [collapse_spaces(chunks.texts[at]) for at in bundle.distractors]
@@ -172,7 +172,8 @@ def find_terms(material: Material) -> list[str]:
 def filter_repeated(texts: Sequence[str], material: Material) -> list[str]:
     """Return the texts that the golden has at least twice; what it mentions once is not its subject.
 
-    Paths of fields and names in capitals, such as `spec.replicas` and `NEW_NAME`, are left out: they are typed alone.
+    Paths of fields and names in capitals, such as `spec.replicas` and `NEW_NAME`, are left out because people type them
+    alone.
     """
     content = material.chunks.texts[material.bundle.goldens[0]].lower()
     return [text for text in texts if not _TYPED_ALONE.search(text) and content.count(text.lower()) > 1]

@@ -1,4 +1,4 @@
-"""Selects bundles of chunks by their vectors: goldens, which answer a query, and distractors, which resemble them."""
+"""Select bundles of chunks by their vectors: goldens, which answer a query, and distractors, which resemble them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ POOL = 64
 class BundleSelection:
     """Settings of bundles.
 
-    Bundles begin with a share of `sample_rate` of the `chunks`, or of the chunks of a share of `documents`. `bundles`
+    Bundles start from a share of `sample_rate` of the `chunks`, or of the chunks of a share of `documents`. `bundles`
     is their maximum number (None: as many as requested). With `spread_documents`, no document has a second bundle
     before all have one. The `distractors` of a bundle are the chunks of other documents nearest to the first golden,
     from as many documents as possible.
 
-    Chunks of other documents with a cosine of at least `golden_similarity` have the same content. In mode `cluster`
+    Chunks of other documents with a cosine of at least `golden_similarity` have the same content. In mode `cluster`,
     they are goldens too, one per document and `max_goldens` in all; with fewer than `min_goldens`, and in mode
     `single`, the first golden is the only one. They are never distractors.
     """
@@ -67,9 +67,9 @@ def check_documents(doc_ids: Sequence[str]) -> None:
 def iter_bundles(
     selection: BundleSelection, chunks: Chunks, fingerprint: str, seed: int, store: Store
 ) -> Iterator[Bundle]:
-    """Yield bundles in an order that `seed` decides; `fingerprint` is the hash of the chunks.
+    """Yield bundles in an order that `seed` determines; `fingerprint` is the hash of the chunks.
 
-    A chunk that was a golden begins no other bundle. Raises `ConfigError` if no chunk has a distractor.
+    No bundle starts from a chunk that was a golden. Raises `ConfigError` if no chunk has a distractor.
     """
     seeds = _seeds(selection, chunks, seed)
     numbers = {document: number for number, document in enumerate(dict.fromkeys(chunks.doc_ids))}
@@ -120,7 +120,7 @@ def _load_or_build(
     seeds: NDArray[np.int64],
     store: Store,
 ) -> list[Bundle]:
-    """Return the bundles that begin with the seeds, from the store if they are there."""
+    """Return the bundles that start from the seeds, from the store if they are there."""
     key = Key.of(
         "bundles", (__name__, find_nearest.__module__), chunks=fingerprint, selection=selection, seeds=seeds.tolist()
     )
@@ -142,7 +142,7 @@ def _load_or_build(
 
 @dataclass(frozen=True, eq=False)
 class _Neighbourhood:
-    """Chunks as vectors of length 1 (n x d), and the number of each chunk's document (n)."""
+    """Chunks as vectors of length 1 (n x d), and the number of each chunk's document (n,)."""
 
     selection: BundleSelection
     vectors: NDArray[np.float32]
@@ -154,7 +154,7 @@ class _Neighbourhood:
         cosines, places = find_nearest(self.vectors[seeds], self.vectors, pool)
         made: list[Bundle | None] = []
         for seed, row, near in zip(seeds.tolist(), cosines, places, strict=True):
-            order = np.lexsort((near, -row))  # ties by position, whose order is undefined
+            order = np.lexsort((near, -row))  # ties by position; their order would be undefined
             made.append(self._bundle(seed, row[order].tolist(), near[order].tolist()))
         deeper = [i for i, bundle in enumerate(made) if bundle is None]
         deeper_bundles = iter(self.bundles(seeds[deeper], 4 * pool) if deeper else ())

@@ -1,4 +1,4 @@
-"""Passages that people paste into a search box: error messages, definitions and short statements."""
+"""Find passages that people paste into a search box: error messages, definitions and short statements."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DEFINITION = regex.compile(r"^[^,;:]{2,60}? (?:is|are) (?:an?|the|one of|used|r
 def iter_snippets(material: Material) -> Iterator[str]:
     """Yield passages of the first golden, verbatim except for white space, the likeliest to be pasted first.
 
-    For a text in another language than English, these are its complete sentences.
+    For a text in a language other than English, these are its complete sentences.
     """
     if material.phrasing.language != ENGLISH:
         yield from material.prose.passages

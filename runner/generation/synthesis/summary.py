@@ -1,4 +1,4 @@
-"""The figures of a synthesis: counts by type and reason, overlap of queries with their gold, and difficulty."""
+"""Compute the figures of a synthesis: counts by type and reason, overlap of queries with their gold, and difficulty."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TypeFigures:
 
     `length` is the mean number of words of the accepted queries, `overlap` the mean share of their words in goldens.
     `bm25_first` and `bm25_first_ten`, measures of difficulty, are the shares of accepted queries for which BM25 ranks a
-    golden first, or in the first ten of all chunks. They are None if no query was accepted.
+    golden first, or among the first ten of all chunks. They are None if no query was accepted.
     """
 
     generated: int

@@ -1,4 +1,4 @@
-"""The terms of a corpus of chunks and their weights, counted once for generation and validation."""
+"""Count the terms of a corpus of chunks and their weights, once for generation and validation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Terms:
         return sum(self.term_weight(term) for term in terms) / len(terms) if terms else 0.0
 
     def term_weight(self, term: str) -> float:
-        """Return the IDF of a term, which is that of a document frequency of 0 if no chunk has the term."""
+        """Return the IDF of a term; for a term that no chunk has, the IDF for a document frequency of 0."""
         position = self.postings.positions.get(term)
         return float(_idf(len(self.postings.lengths), 0) if position is None else self.idf[position])
 

@@ -1,7 +1,7 @@
-"""The use of words in a corpus of chunks: as nouns, as verbs, as names, and in headings.
+"""Count the use of words in a corpus of chunks: as nouns, as verbs, as names, and in headings.
 
 In English, neighbouring words distinguish nouns from verbs, as in Klein and Simmons (1963), A computational approach to
-grammatical coding of English words. In other languages only frequencies are counted.
+grammatical coding of English words. In other languages, only frequencies are counted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ does do did don't doesn't let also
 
 @dataclass(frozen=True, eq=False)
 class WordUsage:
-    """Counts of words in lower case: in all, in positions of nouns and of verbs, and as names; and counts of headings.
+    """Counts of words in lower case (in total, in positions of nouns and of verbs, as names), and counts of headings.
 
     `frequencies` and `pairs` (of neighbouring words) are numbers of chunks, `headings` numbers of documents; `n_chunks`
     is the number of chunks counted.
@@ -79,7 +79,7 @@ class WordUsage:
     n_chunks: int
 
     def is_noun(self, word: str) -> bool:
-        """Return whether a word is likelier a noun than a verb, by its ending if it occurs as neither.
+        """Return whether a word is likelier a noun than a verb, judged by its ending if it occurs as neither.
 
         In German, a noun has a capital; in other languages without such signs, any word may be a noun.
         """
@@ -143,7 +143,7 @@ def _count(usage: WordUsage, text: str) -> None:
     tokens = [str(token) for token in _TOKEN.findall(text)]
     small = [token.lower() for token in tokens]
     usage.frequencies.update({word for word in small if word[0].isalpha()})
-    body = [str(token) for token in _TOKEN.findall(_HEADING.sub(".", text))]  # headings capitalize ordinary words
+    body = [str(token) for token in _TOKEN.findall(_HEADING.sub(".", text))]  # headings capitalise ordinary words
     usage.names.update({
         token.lower() for before, token in zip([".", *body], body, strict=False)
         if (before[0].isalpha() or before == ",") and token[0].isupper() and not token.isupper()

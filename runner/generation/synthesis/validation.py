@@ -1,4 +1,4 @@
-"""Validates that goldens answer a query better than distractors: by rules, by a language model, or by both."""
+"""Validate that goldens answer a query better than distractors: by rules, by a language model, or by both."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ class Validation:
     """Settings of the validation of queries.
 
     Mode `nonllm` ranks the goldens, as one document, among the distractors by BM25 with `k1` and `b`, and requires the
-    `gates`; `by_type` has other gates for some types, such as reworded queries, which do not share their words with the
-    goldens. In mode `llm` a model answers from the goldens only and rates their relevance, which must be at least
+    `gates`; `by_type` has different gates for some types, such as reworded queries, which do not share their words with
+    the goldens. In mode `llm`, a model answers from the goldens only and rates their relevance, which must be at least
     `min_relevance`. Mode `hybrid` is `nonllm`, with a share of `sample_rate` of the failures validated by the model.
     """
 
@@ -112,7 +112,7 @@ class Validation:
         return fingerprint(repr(self), prompts_identity())
 
     def escalates(self, query: str) -> bool:
-        """Return whether the model is asked about a query that failed, which depends on the query only."""
+        """Return whether the model is asked about a query that failed; this depends on the query only."""
         digest = hashlib.blake2b(query.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return int.from_bytes(digest, "little") < self.sample_rate * 2**64
 

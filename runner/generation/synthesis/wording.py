@@ -1,7 +1,7 @@
-"""The writers of all query types: they write queries from phrases, headings and sentences, by rules.
+"""Write queries of all types from phrases, headings and sentences, by rules.
 
 A writer yields candidates in random order, with better ones likelier to be first, and does not check the limits. In
-other languages than English, candidates are phrases without a frame.
+languages other than English, candidates are phrases without a frame.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def long(task: Task) -> Iterator[str]:
 def concept_seeking(task: Task) -> Iterator[str]:
     """Yield what-is, how and why questions about the subject of the heading, or about a phrase.
 
-    In other languages than English, the query is the subject only.
+    In languages other than English, the query is the subject only.
     """
     material = task.material
     subjects = [material.subject] if material.is_headed else draw_early(material.phrases[:4], 4, task.chance)
@@ -98,7 +98,7 @@ def low_overlap(task: Task) -> Iterator[str]:
 
 
 def fact_seeking(task: Task) -> Iterator[str]:
-    """Yield questions that a sentence answers; in other languages than English, sentences with a gap."""
+    """Yield questions that a sentence answers; in languages other than English, sentences with a gap."""
     if not task.is_english:
         yield from _with_gaps(task) if task.material.usage.language != ENGLISH else ()
         return
