@@ -5,19 +5,19 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 import Stemmer
-from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from retrievers.http_api import Http
 from runner import commands
 from runner.config import CONF
+from runner.config.composing import open_loader
 from runner.config.objects import ConfigError, _locate, build_settings
 from runner.config.values import settle
 from runner.datasets.settings import CHUNKING
@@ -60,8 +60,24 @@ GROUPS = ("retriever", "analyzer", "encoder", "dataset", "chunking", "metrics")
 
 @pytest.fixture
 def loader() -> Iterator[ConfigLoader]:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        yield GlobalHydra.instance().config_loader()
+    with open_loader("evaluate", []) as (loader, _):
+        yield loader
+
+
+def list_choices() -> Iterator[dict[str, str]]:
+    """Yield choices of one or several groups for a config, so that each file is in one of them.
+
+    An encoder needs a dense retriever, and an analyzer the default one.
+    """
+    names = {
+        group: [file.stem for file in FILES if file.parent == CONF / group and not file.stem.startswith("_")]
+        for group in GROUPS
+    }
+    yield from ({"analyzer": name} for name in names.pop("analyzer"))
+    retrievers = [{"retriever": "dense", "encoder": name} for name in names.pop("encoder")]
+    retrievers += [{"retriever": name} for name in names.pop("retriever")]
+    for retriever, *others in zip_longest(retrievers, *names.values()):
+        yield {**(retriever or {}), **{group: name for group, name in zip(names, others, strict=True) if name}}
 
 
 def named(file: Path) -> str:
@@ -86,16 +102,13 @@ def test_each_file_has_exactly_the_parameters_of_its_target(file: Path) -> None:
     assert given == parameters
 
 
-@pytest.mark.parametrize(
-    "file",
-    [file for file in FILES if file.parent.name in GROUPS and not file.stem.startswith("_")],
-    ids=named,
-)
-def test_each_choice_becomes_objects(file: Path, loader: ConfigLoader) -> None:
-    group, choice = file.parent.name, file.stem
-    overrides = [f"{group}={choice}", *PLACES.get(choice, []), *(["retriever=dense"] if group == "encoder" else [])]
+@pytest.mark.parametrize("choices", [*list_choices()], ids=lambda choices: "_".join(choices.values()))
+def test_each_choice_becomes_objects(choices: dict[str, str], loader: ConfigLoader) -> None:
+    overrides = [f"{group}={choice}" for group, choice in choices.items()]
+    overrides += [setting for choice in choices.values() for setting in PLACES.get(choice, [])]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
-    assert build_experiment(settle(cfg, cfg.hydra.runtime.choices)).config["choices"][group] == choice
+    built = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).config["choices"]
+    assert choices.items() <= built.items()
 
 
 def test_only_the_golden_api_is_looked_for_on_ports_under_its_name_and_with_its_items(loader: ConfigLoader) -> None:
@@ -153,5 +166,4 @@ def test_each_preset_is_a_sweep_of_valid_combinations(preset: str, loader: Confi
         points = combinations([f"experiment={preset}"], params, space)
     assert len(points) > 1
     for point in points:
-        cfg = composer.compose(point.overrides)
-        build_experiment(settle(cfg, cfg.hydra.runtime.choices), point.name, point.swept)
+        build_experiment(composer.settle(point.overrides), point.name, point.swept)

@@ -12,9 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from retrievers.base import NOTHING, Corpus, QueryText
@@ -25,6 +23,7 @@ from retrievers.search import search_cached
 from retrievers.store import NoStore, Store
 from retrievers.templates import get_path
 from runner.config import CONF
+from runner.config.composing import open_loader
 from runner.sweep.compose import Composer
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api
 
@@ -248,8 +247,8 @@ PRESETS = {
 
 @pytest.fixture
 def loader() -> Iterator[ConfigLoader]:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        yield GlobalHydra.instance().config_loader()
+    with open_loader("evaluate", []) as (loader, _):
+        yield loader
 
 
 def load_preset(loader: ConfigLoader, name: str, url: str, **more: object) -> Http:
