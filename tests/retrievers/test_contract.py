@@ -8,7 +8,7 @@ import pickle
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -206,8 +206,23 @@ def corpora(draw: st.DrawFn) -> Corpus:
     return Corpus(ids, texts, titles)
 
 
+ENGINES = MemoryStore()
+"""The store of the engines, which take long to open: each index is built and opened once for all tests."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def close_engines() -> Iterator[None]:
+    """Close the engines after the last test."""
+    yield
+    ENGINES._kept.clear()
+
+
+def choose_store(retriever: Retriever) -> Store:
+    return ENGINES if isinstance(retriever, Qdrant) else MemoryStore()
+
+
 def search(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Rankings:
-    return retriever.index(corpus, MemoryStore()).search(queries, k)
+    return retriever.index(corpus, choose_store(retriever)).search(queries, k)
 
 
 def ids_of(rankings: Rankings, corpus: Corpus) -> list[list[str]]:
@@ -274,14 +289,14 @@ def test_queries_do_not_see_each_other(retriever: Retriever, harbour: Corpus) ->
 @each(ALL | FLAT | BY_WORDS | FUSED)
 def test_the_same_input_gives_the_same_bytes(retriever: Retriever, harbour: Corpus) -> None:
     queries = ["ships and ferries", "café", "market"]
-    first, second = (search(retriever, harbour, queries, 5) for _ in range(2))
+    first, second = (retriever.index(harbour, MemoryStore()).search(queries, 5) for _ in range(2))
     assert first.documents.tobytes() == second.documents.tobytes()
     assert first.scores.tobytes() == second.scores.tobytes()
 
 
 @each(ANY)
 def test_threads_may_share_a_searcher(retriever: Retriever, harbour: Corpus) -> None:
-    searcher = retriever.index(harbour, MemoryStore())
+    searcher = retriever.index(harbour, choose_store(retriever))
     queries = ["ships", "lighthouse café", "ferries to the islands", "fish"] * 5
     expected = [searcher.search([query], 3).documents.tobytes() for query in queries]
     with ThreadPoolExecutor(4) as pool:
