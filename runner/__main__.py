@@ -32,7 +32,7 @@ TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experime
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a verb; return 0, 1 when a combination failed or a gate is violated, 2 for a user's mistake."""
+    """Run a verb; return 0, 1 if a combination failed or a gate is violated, or 2 for a user's mistake."""
     _write_any_character()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:

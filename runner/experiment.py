@@ -58,7 +58,7 @@ def build_experiment(
     swept: Mapping[str, Any] | None = None,
     retriever: Retriever | None = None,
 ) -> Experiment:
-    """Return a config as objects; raises `ConfigError` before any work is done.
+    """Return the experiment of a config; raises `ConfigError` before any work is done.
 
     `retriever` is the retriever that the config describes, if it is already built.
     """
@@ -111,7 +111,7 @@ def _without_grading(settled: Settled) -> Settled:
 
 
 def _check_dataclass(retriever: object) -> None:
-    """Raise `ConfigError` for a retriever that is not a dataclass: its repr would not identify its results."""
+    """Raise `ConfigError` for a retriever that is not a dataclass: its repr and code would not identify it."""
     if not is_dataclass(retriever):
         raise ConfigError(
             f"retriever: {type(retriever).__name__} should be a dataclass, because its settings identify its results"

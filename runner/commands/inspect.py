@@ -1,4 +1,4 @@
-"""Inspect a dataset: what it contains, what is wrong with it, and what to do about that."""
+"""Inspect a dataset: its content, its problems, and their remedies."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def _evaluate_jobs(
 
     results = run_in_workers(evaluation, start_jobs(), workers)
     try:
-        with Status("starting"):  # the first run takes longer, so it is not used to estimate the remaining time
+        with Status("starting"):  # the time of the first run does not predict that of the others
             first = list(islice(results, 1))
         with Progress(len(todo), len(jobs) - len(todo)) as progress:
             for job, result in chain(first, results):

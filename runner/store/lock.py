@@ -157,7 +157,7 @@ _HEART = _Heart()
 
 
 def _acquire(lock: Lock, mine: str, what: str, wait: bool) -> bool:
-    """Create a lock or take over that of a dead process, with `wait` as soon as possible; return False if held."""
+    """Create a lock or take over that of a dead process; return False if it is held and `wait` is false."""
     seen: tuple[str, object] | None = None
     since = reported = time.monotonic()
     pause = FIRST_PAUSE_S

@@ -40,7 +40,7 @@ class _Sizes:
 
 
 _PART_OF = {"queries": "asked"}
-"""The part of a key for sizes with another name; the part "queries" of a key is a fingerprint."""
+"""The part of a key that contains a size, if it has another name; the part "queries" is a fingerprint."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ LOOK_EVERY_S = 0.05
 """Seconds between two checks of the time and memory of a combination."""
 
 GRACE_S = 5.0
-"""Seconds after its time limit at which a worker is ended that holds Python's GIL, so that no check can run."""
+"""Seconds after the time limit until a worker is ended that holds Python's GIL, which keeps checks from running."""
 
 OVER_THE_LIMIT = 75
 """The exit code of a worker that ends itself because its work cannot be stopped otherwise."""
@@ -76,10 +76,10 @@ class Crew(Protocol):
 
 @runtime_checkable
 class ReadAhead(Protocol):
-    """A retriever that can read what it needs in a thread, while another combination is evaluated."""
+    """A retriever that can read its data in a thread while another combination is evaluated."""
 
     def start_reading(self) -> None:
-        """Begin to read what `index` needs."""
+        """Start to read the data that `index` needs."""
         ...
 
 

@@ -79,7 +79,7 @@ class Finished:
 
     @property
     def record(self) -> RunRecord:
-        """Return what is logged."""
+        """Return the content of the run."""
         result, ended = self.result, now()
         return RunRecord(
             result.name,
@@ -114,7 +114,7 @@ class Failed:
 
     @property
     def record(self) -> RunRecord:
-        """Return what is logged."""
+        """Return the content of the run."""
         moment, tags = now(), {"kind": "evaluation", "error": self.error[:LONGEST_TAG], **self.tags}
         files = {"traceback.txt": self.traceback}
         return RunRecord(
@@ -136,7 +136,7 @@ class DatasetMade:
 
     @property
     def record(self) -> RunRecord:
-        """Return what is logged."""
+        """Return the content of the run."""
         metrics = [
             (sanitize_name(name), float(value), 0) for name, value in self.figures.items() if math.isfinite(value)
         ]
