@@ -1,4 +1,4 @@
-"""Verify the files of a store by checksum, once for each change to them.
+"""Verifies the files of a store by checksum, once after each change.
 
 A seal consists of the inode of a file, its size, and the times of its last modification and last status change. Every
 write changes at least one of them: programs can set the modification time, but not the time of the status change. The

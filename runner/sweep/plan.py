@@ -38,7 +38,7 @@ which happens during the next one; measured on two cores."""
 
 
 def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tracker: BackgroundTracker) -> int:
-    """Show the plan of a sweep, given its combinations by identity; return the exit code."""
+    """Show the plan of a sweep with these combinations, by identity; return the exit code."""
     with Status("planning"):
         state = tracker.state(sweep.id, sweep.report) if declared.settings.resume else State()
         finished = {

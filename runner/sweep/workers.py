@@ -237,7 +237,7 @@ class _Alone:
         self._read: set[str] = set()
 
     def start_reading(self, experiment: Experiment, following: Experiment) -> None:
-        """Begin to read what the experiment after this one needs, unless an earlier one had the same retriever."""
+        """Start to read the data of the next experiment, unless an earlier one had the same retriever."""
         self._read.add(repr(experiment.retriever))
         if isinstance(following.retriever, ReadAhead) and repr(following.retriever) not in self._read:
             following.retriever.start_reading()

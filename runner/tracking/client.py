@@ -75,7 +75,7 @@ class ClientRuns:
         self._client.log_inputs(run_id, [DatasetInput(described, [InputTag("mlflow.data.context", split)])])
 
     def find_running(self) -> list[tuple[str, str]]:
-        """Return the ids of running runs with the names of their processes, oldest first."""
+        """Return the ids of runs that are still running, with the names of their processes, oldest first."""
         runs = self.search("attributes.status = 'RUNNING' and tags.process LIKE '%'")
         return [(run.info.run_id, run.data.tags["process"]) for run in runs]
 

@@ -179,7 +179,7 @@ select r.run_uuid, t.value
 from runs r
 join tags t on t.run_uuid = r.run_uuid and t.key = 'process'
 where r.status = 'RUNNING' and r.lifecycle_stage = 'active' and r.experiment_id = :experiment order by r.start_time"""
-"""The running runs of an experiment, with their processes."""
+"""The runs of an experiment that are still running, with their processes."""
 
 RUNS_LIKE = f"{_SELECTED} r.run_uuid like :wanted || '%' order by r.start_time"
 """The runs whose ids start with :wanted: id, name, status, kind, best combination, its run, address of artifacts."""

@@ -52,7 +52,7 @@ _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasat
 
 @contextmanager
 def _ignore_interrupts() -> Iterator[None]:
-    """Make a process that starts in the block inherit ignored Ctrl-C and blocked SIGTERM and SIGHUP.
+    """Make a process that starts in the block ignore Ctrl-C and block SIGTERM and SIGHUP from its start.
 
     Signals to this process that arrive meanwhile are delayed, except Ctrl-C, which is ignored.
     """

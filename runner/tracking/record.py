@@ -42,7 +42,7 @@ _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # not every build of Py
 class RunRecord:
     """The complete content of a run to log. Times are in milliseconds since the epoch.
 
-    `ended` is None for a running run. `write` writes the artifacts of the run to a folder.
+    `ended` is None while the run is running. `write` writes the artifacts of the run to a folder.
     """
 
     name: str

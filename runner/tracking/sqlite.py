@@ -187,7 +187,7 @@ class SqliteRuns:
             insert_dataset(session, self.experiment, run_id, dataset, {})
 
     def find_running(self) -> list[tuple[str, str]]:
-        """Return the ids of running runs with the names of their processes, oldest first."""
+        """Return the ids of runs that are still running, with the names of their processes, oldest first."""
         with self.transaction() as session:
             return [(run, process) for run, process in session.read(RUNNING, {"experiment": int(self.experiment)})]
 

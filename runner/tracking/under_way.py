@@ -1,4 +1,4 @@
-"""A marker on disk of the combination that a sweep evaluates, so that a crash is not repeated.
+"""Marks on disk the combination that a sweep is evaluating, so that a crash is not repeated.
 
 A crash (`os._exit`, a segmentation fault, lack of memory) leaves the marker behind. The next start reads it and
 evaluates that combination last, in a separate process. Processes that share a sweep take turns and share one marker;
