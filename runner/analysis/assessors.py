@@ -1,7 +1,4 @@
-"""How far assessors agree: Cohen's kappa of two, and Krippendorff's alpha of any number with missing grades.
-
-Nothing here knows what was graded.
-"""
+"""Measure how far assessors agree: Cohen's kappa of two, and Krippendorff's alpha of any number with missing grades."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class TwoAssessors:
-    """The agreement of two assessors on the items that both graded; the kappas are None if chance agrees fully."""
+    """The agreement of two assessors on the items that both graded; a kappa is None if chance agreement is total."""
 
     first: str
     second: str
@@ -32,7 +29,7 @@ class TwoAssessors:
 
 @dataclass(frozen=True)
 class AssessorAgreement:
-    """The agreement of each two assessors, and alpha over all; None without two different grades of common items."""
+    """The agreement of each pair of assessors, and alpha over all; None unless common items have two grades."""
 
     pairs: tuple[TwoAssessors, ...]
     items: int
@@ -40,7 +37,7 @@ class AssessorAgreement:
 
 
 def compare_assessors(grades: Mapping[str, Mapping[Item, int]]) -> AssessorAgreement:
-    """Return how far assessors agree, given the grades from 0 of each, by item."""
+    """Measure how far assessors agree, given the grades from 0 of each assessor, by item."""
     greatest = max((grade for own in grades.values() for grade in own.values()), default=0)
     pairs = []
     for first, second in combinations(grades, 2):
@@ -65,8 +62,8 @@ def compare_assessors(grades: Mapping[str, Mapping[Item, int]]) -> AssessorAgree
 def compute_alpha(counts: NDArray[np.float64]) -> float | None:
     """Return Krippendorff's alpha for ordinal grades (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
 
-    `counts` (items x grades) is how many assessors gave each grade to each item; items with one grade do not count.
-    None if all grades are equal: nothing can then disagree.
+    `counts` (items x grades) is how many assessors gave each grade to each item; items with a single grade do not
+    count. None if all grades are equal, so that no disagreement is possible.
     """
     counts = counts[counts.sum(axis=1) > 1]
     weighted = counts / np.maximum(counts.sum(axis=1, keepdims=True) - 1, 1)

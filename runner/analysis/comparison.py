@@ -115,8 +115,8 @@ def compare_pairs(
 ) -> Pairs:
     """Compare all pairs of systems (m x queries) as one family.
 
-    If further pairs cost more work, only the pairs that are `wanted` (m x m, symmetric) are returned; their p-values
-    are still corrected for all pairs. As many permutations are drawn as for `compare`.
+    Without a correction, only the pairs that are `wanted` (m x m, symmetric) are tested and returned; a correction
+    needs all pairs. A paired test draws as many permutations as in `compare`.
     """
     scores, clusters = _select_counted(scores, clusters)
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")

@@ -1,8 +1,7 @@
-"""The result that leads by the grades so far, and whether more grades could change that.
+"""Find the result that leads by the grades so far, and whether more grades could change that.
 
 The measure is the mean DCG at the depth of the pool, which is linear in the grades, so intervals need no expansion.
-They are about these queries: they say what the missing grades could change, not how results differ on other queries.
-Nothing here knows who judges.
+They are about these queries: they show what the missing grades could change, not how results differ on other queries.
 """
 
 from __future__ import annotations
@@ -17,16 +16,17 @@ from runner.analysis.people import merge_ungraded
 from runner.analysis.prediction_powered import Floats, GradedSample, Ints, estimate, expand_linear
 
 FEWEST_GRADES = 10
-"""The number of grades from which differences are estimated."""
+"""The fewest grades from which differences are estimated."""
 
 _QUANTILE = 1.959964
 
 
 @dataclass(frozen=True)
 class Lead:
-    """By how much the leader's DCG exceeds that of another result, with a 95 % interval.
+    """The leader's DCG minus that of another result, with a 95 % interval.
 
-    `more` is about how many further grades would decide it, None where it is decided or the pool is too small for it.
+    `more` is about how many further grades would decide the lead, None if it is decided or the pool is too small for
+    that.
     """
 
     other: str
@@ -51,14 +51,14 @@ class Contest:
 
     @property
     def is_decided(self) -> bool:
-        """Return whether the leader is better than each other result, or ranks the pool as it does."""
+        """Return whether the leader beats each other result or ranks the pool alike."""
         return all(lead.is_decided for lead in self.leads)
 
 
 def expect_contest(pool: RankedPool, grades: Ints, names: Sequence[str]) -> Contest:
-    """Return the contest by a model: ungraded pairs have the grades that ranks and the grades so far let expect.
+    """Return the contest by a model: ungraded pairs have the grades expected from their ranks and the grades so far.
 
-    `grades` (N) has `UNJUDGED` for pairs without a grade.
+    `grades` (N,) has `UNJUDGED` for pairs without a grade.
     """
     expected = expect_grades(pool, grades)
     weights = pool.discounts
@@ -77,10 +77,10 @@ def expect_contest(pool: RankedPool, grades: Ints, names: Sequence[str]) -> Cont
 def estimate_contest(
     pool: RankedPool, grades: Ints, known: Ints, strata: Ints, greatest: int, names: Sequence[str]
 ) -> Contest:
-    """Return the contest by a random sample: no model, but the pairs with a grade must be a random part of the pool.
+    """Return the contest by a random sample, without a model; the pairs with a grade must be a random part of the pool.
 
-    `grades` and `known` (N + M) are the grades so far and those from before; `strata` (N) are the grades of a language
-    model, if there are any, which shorten the intervals.
+    `grades` and `known` (N + M,) are the grades so far and earlier grades; `strata` (N,) are the grades of a language
+    model, if any, which shorten the intervals.
     """
     size = len(strata)
     sampled = np.flatnonzero(grades[:size] != UNJUDGED)
@@ -110,7 +110,7 @@ def _close(leader: str, dcg: float, leads: list[Lead]) -> Contest:
 
 
 def _count_deciding(parts: Floats, difference: float) -> int | None:
-    """Return how many grades of the most uncertain pairs would let the interval exclude 0, if the difference stays."""
+    """Return how many grades of the most uncertain pairs would make the interval exclude 0, at the same difference."""
     left = parts.sum() - np.cumsum(-np.sort(-parts))
     enough = np.flatnonzero(_QUANTILE * np.sqrt(np.maximum(left, 0)) < difference)
     return int(enough[0]) + 1 if len(enough) else None

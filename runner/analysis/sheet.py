@@ -112,5 +112,5 @@ def _parse_grade(text: str | None, place: str) -> int | None:
 
 
 def escape_formula(text: str) -> str:
-    """Return a text that a spreadsheet program does not take for a formula."""
+    """Return a text that a spreadsheet program does not interpret as a formula."""
     return f" {text}" if text.startswith(_FORMULA) else text

@@ -92,7 +92,7 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
 
 
 def add_qrels(raw: Raw, extra: Sequence[Qrel], name: str) -> Raw:
-    """Return the content of files with further qrels, which replace those of the same pairs."""
+    """Return the content of a dataset with further qrels, which replace those of the same pairs."""
     pairs = {(query, document) for query, document, _ in extra}
 
     def merge(qrels: Sequence[Qrel], added: Iterable[Qrel]) -> list[Qrel]:

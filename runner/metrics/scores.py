@@ -179,7 +179,7 @@ class Grader:
 
         judged, known = self._judged_table
         positions = np.full(len(ids) + 1, self._unjudged, dtype=np.int32)
-        positions[find_ids(judged, ids)] = known  # the last place is for judged ids that are not among these
+        positions[find_ids(judged, ids)] = known  # the last place is for judged ids that are not in `ids`
         return positions[:-1]
 
     @cached_property
