@@ -3,6 +3,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DOCS := .venv-docs
+TYPESCRIPT := npx --yes --package typescript@5.9.3 tsc
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run ui test test-all check docs site bench release matrix clean
@@ -38,6 +39,8 @@ check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	@if $(TYPESCRIPT) --version >/dev/null 2>&1; then $(TYPESCRIPT) --project runner/reports/explorer/static; \
+	else echo "The script of the explorer is not type-checked: npx cannot install TypeScript"; fi
 
 docs: setup  ## Write the generated pages of docs/, then build the site
 	$(PYTHON) -m runner.metrics.page docs/measures.md

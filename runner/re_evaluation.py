@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from retrievers.base import RetrieverError, iter_parts
+from retrievers.base import Corpus, RetrieverError, iter_parts
 from retrievers.existing import ExistingRetriever
 from retrievers.run_file import RunFile
 from runner.comparison.comparability import NotComparable, check_comparable
@@ -19,7 +19,7 @@ from runner.comparison.data_effect import DataEffect, check_shared_queries, meas
 from runner.config.objects import ConfigError
 from runner.config.values import Settled, restore_values
 from runner.datasets.base import Dataset, DatasetError
-from runner.datasets.settings import CHUNKING
+from runner.datasets.settings import CHUNKING, build_dataset
 from runner.environment import describe_code
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment, build_experiment
@@ -121,6 +121,17 @@ def re_evaluate(
         return hide_private_values(bench.evaluate(experiment))
     except (ConfigError, DatasetError, RetrieverError) as error:
         raise NotComparable(str(error)) from error
+
+
+def load_documents(result: Result, bench: Bench, plugins: Sequence[str]) -> Corpus | None:
+    """Return the documents that a result was measured on; None if they cannot be loaded, or have changed since."""
+    if not (recorded := result.config.get("dataset")):
+        return None
+    try:
+        data = bench.datasets.load(*build_dataset(restore_values({"dataset": recorded})["dataset"], plugins))
+    except (ConfigError, DatasetError, RetrieverError):
+        return None
+    return data.documents if data.fingerprint == result.dataset.fingerprint else None
 
 
 def _build_experiment(baseline: Result, candidate: Result, plugins: Sequence[str]) -> Experiment:

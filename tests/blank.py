@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from runner.reports.evaluation import plots as evaluation_plots
 from runner.reports.inspection import plots as inspection_plots
 from runner.reports.rendering import charts
-from runner.reports.sweep import plots as sweep_plots
 
 VARIABLE = "BLANK_PLOTS"
 """The environment variable that makes processes of `tests/warm.py` leave plots blank."""
 
-DRAWING = (charts, evaluation_plots, inspection_plots, sweep_plots)
+DRAWING = (charts, inspection_plots)
 """The modules that draw, each with its `render_svg`."""
 
 

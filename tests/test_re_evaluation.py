@@ -16,11 +16,12 @@ import pytest
 from runner.__main__ import main
 from runner.comparison.comparability import NotComparable
 from runner.evaluation import Bench
-from runner.re_evaluation import describe_versions, re_evaluate
+from runner.re_evaluation import describe_versions, load_documents, re_evaluate
 from runner.records import load_record
 from runner.result import Result
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
+from tests.reports.reading import read_explorer_data
 
 Run = Callable[..., tuple[str, str]]
 
@@ -140,6 +141,8 @@ def test_every_report_shows_the_effect_of_the_data_beside_that_of_code_and_setti
         text = (here / "out" / file).read_text()
         assert "Effect of the data, and of code and settings" in text
         assert "The data changed since the baseline was recorded: documents" in text
+    page = read_explorer_data((here / "out" / "comparison.html").read_text())["documents"]
+    assert dict(zip(page["ids"], page["texts"], strict=True)).items() <= new_documents().items(), "ids have their texts"
     content = orjson.loads((here / "out" / "comparison.json").read_bytes())
     of = content["data"]["measures"]["nDCG@10"]
     (share,) = of["candidates"].values()
@@ -253,6 +256,18 @@ def test_data_that_are_gone_or_changed_since_the_evaluation_are_refused(pair: tu
         repeat(before, with_settings(after, dataset={**after.config["dataset"], "path": "gone"}))
     with pytest.raises(NotComparable, match=r"changed after its evaluation \(from 00000000 to .*evaluate it again"):
         repeat(before, replace(after, dataset=replace(after.dataset, fingerprint="0" * 32)))
+
+
+def test_only_the_documents_that_a_result_was_measured_on_are_loaded(pair: tuple[Result, Result]) -> None:
+    before, now = pair
+    bench = Bench(open_store(StoreSettings("mlruns/cache")))
+    documents = load_documents(now, bench, [])
+    assert documents is not None
+    assert dict(zip(documents.ids, documents.texts, strict=True)) == new_documents()
+    assert load_documents(before, bench, []) is None, "the data changed"
+    gone = {**now.config, "dataset": {**now.config["dataset"], "path": "gone"}}
+    assert load_documents(replace(now, config=gone), bench, []) is None
+    assert load_documents(replace(now, config={}), bench, []) is None
 
 
 def test_a_baseline_whose_code_changed_is_refused_unless_that_is_accepted(pair: tuple[Result, Result]) -> None:

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import RetrieverError
+from retrievers.base import Corpus, RetrieverError
 from retrievers.run_file import RunFile
 from retrievers.run_formats import find_format
 from runner.comparison.compare import Comparison, is_same_evaluation
@@ -33,7 +33,7 @@ from runner.golden.reading import is_report, report_content
 from runner.lookup import LATEST, Named, as_typed, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse_primary
-from runner.re_evaluation import ReEvaluation, compare_on_same_data
+from runner.re_evaluation import ReEvaluation, compare_on_same_data, load_documents
 from runner.reports import console
 from runner.reports.comparison import data, tables
 from runner.reports.comparison.ci import comparison_junit, cut_summary, is_github, iter_annotations
@@ -115,7 +115,9 @@ def _compare(cfg: DictConfig) -> int:
         )
     checks = check_gate(gate, comparison)
     if own.output is not None:
-        _write(Path(own.output), comparison, checks, own.compare, effect)
+        with Status("documents"):
+            documents = load_documents(comparison.results[-1], bench(), config["plugins"])
+        _write(Path(own.output), comparison, checks, own.compare, effect, documents)
     if own.junit is not None:
         write_junit(comparison_junit(comparison, checks), Path(own.junit))
     console.document(lambda: comparison_json(comparison, checks, effect))
@@ -255,12 +257,17 @@ def _write_for_github(
 
 
 def _write(
-    folder: Path, comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None
+    folder: Path,
+    comparison: Comparison,
+    checks: Sequence[Check],
+    shown: ShownSettings,
+    effect: DataEffect | None,
+    documents: Corpus | None,
 ) -> None:
     files = {
         "comparison.md": comparison_markdown(comparison, checks, shown.queries, effect),
         "comparison.json": comparison_json(comparison, checks, effect),
-        "comparison.html": comparison_page(comparison, checks, effect),
+        "comparison.html": comparison_page(comparison, checks, effect, documents),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
 
 EVIL = "<script>alert('x')</script> & $\\frac{1}{2}$ \"quoted\" <img src=x onerror=y> {{ 7 * 7 }}"
 VOID = {"meta", "input", "br", "path", "use", "img", "link", "base"}
@@ -21,17 +28,20 @@ class Page(HTMLParser):
     """What a page holds: its tags, texts, ids, links and tables, and what it loads; raises where tags do not nest.
 
     A link is followed by a click. What is loaded (a script, a style, an image, a font) is fetched when the page opens.
+    `scripts` counts the scripts that run; the others only hold data.
     """
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: Counter[str] = Counter()
+        self.scripts = 0
         self.ids: list[str] = []
         self.links: list[str] = []
         self.loaded: list[str] = []
         self.texts: list[str] = []
         self.tables: list[list[list[str]]] = []
         self._open: list[str] = []
+        self._is_running = False
         self.feed(html)
         self.close()
         assert not self._open
@@ -39,6 +49,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags[tag] += 1
         values = dict(attributes)
+        self._is_running = tag == "script" and values.get("type") in (None, "module", "text/javascript")
+        self.scripts += self._is_running
         self.ids += [i for i in [values.get("id")] if i]
         self.links += [v or "" for k, v in attributes if k in REFERENCES]
         loading = LOADED_ATTRIBUTES if tag in ("a", "area") else LOADED_ATTRIBUTES | REFERENCES
@@ -69,7 +81,7 @@ class Page(HTMLParser):
         self.texts.append(data)
         if self._open[-1:] == ["style"]:
             self._load(_loaded_by_css(data))
-        elif self._open[-1:] == ["script"]:
+        elif self._open[-1:] == ["script"] and self._is_running:
             self._load(LOADED_BY_SCRIPT.findall(data))
         if {"td", "th"} & set(self._open):
             self.tables[-1][-1][-1] += data
@@ -81,6 +93,22 @@ class Page(HTMLParser):
     def table(self, *head: str) -> list[list[str]]:
         """Return the rows of the table whose head begins so."""
         return next(table[1:] for table in self.tables if tuple(table[0][: len(head)]) == head)
+
+
+def read_explorer_data(html: str) -> dict[str, Any]:
+    """Return the data that the script of a page reads."""
+    text = html.partition('id="explorer-data">')[2].partition("<")[0]
+    data: dict[str, Any] = orjson.loads(gzip.decompress(base64.b64decode(text)))
+    return data
+
+
+def read_explorer_scores(html: str) -> NDArray[np.float64]:
+    """Return the scores that the script of a page reads (systems x queries)."""
+    shape = read_explorer_data(html)["scores"]
+    text = html.partition('id="explorer-scores">')[2].partition("<")[0]
+    high, low = np.frombuffer(gzip.decompress(base64.b64decode(text)), dtype=np.uint8).reshape(2, -1).astype(np.int64)
+    levels = (256 * high + low).reshape(shape["queries"], shape["systems"]).T
+    return np.where(levels == 65_535, np.nan, shape["low"] + shape["step"] * levels)
 
 
 def _loaded_by_css(text: str) -> list[str]:

@@ -12,4 +12,5 @@ from runner.result import Result
 def evaluation_files(result: Result, lexicon: Lexicon | None = None) -> dict[str, str]:
     """Return the report in Markdown and HTML, by file name."""
     insight = insights(result, lexicon)
-    return {"report.md": result_markdown(result, insight), "report.html": result_page(result, insight)}
+    page = result_page(result, insight, None if lexicon is None else lexicon.corpus)
+    return {"report.md": result_markdown(result, insight), "report.html": page}

@@ -3,23 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from retrievers.base import Corpus
+from runner.comparison.queries import build_query_outcome
 from runner.reports.evaluation import grades, insights, tables
 from runner.reports.evaluation.insights import Insights
-from runner.reports.rendering.page import Figure, figure, render
+from runner.reports.evaluation.rankings import build_rankings, replace_nan
+from runner.reports.explorer import specs
+from runner.reports.explorer.data import DataColumn
+from runner.reports.explorer.figures import Plot
+from runner.reports.explorer.page import render_explorer
 from runner.result import Result
 
 QUERIES = 300
-"""Most queries on the page of a result, the hardest first."""
+"""Most queries that can be read without a script, the hardest first."""
 
 
-def result_page(result: Result, insight: Insights) -> str:
-    """Return the page of one evaluation and its insights."""
-    figures = [*_result_figures(result), *_threshold_figures(insight)]
-    return render(
+def result_page(result: Result, insight: Insights, corpus: Corpus | None = None) -> str:
+    """Return the page of one evaluation and its insights; `corpus` has the texts of the documents."""
+    figures = [*_list_plots(result), *_list_threshold_plots(insight)]
+    queries = result.queries
+    rankings = build_rankings([result], [result.name], corpus, [insight])
+    rankings["systems"][0]["values"] = replace_nan(result.of(result.primary).tolist())
+    data: dict[str, Any] = {
+        "kind": "run",
+        "primary": result.primary,
+        "columns": [column.to_dict() for column in build_columns(result, insight)],
+        "order": "value",
+        "example": f"{result.primary} < 0.2",
+        "plots": [plot.to_dict() for plot in figures],
+        "queries": {name: list(getattr(queries, name)) for name in ("ids", "texts", "types", "expected")},
+        "errors": list(queries.errors),
+        **rankings,
+    }
+    return render_explorer(
         "result.html.jinja",
+        data,
+        np.empty((0, 0)),
         result=result,
         insights=insight,
         tables=tables,
@@ -30,37 +53,76 @@ def result_page(result: Result, insight: Insights) -> str:
     )
 
 
-def _result_figures(result: Result) -> Iterator[Figure]:
-    from runner.reports.rendering import charts
+def build_columns(result: Result, insight: Insights) -> list[DataColumn]:
+    """Return what is known of each query as columns: its text, its values of all measures, and why it was missed."""
+    queries = result.queries
+    places = range(len(queries.ids))
+    statuses = [status.replace("_", " ") for status in queries.statuses]
+    outcomes = [build_query_outcome(result, i) for i in places]
+    classes = {failure.query: ", ".join(failure.classes) or "unclassified" for failure in insight.failures}
+    primary = result.primary
+    columns = [
+        DataColumn("query", "query", "query", list(queries.ids)),
+        DataColumn("text", "text", "text", list(queries.texts)),
+        DataColumn("type", "type", "type", list(queries.types), kind="setting", shown=any(queries.types)),
+        DataColumn("value", primary, primary, result.of(primary).tolist(), "score", "measure"),
+        DataColumn(
+            "first_gold", "first_gold", "first gold", [outcome.first_gold for outcome in outcomes], "integer",
+            definition="Rank of the first gold document",
+        ),
+        DataColumn("status", "status", "status", statuses, kind="setting"),
+        DataColumn(
+            "missed", "missed", "why missed", [classes.get(i, "") for i in places], kind="setting", shown=bool(classes),
+        ),
+        DataColumn(
+            "words", "words", "words", [len(text.split()) for text in queries.texts], "integer", shown=False,
+            definition="Length of the query in words",
+        ),
+        DataColumn(
+            "gold", "gold", "gold", [len(expected) for expected in queries.expected], "integer", shown=False,
+            definition="Number of expected documents",
+        ),
+    ]  # fmt: skip
+    measures = [measure for measure in result.measures if measure != primary]
+    for i, measure in enumerate(measures):
+        columns.append(
+            DataColumn(f"m{i}", measure, measure, result.of(measure).tolist(), "score", "measure", shown=False)
+        )
+    return columns
 
+
+def _list_plots(result: Result) -> Iterator[Plot]:
     series = curves({family: (values, result.means) for family, values in tables.by_cutoff(result.measures).items()})
     if series:
-        yield figure("By cutoff", "The mean of each measure at each cutoff.", charts.curves(series))
-    values = result.of(result.primary)
-    if not np.isnan(values).all():
-        text = f"The distribution of {result.primary} over queries."
-        yield figure("By query", text, charts.histogram(values, result.primary))
+        text = "The mean of each measure at each cutoff."
+        yield Plot("cutoffs", "By cutoff", text, specs.build_curves(series, ""))
+    if not np.isnan(result.of(result.primary)).all():
+        text = f"The distribution of {result.primary} over queries. Drag to select queries."
+        yield Plot("histogram", "By query", text, specs.build_histogram("value", result.primary))
     by_type = tables.types_table(result)
     if by_type.rows:
         measures = [column.title for column in by_type.columns[2:]]
         types = [f"{name} ({count})" for name, count, *_ in by_type.rows]
         bars = {measure: [row[i + 2] for row in by_type.rows] for i, measure in enumerate(measures)}
-        yield figure("By query type", "Means of the queries of each type.", charts.bars(types, bars), by_type)
+        text = "Means of the queries of each type."
+        yield Plot("types", "By query type", text, specs.build_bars(types, bars, "mean"), by_type)
 
 
-def _threshold_figures(insight: Insights) -> Iterator[Figure]:
+def _list_threshold_plots(insight: Insights) -> Iterator[Plot]:
     if not insight.tunings:
         return
-    from runner.reports.evaluation import plots
-
-    points = {
-        f"{insights.target(tuning.settings)}, {where}": outcome
+    points = [
+        {"name": f"{insights.target(tuning.settings)}, {where}", "recall": outcome.recall, "tn_rate": outcome.tn_rate}
         for tuning in insight.tunings
         for where, outcome in (("in fold", tuning.in_fold), ("out of fold", tuning.out_of_fold))
-    }
-    svg = plots.tradeoff(insight.tunings[0].curve, points, insight.tunings[0].settings.k)
+    ]
+    curve = insight.tunings[0].curve
+    steps = [{"recall": r, "tn_rate": t} for r, t in zip(curve.recall.tolist(), curve.tn_rate.tolist(), strict=True)]
+    spec = specs.build_thresholds(
+        steps, points, f"R@{insight.tunings[0].settings.k} of the queries that have an answer"
+    )
     text = insights.thresholds_note(insight)
-    yield figure("Choosing a threshold", text, svg, insights.thresholds_table(insight))
+    yield Plot("thresholds", "Choosing a threshold", text, spec, insights.thresholds_table(insight))
 
 
 def curves(

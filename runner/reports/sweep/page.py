@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from runner.analysis.importance import estimate_importance
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.search import Search
 from runner.reports.evaluation import tables as result_tables
 from runner.reports.evaluation.page import curves
-from runner.reports.rendering.page import Figure, figure, render
+from runner.reports.explorer import specs
+from runner.reports.explorer.data import DataColumn
+from runner.reports.explorer.figures import Plot
+from runner.reports.explorer.page import render_explorer
+from runner.reports.rendering.numbers import interval_title
 from runner.reports.sweep import difficulty, selection, tables
+from runner.reports.sweep import specs as sweep_specs
+from runner.reports.sweep.columns import build_columns
 from runner.result import Result
+
+STATIC_ROWS = 200
+"""Most rows of the leaderboard that can be read without a script."""
+
+INTERVALS = 25
+"""Most combinations whose intervals are drawn."""
+
+
+MOST_SHARES, LEAST_SHARE = 12, 0.005
+"""Most settings and pairs whose importance is shown, and the least share of one."""
 
 
 def sweep_page(board: Leaderboard, results: Sequence[Result]) -> str:
     """Return the page of a sweep; `results` are those that the leaderboard was built from, in the same order."""
-    return render(
+    columns = build_columns(board, results)
+    figures, query_figures = list(_list_plots(board, results, columns)), list(_list_query_plots(board))
+    ranked = [results[row.position] for row in board.rows]
+    scores = np.stack([result.of(board.primary) for result in ranked]) if ranked else np.empty((0, 0))
+    return render_explorer(
         "sweep.html.jinja",
+        _build_data(board, ranked, columns, [*figures, *query_figures]),
+        scores,
         board=board,
         results=results,
         format_setting=format_setting,
@@ -27,83 +51,153 @@ def sweep_page(board: Leaderboard, results: Sequence[Result]) -> str:
         selection=selection,
         tables=result_tables,
         difficulty=difficulty,
-        figures=list(_sweep_figures(board, results)),
+        figures=figures,
+        query_figures=query_figures,
+        limit=STATIC_ROWS,
     )
 
 
-def _sweep_figures(board: Leaderboard, results: Sequence[Result]) -> Iterator[Figure]:
-    if len(board.rows) < 2 or np.isnan(board.rows[0].mean):
-        return
-    from runner.reports.rendering import charts
-    from runner.reports.sweep import plots
-
-    if board.search is not None:
-        yield from _search_figures(board.search)
-    text = "Grey: significantly different from the best. The band is the interval of the best."
-    yield figure("Uncertainty of the means", text, plots.intervals(board))
-    if tables.pareto_table(board).rows:
-        text = "No other combination is both faster and better than one on the line; numbers are ranks."
-        yield figure("Quality against time", text, plots.quality_and_latency(board), tables.pareto_table(board))
-    yield from _settings_figure(board)
-    other = board.rival
-    if other is not None:
-        best = board.rows[0]
-        values = results[best.position].of(board.primary) - results[other.position].of(board.primary)
-        text = (
-            f"{best.label} against {other.label}: better on {other.losses:,} queries, "
-            f"equal on {other.ties:,}, worse on {other.wins:,}."
-        )
-        if not np.isnan(values).all():
-            yield figure("Query by query", text, plots.differences(values, board.primary))
-    few = {f"{row.rank}. {row.label}": results[row.position] for row in board.finalists}
-    name = board.primary.rpartition("@")[0] or "R"
-    families = {
-        label: (result_tables.by_cutoff(result.measures).get(name, {}), result.means) for label, result in few.items()
+def _build_data(
+    board: Leaderboard, ranked: Sequence[Result], columns: Sequence[DataColumn], plots: Sequence[Plot]
+) -> dict[str, Any]:
+    queries = ranked[0].queries if ranked else None
+    overrides = [" ".join(f"{key}={format_setting(value)}" for key, value in row.swept.items()) for row in board.rows]
+    rival = board.rival
+    return {
+        "kind": "sweep",
+        "primary": board.primary,
+        "columns": [column.to_dict() for column in columns],
+        "plots": [plot.to_dict() for plot in plots],
+        "queries": {
+            name: [] if queries is None else list(getattr(queries, name))
+            for name in ("ids", "texts", "types", "expected")
+        },
+        "finalists": [row.rank - 1 for row in board.finalists],
+        "rival": 0 if rival is None else rival.rank - 1,
+        "commands": overrides,
+        "runs": [row.run for row in board.rows],
+        "noise": board.detectable,
     }
-    series = curves(families)
+
+
+def _is_compared(board: Leaderboard) -> bool:
+    return len(board.rows) > 1 and not np.isnan(board.rows[0].mean)
+
+
+def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence[DataColumn]) -> Iterator[Plot]:
+    if not _is_compared(board):
+        return
+    if board.search is not None:
+        yield from _list_search_plots(board.search)
+    costs = [column.id for column in columns if column.kind == "cost" and any(value > 0 for value in column.values)]
+    if costs:
+        front = tables.pareto_table(board)
+        text = "No other combination is both faster and better than one on the line; numbers are ranks."
+        if np.isfinite(board.detectable):
+            text += f" A test detects a difference of {board.detectable:.4f} with a power of 0.8."
+        spec = sweep_specs.build_tradeoff(board.primary)
+        yield Plot("tradeoff", "Quality against time", text, spec, front if front.rows else None, {"cost": costs})
+    text = "Grey: significantly different from the best."
+    title = f"{board.primary} with its {interval_title(board.confidence, board.units)}"
+    yield Plot("intervals", "Uncertainty of the means", text, sweep_specs.build_intervals(title, INTERVALS))
+    yield from _list_setting_plots(board, columns)
+    yield from _list_importance_plots(board, results, columns)
+    name = board.primary.rpartition("@")[0] or "R"
+    few = {f"{row.rank}. {row.label}": results[row.position] for row in board.finalists}
+    series = curves(
+        {label: (result_tables.by_cutoff(of.measures).get(name, {}), of.means) for label, of in few.items()}
+    )
     if series:
-        text = f"{name} of {tables.FINALISTS_ARE}."
-        yield figure("By cutoff", text, charts.curves(series, name))
+        yield Plot("cutoffs", "By cutoff", f"{name} of {tables.FINALISTS_ARE}.", specs.build_curves(series, name))
     by_type = tables.finalists_by_type(board, results)
     if by_type.rows:
         types = [column.title for column in by_type.columns[3:]]
         bars = {f"{rank}. {label}": means for rank, label, _, *means in by_type.rows}
         text = f"{board.primary} of {tables.FINALISTS_ARE}."
-        yield figure("By query type", text, charts.bars(types, bars), by_type)
+        spec = specs.build_bars(types, bars, board.primary)
+        yield Plot("types", "By query type", text, spec, by_type)
 
 
-def _search_figures(search: Search) -> Iterator[Figure]:
-    from runner.reports.rendering import charts
-    from runner.reports.sweep import plots
+def _list_setting_plots(board: Leaderboard, columns: Sequence[DataColumn]) -> Iterator[Plot]:
+    axes = [column for column in columns if column.kind == "setting" and len(set(column.values)) > 1]
+    by_effect = list(tables.effects(board))
+    axes.sort(key=lambda column: by_effect.index(column.name) if column.name in by_effect else len(by_effect))
+    ids = [column.id for column in axes]
+    if ids:
+        text = f"The mean {board.primary} over all other swept settings, for the combinations shown."
+        yield Plot("effect", "Effect of a setting", text, sweep_specs.build_effect(board.primary), choices={"x": ids})
+    if len(ids) > 1:
+        ids = [column.id for column in sorted(axes, key=lambda column: column.format != "number")]
+        text = f"The mean {board.primary} of each pair of values. Drag to select combinations."
+        spec = sweep_specs.build_heat_map(board.primary)
+        yield Plot("heat", "Two settings", text, spec, choices={"x": ids, "y": ids})
+        text = "One line for each of the best combinations shown. Drag over an axis to select the lines that pass."
+        yield Plot("parallel", "Parallel coordinates", text, sweep_specs.build_parallel(board.primary), wide=True)
 
+
+def _list_importance_plots(
+    board: Leaderboard, results: Sequence[Result], columns: Sequence[DataColumn]
+) -> Iterator[Plot]:
+    if board.search is not None:  # a search has importances of its own
+        return
+    ranked = [results[row.position] for row in board.rows]
+    scores = np.stack([result.of(board.primary) for result in ranked])
+    settings = {column.name: column.values for column in columns if column.kind == "setting"}
+    clusters = ranked[0].queries.cluster_numbers
+    importances = estimate_importance(scores, settings, np.random.default_rng(0), clusters, board.confidence)
+    shown = sorted((i for i in importances if i.share >= LEAST_SHARE), key=lambda i: -i.share)[:MOST_SHARES]
+    if shown:
+        rows = [{"name": " x ".join(i.settings), "share": i.share, "low": i.low, "high": i.high} for i in shown]
+        text = (
+            f"The share of the variance of {board.primary} over combinations that each setting explains, and each pair "
+            f"(x) beyond its two settings, with {board.confidence:.0%} intervals over queries."
+        )
+        spec = sweep_specs.build_shares(rows, "share of the variance")
+        yield Plot("importance", "Importance of settings", text, spec, tables.shares_table(shown))
+
+
+def _list_query_plots(board: Leaderboard) -> Iterator[Plot]:
+    if not _is_compared(board):
+        return
+    text = "B minus A for each query shown, the largest gain first."
+    yield Plot("differences", "Query by query", text, sweep_specs.build_differences(board.primary), wide=True)
+    text = "Queries in the order of the table, for the pinned and the best combinations."
+    yield Plot("map", "Queries and combinations", text, sweep_specs.build_query_map(board.primary), wide=True)
+
+
+def _list_search_plots(search: Search) -> Iterator[Plot]:
     if len(search.objectives) > 1 and search.front:
         text = (
             "No other combination is at least as good as one of these in all objectives and better in one. Grey: "
             "the other trials."
         )
-        yield figure("Pareto front", text, plots.front(search), selection.front_table(search))
+        yield Plot("front", "Pareto front", text, _build_search_front(search), selection.front_table(search))
+    first = search.objectives[0]
     if len(search.done) > 1:
-        text = f"{search.objectives[0].name} of each trial in order; the line is the best so far."
-        yield figure("Progress of the search", text, plots.history(search))
+        text = f"{first.name} of each trial in order; the line is the best so far."
+        values = [(trial.number + 1, trial.values[0]) for trial in search.done]
+        yield Plot(
+            "history", "Progress of the search", text, sweep_specs.build_history(values, first.name, first.larger)
+        )
     shares = selection.importances_table(search)
     if shares.rows:
-        objective = search.objectives[0].name
-        groups = {group or "all": shares_of for group, shares_of in search.importances.get(objective, {}).items()}
-        settings = list(dict.fromkeys(setting for shares_of in groups.values() for setting in shares_of))
-        bars = {group: [shares_of.get(name) for name in settings] for group, shares_of in groups.items()}
-        text = f"The share of the variance of {objective} over the trials that each setting explains (fANOVA)."
-        yield figure("Importance of settings", text, charts.bars(settings, bars), shares)
+        groups = {group or "all": of for group, of in search.importances.get(first.name, {}).items()}
+        settings = list(dict.fromkeys(setting for of in groups.values() for setting in of))
+        bars = {group: [of.get(name) for name in settings] for group, of in groups.items()}
+        text = f"The share of the variance of {first.name} over the trials that each setting explains (fANOVA)."
+        spec = specs.build_bars(settings, bars, "share of the variance")
+        yield Plot("importance", "Importance of settings", text, spec, shares)
 
 
-def _settings_figure(board: Leaderboard) -> Iterator[Figure]:
-    from runner.reports.sweep import plots
-
-    keys = tables.numeric_settings(board)
-    if len(keys) == 1:
-        text = f"The mean {board.primary} over all other swept settings."
-        yield figure("The swept setting", text, plots.lines(board, keys[0]))
-    elif len(keys) == 2:
-        text = f"The mean {board.primary} of each pair; the best is framed."
-        svg = plots.heatmap(board, *keys)
-        if svg:
-            yield figure("The swept settings", text, svg)
+def _build_search_front(search: Search) -> specs.Spec:
+    up, across = search.objectives[:2]
+    trials: list[dict[str, Any]] = [
+        {"name": trial.label, "x": trial.values[1], "y": trial.values[0]} for trial in search.done
+    ]
+    front = [
+        {"name": point.label, "x": point.selected[1], "y": point.selected[0], "rank": point.rank}
+        for point in search.front
+    ]
+    log = not across.larger and all(trial["x"] > 0 for trial in trials)
+    title = f"{across.name} ({'more' if across.larger else 'less'} is better)"
+    return sweep_specs.build_front([*trials, *front], title, up.name, log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from runner.analysis.importance import Importance
 from runner.comparison.criteria import COSTS
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import FINALISTS, Leaderboard
@@ -21,6 +22,7 @@ from runner.reports.rendering.numbers import (
     number,
     observations,
     p_value,
+    percent,
     score,
     score4,
 )
@@ -133,8 +135,8 @@ def _criteria_columns(board: Leaderboard) -> dict[str, Column]:
     }
 
 
-def leaderboard_table(board: Leaderboard) -> Table:
-    """Return the leaderboard."""
+def leaderboard_table(board: Leaderboard, limit: int | None = None) -> Table:
+    """Return the leaderboard, or its first rows."""
     run, others = [Column("run", shorten_run, spare=1)] if board.logged else [], _criteria_columns(board)
     columns = [
         Column("#", number, numeric=True),
@@ -161,7 +163,7 @@ def leaderboard_table(board: Leaderboard) -> Table:
             f"{row.wins}/{row.ties}/{row.losses}" if row.rank > 1 else "",
             *(row.means[name] for name in others),
         ]
-        for row in board.rows
+        for row in board.rows[:limit]
     ]
     return Table(columns, rows)
 
@@ -240,16 +242,6 @@ def pareto_table(board: Leaderboard) -> Table:
     return Table(columns, rows)
 
 
-def numeric_settings(board: Leaderboard) -> list[str]:
-    """Return the swept settings that differ and are all numbers."""
-    keys = []
-    for key in dict.fromkeys(key for row in board.rows for key in row.swept if key not in board.shared):
-        values = [row.swept[key] for row in board.rows if key in row.swept]
-        if len(set(map(str, values))) > 1 and None not in map(as_number, values):
-            keys.append(key)
-    return keys
-
-
 def effects(board: Leaderboard) -> dict[str, Table]:
     """Return the primary measure at each value of each swept setting, the setting with the largest range first."""
     columns = [
@@ -268,6 +260,13 @@ def effects(board: Leaderboard) -> dict[str, Table]:
         if len(folds) > 1:
             tables[key] = Table(columns, folds)
     return dict(sorted(tables.items(), key=lambda effect: (-reach(effect[1]), effect[0])))
+
+
+def shares_table(importances: Sequence[Importance]) -> Table:
+    """Return the importance of settings and of their pairs, the largest first."""
+    columns = [Column("setting"), Column("share of the variance", percent, numeric=True)]
+    columns.append(Column("interval", lambda ends: f"{percent(ends[0])} to {percent(ends[1])}", numeric=True))
+    return Table(columns, [[" x ".join(i.settings), i.share, (i.low, i.high)] for i in importances])
 
 
 def reach(effect: Table) -> float:

@@ -19,7 +19,7 @@ from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
 from runner.result import Result
 from tests.reports.factory import result
-from tests.reports.reading import EVIL, Page
+from tests.reports.reading import EVIL, Page, read_explorer_data
 
 QUICK = TableStatistics(permutations=200)
 GATE = Gate(floors={"mrr": 0.2, "tn_rate": 0.9}, drops={"primary": 0.01}, max_errors=0)
@@ -108,7 +108,7 @@ def test_errors_are_counted_and_measures_are_measured() -> None:
 def test_what_has_a_column_for_each_result_has_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
     """As have differences and rules: a label may be long."""
     html = comparison_page(*two)
-    columns, end = html.index('<div class="columns">'), html.index("</div>\n\n<section>\n<h2>Agreement</h2>")
+    columns, end = html.index('<div class="grid">'), html.index("</div>\n\n<section>\n<h2>Agreement</h2>")
     assert html.index("<h2>Differences</h2>") < html.index("<h2>Measures</h2>") < columns
     assert columns < html.index("<h2>Time</h2>") < end
     assert end < html.index("<h2>By query type</h2>") < html.index("<h2>Rules</h2>")
@@ -116,7 +116,8 @@ def test_what_has_a_column_for_each_result_has_the_full_width_of_the_page(two: t
 
 def test_a_plot_names_the_baseline_as_far_as_there_is_room() -> None:
     html = comparison_page(*of(*(result(name, retriever=name, seed=i) for i, name in enumerate(("a" * 80, "b")))))
-    assert f">difference to {'a' * 39}\N{HORIZONTAL ELLIPSIS}<" in html
+    (plot,) = (plot for plot in read_explorer_data(html)["plots"] if plot["id"] == "differences")
+    assert f"'difference to {'a' * 39}\N{HORIZONTAL ELLIPSIS}'" in str(plot["spec"])
 
 
 def test_markdown_has_the_verdict_the_gate_and_every_measure(two: tuple[Comparison, list[Check]]) -> None:
@@ -167,7 +168,8 @@ def test_the_page_shows_the_same_figures(three: tuple[Comparison, list[Check]]) 
     shown = next(table for table in page.tables if len(table) == len(comparison.table) + 1)
     assert [row[0] for row in shown[1:]] == list(comparison.table)
     assert shown[1][1:4] == [f"{versus.mean:.4f}" for versus in comparison.table["nDCG@10"]]
-    assert page.tags["svg"] == 4
+    plots = read_explorer_data(comparison_page(comparison, checks))["plots"]
+    assert [plot["id"] for plot in plots] == ["differences", "types", "queries-1", "queries-2"]
     assert max(Counter(page.ids).values()) == 1
 
 
@@ -181,7 +183,7 @@ def test_the_page_loads_nothing_and_is_the_same_again(three: tuple[Comparison, l
 def test_every_control_of_the_page_is_alive(three: tuple[Comparison, list[Check]]) -> None:
     html = comparison_page(*three)
     page = Page(html)
-    assert set(re.findall(r'data-filter="([^"]*)"', html)) <= set(page.ids)
+    assert set(re.findall(r'data-filter="([^"]*)"', html)) == {"measures"} <= set(page.ids)
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
 
@@ -190,7 +192,7 @@ def test_data_is_never_markup() -> None:
         result(EVIL, text=EVIL, types=(EVIL, "b")), result("b", text=EVIL, types=(EVIL, "b"), seed=2)
     )
     page = Page(comparison_page(comparison, checks))
-    assert page.tags["script"] == 1
+    assert page.scripts == 1
     assert page.tags["img"] == 0
     text = comparison_markdown(comparison, checks)
     assert "<script>" not in text.replace("\\<script>", "")

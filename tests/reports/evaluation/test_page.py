@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from retrievers.base import Corpus
 from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
+from runner.reports.evaluation.rankings import DEPTH
 from runner.result import Result
 from tests.reports.factory import result
-from tests.reports.reading import EVIL, Page
+from tests.reports.reading import EVIL, Page, read_explorer_data
 
 PRIMARY = "nDCG@10"
 
@@ -31,8 +34,41 @@ def test_a_result_shows_its_numbers(of_result: str) -> None:
     assert f"{found.means[PRIMARY]:.3f}" in page.texts
     types = page.table("type", "queries")
     assert [row[2] for row in types] == [f"{found.by_type[row[0]][PRIMARY]:.3f}" for row in types]
-    assert page.tags["svg"] == 4
-    assert page.tags["details"] == 30 + 1  # the queries, and how it was made
+    data = read_explorer_data(of_result)
+    assert [plot["id"] for plot in data["plots"]] == ["cutoffs", "histogram", "types", "thresholds"]
+    assert len(page.table("query", "text")) == 30, "those with gold can be read without a script"
+
+
+def test_the_script_has_each_query_with_its_hits_and_its_gold() -> None:
+    found = result()
+    assert found.hits is not None
+    data = read_explorer_data(page_of(found))
+    (system,) = data["systems"]
+    ids = data["documents"]["ids"]
+    for i, query in enumerate(found.queries.ids):
+        assert data["queries"]["ids"][i] == query
+        assert [ids[document] for document in system["hits"][i]] == found.hits.ids(i, DEPTH)
+        assert system["grades"][i] == found.hits.grades[i, :DEPTH].tolist()
+        assert [ids[document] for document in data["gold"][i]] == list(found.queries.expected[i])
+    columns = {column["name"]: column["values"] for column in data["columns"]}
+    np.testing.assert_allclose(np.array(columns["R@100"], dtype=float), found.of("R@100"), atol=1e-6)
+
+
+def test_texts_come_from_the_corpus_and_stop_where_the_page_would_grow_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = result()
+    corpus = Corpus(
+        [f"d{i}" for i in range(300)], [f"text {i:3d}" for i in range(300)], [f"title {i}" for i in range(300)]
+    )
+    documents = read_explorer_data(result_page(found, insights(found), corpus))["documents"]
+    assert documents["texts"] == [f"text {int(id[1:]):3d}" for id in documents["ids"]]
+    assert documents["titles"] == [f"title {id[1:]}" for id in documents["ids"]]
+    monkeypatch.setattr("runner.reports.evaluation.rankings.TEXTS", 80)
+    documents = read_explorer_data(result_page(found, insights(found), corpus))["documents"]
+    assert [text is not None for text in documents["texts"]] == [i < 10 for i in range(len(documents["ids"]))]
+    hardest = int(np.nanargmin(found.of(PRIMARY)))
+    assert set(found.queries.expected[hardest]) <= set(documents["ids"][:10]), "the hardest query comes first"
 
 
 def test_the_page_loads_nothing(of_result: str) -> None:
@@ -42,7 +78,7 @@ def test_the_page_loads_nothing(of_result: str) -> None:
 def test_data_is_never_markup() -> None:
     found = result(EVIL, retriever=EVIL, swept={f"{EVIL}.k": EVIL}, types=(EVIL, "b"), text=EVIL)
     page = Page(page_of(found))
-    assert page.tags["script"] == 1
+    assert page.scripts == 1
     assert page.tags["img"] == 0
     assert any(EVIL in text for text in page.texts)
 
@@ -69,5 +105,4 @@ def test_whatever_there_is_makes_a_page(found: Result) -> None:
 
 def test_a_result_without_rankings_makes_a_page() -> None:
     page = Page(page_of(result(hits=False)))
-    assert "retrieved" not in page.texts
-    assert "expected" in page.texts
+    assert len(page.table("query", "text")) == 30

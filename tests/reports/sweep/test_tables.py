@@ -13,6 +13,7 @@ from runner.analysis.comparison import compare_pairs
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.metrics.statistics import Correction, Statistics, Test
 from runner.reports.sweep import tables
+from runner.reports.sweep.columns import build_columns
 from tests.reports.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
@@ -156,8 +157,12 @@ def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_wer
         {"k": "2", "depth": 10, "name": "a", "on": True, "same": 1},
         {"k": "10", "depth": 20, "name": "3", "on": False, "same": 1},
     ]
-    board = build_leaderboard([result(str(i), swept=s) for i, s in enumerate(swept)], PRIMARY)
-    assert tables.numeric_settings(board) == ["k", "depth"]
+    results = [result(str(i), swept=s) for i, s in enumerate(swept)]
+    board = build_leaderboard(results, PRIMARY)
+    columns = [column for column in build_columns(board, results) if column.kind == "setting"]
+    assert [column.name for column in columns if column.format == "number"] == ["k", "depth"]
+    assert [column.name for column in columns if column.format == "text"] == ["name", "on"]
+    assert columns[0].values == [float(row.swept["k"]) for row in board.rows]
     assert [row[0] for row in tables.effects(board)["k"].rows] == ["2", "10"]
 
 

@@ -1,0 +1,112 @@
+"""The first hits of each query of one or more results on the same queries, with texts, as data of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from retrievers.base import Corpus
+from runner.reports.evaluation.insights import EVIDENCE, Insights
+from runner.result import Result
+
+DEPTH = 10
+"""Hits of each query on a page."""
+
+TEXT = 1_200
+"""Most characters of a document."""
+
+TEXTS = 12_000_000
+"""Most characters of all documents; the texts of the hardest queries come first."""
+
+MOST_GOLD = 10
+"""Expected documents of each query on a page."""
+
+
+class DocumentTable:
+    """The documents that a page shows, each once, with the texts of a corpus while there is room."""
+
+    def __init__(self, corpus: Corpus | None) -> None:
+        self._corpus = corpus
+        self._positions: Mapping[str, int] = {} if corpus is None else {id: i for i, id in enumerate(corpus.ids)}
+        self._numbers: dict[str, int] = {}
+        self._titles: list[str] = []
+        self._texts: list[str | None] = []
+        self._room = TEXTS
+
+    def number(self, document: str, parent: str = "") -> int:
+        """Return the number of a document; where its corpus only has the document that it is a chunk of, its text."""
+        if (known := self._numbers.get(document)) is not None:
+            return known
+        self._numbers[document] = len(self._texts)
+        title, text = self._read(document, parent)
+        self._titles.append(title)
+        self._texts.append(text)
+        return self._numbers[document]
+
+    def _read(self, document: str, parent: str) -> tuple[str, str | None]:
+        position = self._positions.get(document, self._positions.get(parent))
+        if self._corpus is None or position is None:
+            return "", None
+        title = self._corpus.titles[position] if self._corpus.titles else ""
+        text = self._corpus.texts[position][:TEXT]
+        if len(text) > self._room:
+            return title, None
+        self._room -= len(text)
+        return title, text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documents as columns for JSON; a text that was not available or had no room is null."""
+        return {"ids": list(self._numbers), "titles": self._titles, "texts": self._texts}
+
+
+def build_rankings(
+    results: Sequence[Result], labels: Sequence[str], corpus: Corpus | None, insights: Sequence[Insights] = ()
+) -> dict[str, Any]:
+    """Return the hits, scores and grades of each query and system, the gold, and the documents that they name."""
+    table, queries = DocumentTable(corpus), results[0].queries
+    hardness = np.nan_to_num(np.stack([result.of(result.primary) for result in results]), nan=2.0).min(axis=0)
+    order = np.argsort(hardness, kind="stable").tolist()
+    gold: list[list[int]] = [[] for _ in queries.ids]
+    systems: list[dict[str, Any]] = [
+        {"name": label, "hits": [[] for _ in queries.ids], "scores": [[] for _ in queries.ids],
+         "grades": [[] for _ in queries.ids], "failures": {}}
+        for label in labels
+    ]  # fmt: skip
+    for i in order:
+        gold[i] = [table.number(document) for document in queries.expected[i][:MOST_GOLD]]
+        for system, result in zip(systems, results, strict=True):
+            if result.hits is None:
+                continue
+            ids = result.hits.ids(i, DEPTH)
+            positions = result.hits.rankings.documents[i, : len(ids)].tolist()
+            parents = [result.hits.parents[d] if result.hits.parents else "" for d in positions]
+            system["hits"][i] = [table.number(id, parent) for id, parent in zip(ids, parents, strict=True)]
+            system["scores"][i] = [float(f"{s:.6g}") for s in result.hits.rankings.scores[i, : len(ids)].tolist()]
+            system["grades"][i] = result.hits.grades[i, : len(ids)].tolist()
+    for system, insight in zip(systems, insights, strict=False):
+        system["failures"] = {str(f.query): describe_failure(f.classes, vars(f)) for f in insight.failures}
+    return {"documents": table.to_dict(), "systems": systems, "gold": gold}
+
+
+_EVIDENCE = {
+    "semantic_rank": "LSA rank", "lead": "lead", "overlap": "overlap", "rival_overlap": "overlap above", "idf": "IDF",
+    "spread": "spread", "unjudged": "unjudged",
+}  # fmt: skip
+
+
+def describe_failure(classes: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the classes of a missed query and the evidence for them, as pairs of a meaning and a value."""
+    evidence = [
+        [EVIDENCE[title], float(f"{values[name]:.4g}")]
+        for name, title in _EVIDENCE.items()
+        if values[name] is not None and values[name] == values[name]
+    ]
+    named = [["the document above the gold", values["rival"]], ["similar to the gold", values["lookalike"]]]
+    return {"classes": list(classes), "evidence": [*evidence, *(pair for pair in named if pair[1])]}
+
+
+def replace_nan(values: Sequence[float]) -> list[float | None]:
+    """Return values to six decimals, with None for NaN."""
+    return [None if value != value else round(value, 6) for value in values]

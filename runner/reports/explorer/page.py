@@ -1,0 +1,67 @@
+"""A page with its data, its script and, if it draws, Vega, in one file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from runner.reports.explorer.data import encode_json, encode_scores
+from runner.reports.rendering.page import render
+
+STATIC = Path(__file__).with_name("static")
+
+SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "explorer")
+"""The parts of the script, in the order in which they stand in a page."""
+
+
+def render_explorer(
+    template: str,
+    data: Mapping[str, Any],
+    scores: NDArray[np.float64],
+    **values: Any,  # noqa: ANN401 (whatever the template shows)
+) -> str:
+    """Return a page from a template, the data of its script and the scores of its systems (systems x queries).
+
+    The page has a policy by which the browser runs no other script: markup that came with the data would stay inert.
+    """
+    script, planes = _load_script(), encode_scores(scores)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return render(
+        template,
+        **values,
+        script=Markup(script),  # noqa: S704 (the program's own)
+        style=Markup((STATIC / "explorer.css").read_text(encoding="utf-8")),  # noqa: S704 (the program's own)
+        digest=digest,
+        data=encode_json({**data, "scores": {key: planes[key] for key in ("systems", "queries", "low", "step")}}),
+        scores=planes["planes"],
+        libraries=load_libraries() if data.get("plots") else [],
+    )
+
+
+def load_manifest() -> list[dict[str, str]]:
+    """Return the vendored packages: their version, file, licence, and the SHA-256 of the file as published."""
+    manifest: list[dict[str, str]] = json.loads((STATIC / "vendor" / "manifest.json").read_text(encoding="utf-8"))
+    return manifest
+
+
+@cache
+def load_libraries() -> list[str]:
+    """Return the libraries that draw, compressed, in base64, in the order in which they need each other."""
+    folder = STATIC / "vendor"
+    return [base64.b64encode((folder / entry["file"]).read_bytes()).decode("ascii") for entry in load_manifest()]
+
+
+@cache
+def _load_script() -> str:
+    tables = STATIC.parents[1] / "templates" / "page.js"
+    paths = [tables, *(STATIC / f"{name}.js" for name in SCRIPTS)]
+    return "\n".join(["", *(path.read_text(encoding="utf-8") for path in paths)])

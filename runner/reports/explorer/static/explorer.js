@@ -1,0 +1,210 @@
+// @ts-check
+// The page: its state, its tabs, and what a change draws again.
+
+/** @returns {State} */
+function readState(/** @type {Data} */ data) {
+  const hash = new URLSearchParams(location.hash.slice(1)), count = data.columns[0].values.length;
+  const row = (/** @type {string} */ name, /** @type {number} */ other) => {
+    const text = hash.get(name), value = Number(text);
+    return text !== null && Number.isInteger(value) && value >= 1 && value <= count ? value - 1 : other;
+  };
+  /** @type {(name: string, other: [string, boolean]) => [string, boolean]} */
+  const sort = (name, other) => {
+    const text = hash.get(name);
+    return text ? [text.replace(/^-/, ""), text.startsWith("-")] : other;
+  };
+  const query = data.queries.ids.indexOf(hash.get("query") || "");
+  return {
+    tab: hash.get("tab") || "", sort: sort("sort", [data.order || "rank", false]), filter: hash.get("filter") || "",
+    columns: hash.get("columns")?.split(",") || null, group: hash.get("group") || "", slice: hash.get("slice") || "",
+    pins: new Set((hash.get("pins") || "").split(",").map(Number).filter(n => n >= 1 && n <= count).map(n => n - 1)),
+    first: row("a", data.rival || 0), second: row("b", 0), queries: hash.get("queries") || "",
+    querySort: sort("order", ["mean", false]), query: query < 0 ? null : query, brush: null,
+  };
+}
+
+/** @param {State} state @param {Data} data */
+function writeState(state, data) {
+  const hash = new URLSearchParams();
+  const keep = (/** @type {string} */ name, /** @type {string} */ value, other = "") => {
+    if (value !== other) hash.set(name, value);
+  };
+  const sort = (/** @type {[string, boolean]} */ [id, down]) => (down ? "-" : "") + id;
+  keep("tab", state.tab, document.querySelector(".panel")?.id);
+  keep("sort", sort(state.sort), data.order || "rank");
+  keep("filter", state.filter);
+  keep("columns", state.columns?.join(",") || "");
+  keep("group", state.group);
+  keep("slice", state.slice);
+  keep("pins", [...state.pins].map(row => row + 1).join(","));
+  keep("a", String(state.first + 1), String((data.rival || 0) + 1));
+  keep("b", String(state.second + 1), "1");
+  keep("queries", state.queries);
+  keep("order", sort(state.querySort), "mean");
+  keep("query", state.query === null ? "" : data.queries.ids[state.query]);
+  history.replaceState(null, "", `#${hash}`);
+}
+
+/** Make tabs of the panels. @param {State} state @param {() => void} changed */
+function buildTabs(state, changed) {
+  const panels = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".panel"))];
+  if (!panels.some(panel => panel.id === state.tab)) state.tab = panels[0].id;
+  const tabs = panels.map(panel => {
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-labelledby", `tab-${panel.id}`);
+    return create("button", {type: "button", role: "tab", id: `tab-${panel.id}`, "aria-controls": panel.id,
+      click: () => { state.tab = panel.id; changed(); }}, panel.dataset.title);
+  });
+  const list = create("div", {class: "tabs", role: "tablist", "aria-label": "Views",
+    keydown: (/** @type {KeyboardEvent} */ event) => {
+      const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+      if (!step) return;
+      const place = (panels.findIndex(panel => panel.id === state.tab) + step + panels.length) % panels.length;
+      state.tab = panels[place].id;
+      changed();
+      tabs[place].focus();
+    }}, ...tabs);
+  panels[0].before(list);
+  return () => panels.forEach((panel, place) => {
+    panel.classList.toggle("off", panel.id !== state.tab);
+    tabs[place].setAttribute("aria-selected", String(panel.id === state.tab));
+    tabs[place].tabIndex = panel.id === state.tab ? 0 : -1;
+  });
+}
+
+/** Let the keyboard scroll what does not fit. */
+function focusScrollers() {
+  for (const place of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".scroll:not(.windowed), pre")))
+    if (place.scrollWidth > place.clientWidth || place.scrollHeight > place.clientHeight) place.tabIndex = 0;
+    else place.removeAttribute("tabindex");
+}
+
+/**
+ * Return the rows that plots draw.
+ * @param {Data} data
+ * @param {State} state
+ * @param {Board} board
+ * @param {string} cost
+ * @param {number} noise a row joins the front if it is better than all cheaper ones by more than this
+ */
+function plotRows(data, state, board, cost, noise) {
+  const column = (/** @type {string} */ id) => data.columns.find(c => c.id === id);
+  const fields = data.kind !== "sweep" ? data.columns : data.columns.filter(c => ["rank", "label", "mean", "low", "high", "differs", "retriever"].includes(c.id)
+    || c.kind === "setting" || c.kind === "cost");
+  const costs = column(cost)?.values || [], means = column("mean")?.values || [];
+  let best = -Infinity;
+  const front = new Set(board.rows.filter(row => costs[row] > 0 && means[row] !== null)
+    .sort((a, b) => costs[a] - costs[b] || means[b] - means[a])
+    .filter(row => means[row] > best + noise && ((best = means[row]), true)));
+  const rows = board.rows.map(row => {
+    /** @type {Record<string, any>} */
+    const entry = {id: row, on: !state.brush || state.brush.has(row), front: front.has(row)};
+    for (const field of fields) entry[field.id] = field.values[row];
+    entry.name = `${entry.rank}. ${entry.label}`;
+    return entry;
+  });
+  return {rows, ...parallelLines(data, state, board)};
+}
+
+const MOST_LINES = 250;
+
+/** Return lines through the settings of the best rows. @param {Data} data @param {State} state @param {Board} board */
+function parallelLines(data, state, board) {
+  const mean = data.columns.find(column => column.id === "mean");
+  const axes = data.columns.filter(column => column.kind === "setting" && column.shown !== null
+    && new Set(column.values).size > 1).slice(0, 8);
+  const chosen = board.rows.filter(row => mean?.values[row] !== null).slice(0, MOST_LINES);
+  /** @type {any[]} */
+  const lines = [], ticks = [];
+  for (const column of [...axes, mean]) {
+    if (!column) continue;
+    const order = orderOf(column), known = chosen.filter(row => order[row] === order[row]);
+    const low = Math.min(...known.map(row => order[row])), high = Math.max(...known.map(row => order[row]));
+    const place = (/** @type {number} */ row) => (high > low ? (order[row] - low) / (high - low) : 0.5);
+    for (const row of known)
+      lines.push({id: row, axis: column.title, place: place(row), mean: mean?.values[row],
+        on: !state.brush || state.brush.has(row)});
+    const distinct = new Map(known.map(row => [order[row], row]));
+    const few = distinct.size <= 12 ? [...distinct.values()] : [distinct.get(low), distinct.get(high)];
+    for (const row of few)
+      if (row !== undefined) ticks.push({axis: column.title, place: place(row), label: showValue(column, row)});
+  }
+  return {lines, ticks};
+}
+
+/**
+ * Return the rows in a brush, null for an empty one.
+ * @param {any} brush ranges or values by field
+ * @param {string} kind
+ * @param {any[]} rows
+ * @returns {Set<number> | null}
+ */
+function rowsIn(brush, kind, rows) {
+  const fields = Object.entries(brush || {});
+  if (!fields.length) return null;
+  const inside = (/** @type {any} */ value, /** @type {any} */ wanted, /** @type {boolean} */ range) => (range
+    ? value !== null && value >= Math.min(...wanted) && value <= Math.max(...wanted) : wanted.includes(value));
+  const matches = rows.filter(row => fields.every(([field, wanted]) =>
+    inside(row[field], wanted, kind === "ranges" || (kind === "lines" && field === "place"))));
+  return new Set(matches.map(row => row.id));
+}
+
+async function start() {
+  /** @type {Data} */
+  const data = JSON.parse(new TextDecoder().decode(await inflate(byId("explorer-data").textContent || "")));
+  const state = readState(data);
+  if (!document.getElementById("board")) { focusScrollers(); return; }
+  /** @type {Promise<Scores> | null} */
+  let decoding = null;
+  const scores = () => (decoding ??= inflate(byId("explorer-scores").textContent || "")
+    .then(planes => new Scores(data.scores, planes)));
+  const view = data.kind === "sweep" ? null : new QueryView(data, state, byId("query"));
+  /** @param {number} row */
+  const openQuery = row => {
+    state.query = row;
+    changed();
+    byId("query-title").focus({preventScroll: true});
+    byId("query").scrollIntoView({block: "start"});
+  };
+  const board = new Board(data, state, scores, changed, view
+    ? {main: "text", noun: "queries", file: "queries", example: data.example || "", pins: false, open: openQuery}
+    : {main: "label", noun: "combinations", file: "leaderboard", example: "", pins: true, open: null});
+  const queries = document.getElementById("query-table") && new Queries(data, state, board, changed);
+  /** @type {() => Record<string, any[]>} */
+  const tables = () => ({...plotRows(data, state, board, plots.chosen.tradeoff?.cost || "",
+    Number(plots.chosen.tradeoff?.noise || 0)), ...queries?.tables()});
+  /** @type {Plots} */
+  const plots = new Plots(data, tables, (plot, brush, names) => {
+    const kind = plot.spec.usermeta.brush, all = tables();
+    state.brush = rowsIn(brush, kind, kind === "lines" ? all.lines : all.rows);
+    changed(plot.id);
+  });
+  const showTabs = buildTabs(state, changed);
+
+  async function changed(/** @type {any} */ except = "") {
+    showTabs();
+    board.show();
+    view?.show();
+    if (state.tab === "queries" && queries) await queries.show();
+    writeState(state, data);
+    const known = [...plots.views.keys()];
+    if (known.length) plots.update(typeof except === "string" ? except : "");
+    await plots.draw(byId(state.tab));
+    focusScrollers();
+  }
+  for (const details of document.querySelectorAll("details"))
+    details.addEventListener("toggle", () => plots.draw(byId(state.tab)));
+  document.addEventListener("keydown", event => {
+    const typing = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
+    if (event.key === "/" && !typing) {
+      event.preventDefault();
+      (state.tab === "queries" ? queries?.filter : board.filter)?.focus();
+    }
+  });
+  document.documentElement.classList.add("live");
+  if (state.slice) { const kept = state.sort; await board.slice(); state.sort = kept; }
+  await changed();
+  requestIdleCallback?.(() => data.columns.forEach(orderOf)); // so that the first order by a text is quick too
+}
+
+start();

@@ -1,0 +1,129 @@
+// @ts-check
+// One query: what each system ranked, side by side, with texts, grades, the gold and why it was missed.
+
+const SNIPPET = 260;
+
+/**
+ * Return the words of a query that are worth highlighting, as a pattern; null without any.
+ * @param {string} query
+ */
+function patternOf(query) {
+  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) || [])];
+  return words.length ? new RegExp(`(?<![\\p{L}\\p{N}])(?:${words.join("|")})`, "giu") : null;
+}
+
+/**
+ * Return text with the words of a query marked.
+ * @param {string} text
+ * @param {RegExp | null} pattern
+ */
+function highlight(text, pattern) {
+  if (!pattern) return [text];
+  const parts = [];
+  let end = 0;
+  for (const match of text.matchAll(pattern)) {
+    parts.push(text.slice(end, match.index), create("mark", {}, match[0]));
+    end = match.index + match[0].length;
+  }
+  return [...parts, text.slice(end)];
+}
+
+/**
+ * Return the part of a text around the first word of the query in it.
+ * @param {string} text
+ * @param {RegExp | null} pattern
+ */
+function snippetOf(text, pattern) {
+  const found = pattern ? text.search(pattern) : -1;
+  let start = found > SNIPPET / 2 ? found - SNIPPET / 3 : 0;
+  if (start) start = text.indexOf(" ", start) + 1 || start;
+  const cut = text.slice(start, start + SNIPPET);
+  return `${start ? "\u2026 " : ""}${cut}${start + SNIPPET < text.length ? " \u2026" : ""}`;
+}
+
+class QueryView {
+  /** @param {Data} data @param {State} state @param {HTMLElement} place */
+  constructor(data, state, place) {
+    this.data = data;
+    this.state = state;
+    this.place = place;
+  }
+
+  show() {
+    const {data, state, place} = this, query = state.query;
+    if (query === null) { place.replaceChildren(); return; }
+    const {ids, texts, types} = data.queries, pattern = patternOf(texts[query]);
+    const systems = (data.systems || []).slice(0, 5);
+    place.replaceChildren(
+      create("h3", {id: "query-title", tabindex: "-1"}, texts[query] || ids[query]),
+      create("p", {class: "about"}, create("code", {}, ids[query]), types[query] ? ` \u00b7 ${types[query]}` : "",
+        data.errors?.[query] ? ` \u00b7 error: ${data.errors[query]}` : ""),
+      create("div", {class: "beside"}, ...systems.map(system => this.system(system, query, pattern))),
+      this.gold(query, pattern, systems),
+    );
+  }
+
+  /** @param {System} system @param {number} query @param {RegExp | null} pattern */
+  system(system, query, pattern) {
+    const grades = system.grades[query], first = grades.findIndex(grade => grade > 0);
+    const value = system.values?.[query];
+    const failure = system.failures[query];
+    const position = !this.data.gold[query].length ? "no gold" : first >= 0 ? `first gold at rank ${first + 1}`
+      : `no gold in the first ${grades.length}`;
+    const others = new Map((this.data.systems || []).filter(other => other !== system).flatMap(other =>
+      other.hits[query].map((document, place) => [document, place + 1])));
+    const items = system.hits[query].map((document, place) => {
+      const moved = (this.data.systems || []).length === 2 ? this.describeMove(others.get(document), place + 1) : "";
+      return create("li", {class: grades[place] > 0 ? "relevant" : null},
+        ...this.document(document, pattern, system.scores[query][place], this.badge(grades[place]), moved));
+    });
+    return create("section", {class: "system", "aria-label": system.name},
+      create("h4", {}, system.name),
+      create("p", {class: "about"}, value === null || value === undefined ? "" : `${this.data.primary} ${value.toFixed(3)} \u00b7 `,
+        position),
+      ...(failure ? [create("p", {}, create("strong", {}, failure.classes.join(", ") || "unclassified"))] : []),
+      ...(failure?.evidence.length ? [create("details", {}, create("summary", {}, "Evidence"), create("ul", {},
+        ...failure.evidence.map(([meaning, shown]) => create("li", {}, `${meaning}: ${shown}`))))] : []),
+      items.length ? create("ol", {}, ...items) : create("p", {class: "about"}, "No results."));
+  }
+
+  describeMove(/** @type {number | undefined} */ before, /** @type {number} */ after) {
+    return before === undefined ? "only here" : before === after ? "" : `${before} in the other`;
+  }
+
+  badge(/** @type {number} */ grade) {
+    return create("span", {class: `grade ${grade > 0 ? "good" : grade === 0 ? "bad" : ""}`},
+      grade < 0 ? "unjudged" : `grade ${grade}`);
+  }
+
+  /**
+   * @param {number} document
+   * @param {RegExp | null} pattern
+   * @param {number | null} score
+   * @param {any} badge
+   * @param {string} moved
+   */
+  document(document, pattern, score, badge, moved) {
+    const {ids, titles, texts} = this.data.documents, text = texts[document];
+    const head = create("p", {class: "head"}, create("strong", {}, titles[document] || ids[document]),
+      " ", badge, moved ? create("span", {class: "grade"}, moved) : "",
+      score === null ? "" : create("span", {class: "score"}, Number(score.toPrecision(4))));
+    const id = titles[document] ? [create("code", {}, ids[document])] : [];
+    if (text === null || text === undefined)
+      return [head, ...id, create("p", {class: "about"}, "The text is not in this page.")];
+    const snippet = snippetOf(text, pattern);
+    const whole = text.length > SNIPPET
+      ? [create("details", {}, create("summary", {}, "Whole text"), create("p", {class: "text"}, ...highlight(text, pattern)))] : [];
+    return [head, ...id, create("p", {class: "text"}, ...highlight(snippet, pattern)), ...whole];
+  }
+
+  /** Return the gold that no system ranked. @param {number} query @param {RegExp | null} pattern @param {System[]} systems */
+  gold(query, pattern, systems) {
+    const ranked = new Set(systems.flatMap(system => system.hits[query]));
+    const missed = this.data.gold[query].filter(document => !ranked.has(document));
+    if (!missed.length) return "";
+    return create("section", {class: "system missed"}, create("h4", {}, "Expected, but not among these"),
+      create("ul", {}, ...missed.map(document => create("li", {},
+        ...this.document(document, pattern, null, create("span", {class: "grade good"}, "gold"), "")))));
+  }
+}
