@@ -1,4 +1,4 @@
-"""Search by vectors: the nearest documents to a query, exactly or through an approximate index of FAISS.
+"""Search by vectors: the nearest documents to a query, exactly, through an approximate index of FAISS, or by codes.
 
 An encoder supplies the vectors of documents and queries.
 """
@@ -18,9 +18,10 @@ from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.extras import check_installed
 from retrievers.points import Nearest, Points, Subset
+from retrievers.quantization import BinaryIndex, RescoredIndex, build_binary_index
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
-from retrievers.vector_search import Metric, VectorSearcher, VectorSpace
+from retrievers.vector_search import Metric, VectorIndex, VectorSearcher, VectorSpace
 
 if TYPE_CHECKING:
     import faiss
@@ -28,15 +29,21 @@ if TYPE_CHECKING:
 _FEWEST_BITS = 3  # per code: FAISS compares eight at once
 
 _BUILT_WITH: Mapping[str, Sequence[str]] = {
+    "flat": (),
     "ivf": ("nlist", "seed"),
     "hnsw": ("m", "ef_construction", "seed"),
     "pq": ("pq_m", "pq_bits", "seed"),
 }
 
+_QUANTIZED: Mapping[str, Sequence[str]] = {"int8": ("flat", "ivf", "hnsw"), "binary": ("flat",)}
+"""The index types that a quantization is available with."""
+
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Dense:
-    """Settings of search by vectors. Only the index type `flat` is exact. Settings of other index types have no effect.
+    """Settings of search by vectors. Only the index type `flat` without quantization is exact.
+
+    Settings of other index types have no effect.
 
     The score is the cosine, the dot product, or the negative squared distance (`l2`). A text without a direction, such
     as a blank one, has no hits and is never a hit.
@@ -44,7 +51,10 @@ class Dense:
     `ivf` searches `nprobe` of `nlist` cells (null: 4 times the root of the number of documents; at most one per
     document). `hnsw` searches a graph with `m` links per document, with `ef_construction` candidates when it is built
     and `ef_search` per query. `pq` stores `pq_m` codes of `pq_bits` instead of a vector; fewer bits if there are fewer
-    documents than codes. `nprobe` and `ef_search` apply at search time, to the stored index.
+    documents than codes. `quantization` compares codes instead of vectors: `int8` has a byte per dimension, for `flat`,
+    `ivf` and `hnsw`; `binary` has its sign only, for `flat`, and the score is 1 - 2 times the share of the signs that
+    differ. `rescore` ranks `oversampling` times as many candidates as hits by their vectors. `nprobe`, `ef_search`,
+    `rescore` and `oversampling` apply at search time, to the stored index.
     """
 
     applies_filters: ClassVar[bool] = True
@@ -59,28 +69,51 @@ class Dense:
     ef_search: int = Field(default=64, ge=1)
     pq_m: int = Field(default=32, ge=1)
     pq_bits: int = Field(default=8, ge=_FEWEST_BITS, le=12)
+    quantization: Literal["int8", "binary"] | None = None
+    rescore: bool = False
+    oversampling: float = Field(default=1.0, ge=1, allow_inf_nan=False)
     seed: int = Field(default=0, ge=0)
 
     def __post_init__(self) -> None:
-        if self.index_type != "flat":
+        if self.quantization and self.index_type not in _QUANTIZED[self.quantization]:
+            fitting = ", ".join(_QUANTIZED[self.quantization])
+            raise RetrieverError(
+                f"quantization={self.quantization}: not available with index_type={self.index_type}, only with "
+                f"{fitting}; set another index_type, or quantization=null"
+            )
+        if self.index_type != "flat" or self.quantization == "int8":
             check_installed("faiss", "faiss-cpu", "dense")
+
+    @property
+    def exact(self) -> bool:
+        """Return whether every vector is compared in full precision."""
+        return self.index_type == "flat" and self.quantization is None
 
     def index(self, corpus: Corpus, store: Store) -> VectorSearcher:
         """Return a searcher; the corpus is embedded and the index built unless the store has them."""
         space = VectorSpace(self.encoder, corpus, self.metric)
         embedded = space.embed(store)
-        return embedded.open_searcher(self._load_index(space, embedded.points, store))
+        return embedded.open_searcher(self._open_index(space, embedded.points, store))
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the search as work, which needs the vectors and, unless it is flat, the index."""
-        space, flat = VectorSpace(self.encoder, corpus, self.metric), self.index_type == "flat"
-        key = None if flat else self._index_key("vector index", space)
-        return space.plan(self, queries, k, store, key, exact=flat)
+        """Return the search as work, which needs the vectors and any index that is stored."""
+        space = VectorSpace(self.encoder, corpus, self.metric)
+        stored = not self.exact and self.quantization != "binary"  # binary codes are made in less time than read
+        key = self._index_key("vector index", space) if stored else None
+        return space.plan(self, queries, k, store, key, exact=self.exact)
 
-    def _load_index(self, space: VectorSpace, points: Points, store: Store) -> FaissIndex | None:
-        """Return the FAISS index of points, or None for an exact search."""
-        if self.index_type == "flat" or not len(points.rows):
+    def _open_index(self, space: VectorSpace, points: Points, store: Store) -> VectorIndex | None:
+        """Return the index of points, or None for an exact search."""
+        if self.exact or not len(points.rows):
             return None
+        index = self._load_index(space, points, store)
+        return RescoredIndex(index, points, self.oversampling, self.metric == "l2") if self.rescore else index
+
+    def _load_index(self, space: VectorSpace, points: Points, store: Store) -> FaissIndex | BinaryIndex:
+        """Return the index that finds candidates."""
+        if self.quantization == "binary":
+            key = self._index_key("live vector index", space)
+            return store.share(key, lambda: build_binary_index(points.vectors))
 
         def load() -> faiss.Index:
             import faiss
@@ -92,7 +125,8 @@ class Dense:
 
     def _index_key(self, kind: str, space: VectorSpace) -> Key:
         built_with = {name: getattr(self, name) for name in _BUILT_WITH[self.index_type]}
-        return space.build_key(kind, [__name__], index=self.index_type, **built_with)
+        modules = [__name__, "retrievers.quantization"]
+        return space.build_key(kind, modules, index=self.index_type, quantization=self.quantization, **built_with)
 
     def _build(self, vectors: Vectors) -> Arrays:
         import faiss
@@ -101,22 +135,27 @@ class Dense:
         metric = faiss.METRIC_L2 if self.metric == "l2" else faiss.METRIC_INNER_PRODUCT
         index: Any
         with _one_thread():  # several would link the graph in a random order
+            index = faiss.index_factory(width, self._codes(n, width), metric)
             if self.index_type == "hnsw":
-                index = faiss.IndexHNSWFlat(width, self.m, metric)
                 index.hnsw.efConstruction = self.ef_construction
                 index.hnsw.rng = faiss.RandomGenerator(self.seed)  # type: ignore[attr-defined]  # not in its stubs
-            else:
-                index = faiss.index_factory(width, self._codes(n, width), metric)
+            elif self.index_type != "flat":
                 clustering = index.cp if self.index_type == "ivf" else index.pq.cp
                 clustering.seed, clustering.min_points_per_centroid = self.seed, 1
+            if not index.is_trained:
                 index.train(np.resize(vectors, (max(n, 2**_FEWEST_BITS), width)))
             index.add(vectors)
         return {"index": faiss.serialize_index(index)}
 
     def _codes(self, n: int, width: int) -> str:
-        """Return the FAISS factory string of a trained index for n vectors."""
+        """Return the FAISS factory string of an index for n vectors."""
+        codes = "SQ8" if self.quantization == "int8" else "Flat"
+        if self.index_type == "flat":
+            return codes
+        if self.index_type == "hnsw":
+            return f"HNSW{self.m},{codes}"
         if self.index_type == "ivf":
-            return f"IVF{min(self.nlist or round(4 * n**0.5), n)},Flat"
+            return f"IVF{min(self.nlist or round(4 * n**0.5), n)},{codes}"
         if width % self.pq_m:
             fitting = ", ".join(str(m) for m in range(1, width + 1) if width % m == 0)
             raise RetrieverError(
@@ -151,7 +190,7 @@ class FaissIndex:
         if subset is not None and self.settings.index_type == "pq":
             return self._find_all(queries, depth, subset)
         own: dict[str, Any] = {} if subset is None else {"sel": faiss.IDSelectorBatch(subset.places)}
-        parameters: Any = None
+        parameters: Any = faiss.SearchParameters(**own) if own else None
         if self.settings.index_type == "ivf":
             parameters = faiss.SearchParametersIVF(nprobe=self.settings.nprobe, **own)  # type: ignore[call-arg]  # not in its stubs
         elif self.settings.index_type == "hnsw":

@@ -117,15 +117,7 @@ def rank_exactly(
     else:
         rough, places = find_nearest(queries, points.vectors[subset.places], depth, l2)
         places = subset.places[places]
-    scores = np.empty((len(queries), depth), dtype=np.float32)
-    for row, query in enumerate(queries.astype(np.float64)):
-        candidates = points.vectors[places[row]].astype(np.float64)
-        if l2:
-            candidates -= query
-            scores[row] = 0.0 - np.einsum("ij,ij->i", candidates, candidates)
-        else:
-            scores[row] = np.einsum("ij,j->i", candidates, query)
-    best = rank(points.rows[places], scores, tie_order, k)
+    best = rank(points.rows[places], score_points(points, queries, places, l2), tie_order, k)
     if depth == n:
         return best
     # The largest error of a sum of products in single precision.
@@ -136,3 +128,16 @@ def rank_exactly(
         deeper = rank_exactly(points, queries[unsure], k, tie_order, l2, find, subset, 4 * (k + spare))
         best.documents[unsure], best.scores[unsure] = deeper.documents, deeper.scores
     return best
+
+
+def score_points(points: Points, queries: Vectors, places: NDArray[np.int64], l2: bool) -> NDArray[np.float32]:
+    """Return the scores of each query's points, given by their places (n x m), computed in double precision."""
+    scores = np.empty(places.shape, dtype=np.float32)
+    for row, query in enumerate(queries.astype(np.float64)):
+        candidates = points.vectors[places[row]].astype(np.float64)
+        if l2:
+            candidates -= query
+            scores[row] = 0.0 - np.einsum("ij,ij->i", candidates, candidates)
+        else:
+            scores[row] = np.einsum("ij,j->i", candidates, query)
+    return scores

@@ -262,6 +262,8 @@ APPROXIMATE: dict[str, Retriever] = {
     "ivf": Dense(Numbers(), index_type="ivf", nlist=20, nprobe=20),  # all cells, so that it is exact
     "hnsw": Dense(Numbers(), index_type="hnsw", ef_search=400),
     "pq": Dense(Numbers(), index_type="pq", pq_m=8),
+    "int8": Dense(Numbers(), quantization="int8", rescore=True, oversampling=4),
+    "binary": Dense(Numbers(), quantization="binary", rescore=True, oversampling=4),
 }
 if QDRANT:
     APPROXIMATE["qdrant int8"] = Qdrant(Numbers(), index_type="flat", quantization="int8")
