@@ -78,7 +78,7 @@ def main() -> int:
     alone: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="encoding-") as name:
         source = write_dataset(Path(name) / "data", options.documents)
-        retriever = Dense(SentenceTransformerEncoder(batch_size=16))
+        retriever = Dense(SentenceTransformerEncoder())
         experiment = Experiment("dense", "dense", retriever, source, MetricSettings(), {}, {})
         for backend in ("one process", *options.backends):
             store = Path(name) / backend

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,7 +20,6 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, Rankings
 from retrievers.block_search import Masks, search_in_parts
-from retrievers.encoders.pretrained import check_library, identify_model
 from retrievers.encoders.sparse import SparseModel
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
@@ -37,45 +36,20 @@ Column = NDArray[Any]
 
 log = logging.getLogger(__name__)
 
-_MADE_BY = (__name__, "retrievers.term_weights", "retrievers.encoders.sparse", "retrievers.encoders.pretrained")
+_MADE_BY = (__name__, *SparseModel.MADE_BY)
 
 
-@settings(frozen=True, config={"extra": "forbid"})
-class LearnedSparse:
-    """Settings of learned sparse retrieval, with a model that `SparseEncoder` of sentence-transformers opens.
+@settings(frozen=True, config={"extra": "forbid"}, repr=False)
+class LearnedSparse(SparseModel):
+    """Settings of learned sparse retrieval, with those of its model.
 
-    `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `document_terms` and `query_terms` keep the
-    heaviest terms of each document and query; null keeps all. `max_length` is in tokens; null is the model's own. A
-    prompt is put before every text; null is the one saved with the model, if any. With a null `device` the fastest
-    available one is used. A `batch_size` above 1 is faster on a GPU, and the last digits of a weight then depend on its
-    batch.
+    `document_terms` and `query_terms` keep the heaviest terms of each document and query; null keeps all.
     """
 
     applies_filters: ClassVar[bool] = True
 
-    model: str
-    revision: str | None = None
     document_terms: int | None = Field(default=None, ge=1)
     query_terms: int | None = Field(default=None, ge=1)
-    max_length: int | None = Field(default=None, ge=1)
-    query_prompt: str | None = None
-    document_prompt: str | None = None
-    device: str | None = Field(default=None, repr=False)
-    batch_size: int = Field(default=1, ge=1, repr=False)
-
-    def __post_init__(self) -> None:
-        check_library()
-
-    def __repr__(self) -> str:
-        """Return the settings and the identity of the model, which changes with the files in its folder."""
-        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
-        return f"{type(self).__name__}({', '.join(shown)}, identity={identify_model(self.model, self.revision)!r})"
-
-    @property
-    def encoder(self) -> SparseModel:
-        """Return the settings of the model, whose weights serve any number of terms."""
-        names = [field.name for field in fields(SparseModel)]
-        return SparseModel(**{name: getattr(self, name) for name in names})
 
     def index(self, corpus: Corpus, store: Store) -> LearnedSparseSearcher:
         """Return a searcher; documents are encoded and their postings built unless the store has them."""
@@ -85,19 +59,19 @@ class LearnedSparse:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the postings and the weights of the queries."""
-        *documents, of_queries = self.encoder.plan(corpus, queries, store)
+        *documents, of_queries = self.plan_encoding(corpus, queries, store)
         index = Work("index", self._build_postings_key(corpus), tuple(documents))
         return Work("search", build_rankings_key(self, corpus, queries, k), (index, of_queries))
 
     def _build_postings_key(self, corpus: Corpus) -> Key:
-        parts = {**corpus.key_parts, **self.encoder.list_parts("document"), "document_terms": self.document_terms}
+        parts = {**corpus.key_parts, **self.list_parts("document"), "document_terms": self.document_terms}
         return Key.of("weighted postings", _MADE_BY, **parts)
 
     def _load_postings(self, corpus: Corpus, store: Store) -> WeightedPostings:
         key = self._build_postings_key(corpus)
 
         def build() -> dict[str, Column]:
-            shards = self.encoder.weigh_documents(corpus, store)
+            shards = self.weigh_documents(corpus, store)
             return dict(build_postings(join_weights([shard.prune(self.document_terms) for shard in shards])))
 
         def load() -> WeightedPostings:
@@ -121,12 +95,12 @@ class LearnedSparseSearcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly; the first queries are searched one by one and timed."""
-        weighted, seconds = self.settings.encoder.weigh_queries(queries, store, self.live)
+        weighted, seconds = self.settings.weigh_queries(queries, store, self.live)
         weighted, seconds = weighted.prune(self.settings.query_terms), seconds.copy()
         rankings = self.search_weighted(weighted, queries, k)
         seconds[TIMED_QUERIES:] = np.nan
         for position, query in enumerate(queries[:TIMED_QUERIES]):
-            alone = _select(weighted, position)
+            alone = weighted.select(position)
             began = time.perf_counter()
             self.search_weighted(alone, [query], k)
             seconds[position] += time.perf_counter() - began
@@ -158,10 +132,3 @@ class LearnedSparseSearcher:
         postings, order = self.postings, self.corpus.tie_order
         columns = postings.offsets, postings.documents.view(np.uint32), postings.weights
         return *columns, order, np.argsort(order).astype(np.int32)
-
-
-def _select(weights: TermWeights, position: int) -> TermWeights:
-    """Return the weights of one text."""
-    entries = slice(*weights.offsets[position : position + 2])
-    offsets = np.array([0, entries.stop - entries.start], dtype=np.int64)
-    return TermWeights(weights.n_terms, offsets, weights.terms[entries], weights.weights[entries])

@@ -50,6 +50,12 @@ class TermWeights:
         """Return the weights as they are stored."""
         return {"n_terms": np.array(self.n_terms), **{name: getattr(self, name) for name in _COLUMNS}}
 
+    def select(self, text: int) -> TermWeights:
+        """Return the weights of one text."""
+        entries = slice(*self.offsets[text : text + 2])
+        offsets = np.array([0, entries.stop - entries.start], dtype=np.int64)
+        return TermWeights(self.n_terms, offsets, self.terms[entries], self.weights[entries])
+
     def prune(self, most: int | None) -> TermWeights:
         """Return the `most` heaviest terms of each text, the smaller number first among equals; None: all."""
         sizes = np.diff(self.offsets)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from retrievers.store import Arrays, Key, SharedStore, Store
 T = TypeVar("T")
 Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
+Role = Literal["query", "document"]
 
 SHARD = 256
 """How many documents are embedded and stored together: the most that a killed run loses."""
@@ -70,6 +71,31 @@ class PlannedEncoder(Protocol):
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the work of `embed` and its `queries`; what plans share goes through the store."""
         ...
+
+
+def embed_by_role(
+    corpus: Corpus,
+    build_key: Callable[[Role, Sequence[str]], Key],
+    encode: Callable[[Role, Sequence[str]], Vectors],
+    store: Store,
+) -> Embedded:
+    """Return the vectors of a corpus by a pre-trained model, stored in shards; those of queries are stored together."""
+
+    def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
+        kept = store.arrays(build_key("query", texts), lambda: encode_alone(texts, partial(encode, "query")))
+        return kept["vectors"], kept["seconds"]
+
+    documents = embed_in_shards(corpus.contents(), partial(encode, "document"), partial(build_key, "document"), store)
+    return Embedded(documents, queries)
+
+
+def plan_by_role(
+    corpus: Corpus, queries: Sequence[str], build_key: Callable[[Role, Sequence[str]], Key], live: Key
+) -> tuple[Work, ...]:
+    """Return the encoding of each shard of documents, then that of the queries, as work that needs the open model."""
+    keys = [build_key("document", part) for part in split_shards(corpus.contents())]
+    opening = (Work("open model", live),)
+    return tuple(Work("embed", key, opening) for key in (*keys, build_key("query", queries)))
 
 
 def split_shards(texts: Iterable[str]) -> Iterator[Sequence[str]]:

@@ -8,24 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
 from numpy.typing import NDArray
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, RetrieverError
-from retrievers.encoders.base import Vectors, encode_in_shards, split_shards, time_alone
-from retrievers.encoders.pretrained import check_trained, identify_model, open_model, replace_surrogates, set_max_length
+from retrievers.encoders.base import Role, Vectors, encode_in_shards, time_alone
+from retrievers.encoders.model_settings import MODULES, PromptedModel
+from retrievers.encoders.pretrained import check_trained, replace_surrogates
 from retrievers.search import Work
-from retrievers.store import Arrays, Key, Store, fingerprint
+from retrievers.store import Arrays, Key, Store
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
-
-Role = Literal["query", "document"]
-
-_MADE_BY = (__name__, "retrievers.encoders.pretrained")
 
 _SAMPLE = 64
 """How many documents are cut into tokens to estimate the memory that a corpus needs."""
@@ -59,18 +58,18 @@ class TokenVectors:
         return cls(offsets, np.concatenate([np.zeros((0, width), dtype=np.float32), *filled]))
 
 
-@dataclass(frozen=True)
-class MultiVectorModel:
-    """Settings of a late-interaction model, as `retrievers.late_interaction.LateInteraction` describes them."""
+@settings(frozen=True, config={"extra": "forbid"}, repr=False)
+class MultiVectorModel(PromptedModel):
+    """Settings of a late-interaction model, which `MultiVectorEncoder` of sentence-transformers opens.
 
-    model: str
-    revision: str | None = None
-    pool_factor: float = 1.0
-    max_length: int | None = None
-    query_prompt: str | None = None
-    document_prompt: str | None = None
-    device: str | None = None
-    batch_size: int = 1
+    `pool_factor` merges similar tokens of a document, so that about one in that many is left (Clavié et al. 2024); 1
+    keeps all.
+    """
+
+    PRODUCT = "token vectors"
+    MADE_BY = (__name__, *MODULES)
+
+    pool_factor: float = Field(default=1.0, ge=1, allow_inf_nan=False)
 
     def embed_documents(self, corpus: Corpus, store: Store) -> TokenVectors:
         """Return the vectors of documents; raises `RetrieverError` if they do not fit in memory."""
@@ -83,15 +82,17 @@ class MultiVectorModel:
             return {"offsets": vectors.offsets, "vectors": vectors.vectors}
 
         def pool(part: Sequence[str]) -> Arrays:
-            shard = store.arrays(self._build_key("document", part), lambda: encode(part))
+            shard = store.arrays(self.build_key("document", part), lambda: encode(part))
             whole = TokenVectors(shard["offsets"], shard["vectors"])
             vectors = TokenVectors.join([self._pool(whole[row]) for row in range(len(whole))])
             return {"offsets": vectors.offsets, "vectors": vectors.vectors}
 
         if self.pool_factor == 1:
-            stored = encode_in_shards(texts, encode, partial(self._build_key, "document"), store)
+            stored = encode_in_shards(texts, encode, partial(self.build_key, "document"), store)
         else:
-            stored = encode_in_shards(texts, pool, self._build_pooled_key, store)
+            stored = encode_in_shards(
+                texts, pool, lambda part: self._build_pooled_key(self.build_key("document", part)), store
+            )
         shards = [TokenVectors(shard["offsets"], shard["vectors"]) for shard in stored]
         self._check_size(sum(shard.vectors.nbytes for shard in shards), len(texts))
         return TokenVectors.join([shard[row] for shard in shards for row in range(len(shard))])
@@ -107,42 +108,24 @@ class MultiVectorModel:
             vectors = TokenVectors.join(rows)
             return {"offsets": vectors.offsets, "vectors": vectors.vectors, "seconds": seconds}
 
-        kept = store.arrays(self._build_key("query", queries), build)
+        kept = store.arrays(self.build_key("query", queries), build)
         return TokenVectors(kept["offsets"], kept["vectors"]), kept["seconds"]
 
-    def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
+    def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard of documents, its pooling if any, and that of queries as work."""
-
-        def works() -> tuple[Work, ...]:
-            opening, parts = (Work("open model", self.build_live_key()),), list(split_shards(corpus.contents()))
-            shards = [Work("embed", self._build_key("document", part), opening) for part in parts]
-            if self.pool_factor != 1:
-                pairs = zip(parts, shards, strict=True)
-                shards = [Work("pool tokens", self._build_pooled_key(part), (shard,)) for part, shard in pairs]
-            return *shards, Work("embed", self._build_key("query", queries), opening)
-
-        parts = {**corpus.key_parts, "queries": fingerprint(*queries), **self._list_parts("query")}
-        parts |= {"document_prompt": repr(self.document_prompt), "pool_factor": self.pool_factor}
-        return store.share(Key.of("encoding planned", _MADE_BY, **parts), works)
+        *shards, of_queries = super().plan_encoding(corpus, queries, store)
+        if self.pool_factor != 1:
+            shards = [Work("pool tokens", self._build_pooled_key(shard.key), (shard,)) for shard in shards]
+        return *shards, of_queries
 
     def open_once(self, store: Store) -> Callable[[], MultiVectorEncoder]:
         """Return a function that opens the model, through the store, when it is first called."""
         return cache(lambda: store.share(self.build_live_key(), self._open))
 
-    def build_live_key(self) -> Key:
-        """Return the key of the open model."""
-        options = {"max_length": self.max_length, "device": self.device}
-        return Key.of("live model", _MADE_BY, model=identify_model(self.model, self.revision), **options)
-
     def encode(self, model: MultiVectorEncoder, role: Role, texts: Sequence[str]) -> list[Vectors]:
         """Return a matrix for each text, whose rows are the vectors of its tokens; none for a blank text."""
-        encoded = (model.encode_query if role == "query" else model.encode_document)(
-            [replace_surrogates(text) for text in texts],
-            prompt=self.query_prompt if role == "query" else self.document_prompt,
-            batch_size=self.batch_size,
-            convert_to_numpy=True,
-            show_progress_bar=False,
-        )
+        encode = model.encode_query if role == "query" else model.encode_document
+        encoded = self.encode_texts(model, role, texts, encode, convert_to_numpy=True)
         matrices: list[Vectors] = [np.asarray(matrix, dtype=np.float32) for matrix in encoded]
         if not all(np.isfinite(matrix).all() for matrix in matrices):
             raise RetrieverError(f"model={self.model}: the model returned NaN or infinite values")
@@ -163,31 +146,19 @@ class MultiVectorModel:
         )
         return pooled
 
-    def _list_parts(self, role: Role) -> dict[str, object]:
-        prompt = repr(self.query_prompt if role == "query" else self.document_prompt)
-        model = identify_model(self.model, self.revision)
-        return {"model": model, "max_length": self.max_length, "prompt": prompt}
-
-    def _build_key(self, role: Role, texts: Sequence[str]) -> Key:
-        size = {"rows": len(texts), "characters": sum(map(len, texts))}
-        made_by = (*_MADE_BY, "retrievers.encoders.base") if role == "query" else _MADE_BY
-        return Key.of(f"{role} token vectors", made_by, texts=fingerprint(*texts), **size, **self._list_parts(role))
-
-    def _build_pooled_key(self, texts: Sequence[str]) -> Key:
-        parts = {"rows": len(texts), "characters": sum(map(len, texts)), "pool_factor": self.pool_factor}
-        own = self._list_parts("document")
-        return Key.of("pooled token vectors", _MADE_BY, texts=fingerprint(*texts), **parts, **own)
+    def _build_pooled_key(self, whole: Key) -> Key:
+        """Return the key of the pooled vectors of documents, given that of the vectors of all their tokens."""
+        return Key.of("pooled token vectors", self.MADE_BY, **dict(whole.parts), pool_factor=self.pool_factor)
 
     def _open(self) -> MultiVectorEncoder:
         """Open the model and encode a word, so that the first text takes no longer than others."""
         from sentence_transformers import MultiVectorEncoder
 
-        model = open_model(MultiVectorEncoder, self.model, self.revision, self.device, "torch")
+        model = self.open_with(MultiVectorEncoder)
         check_trained(
             model, self.model, self.revision, "Dense",
             "a late-interaction model such as ColBERT, or search by this model's vectors with retriever=dense",
         )  # fmt: skip
-        set_max_length(model, self.model, self.max_length)
         model.encode_query(["word"], show_progress_bar=False)
         return model
 

@@ -1,13 +1,15 @@
 """Scores of pairs of a query and a text by a model, for rerankers that read each candidate alone.
 
-The scores of a query's candidates are cached together. Within a process, the score of each pair is kept, too, so that
-only new pairs are scored when another base or depth brings candidates seen before.
+Pairs of several queries are scored together, and the scores of a query's candidates are cached together. Within a
+process, the score of each pair is kept, too, so that only new pairs are scored when another base or depth brings
+candidates seen before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -15,8 +17,14 @@ from retrievers.multistage import QueryLog, report_progress
 from retrievers.rerankers.base import CandidateScores
 from retrievers.store import Arrays, Key, Store, fingerprint
 
-PairScores = dict[tuple[str, str], tuple[float, float]]
-"""The score of each (query, text), and its share of the seconds of its batch."""
+Pair = tuple[str, str]
+"""A query and a text."""
+
+PairScores = dict[Pair, tuple[float, float]]
+"""The score of each pair, and its share of the seconds of its batch."""
+
+_TOGETHER = 256
+"""How many pairs, of one query or several, are scored together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,31 +33,46 @@ class PairScorer:
 
     made_by: Sequence[str]
     parts: Mapping[str, object]
-    score: Callable[[str, Sequence[str]], PairScores]
+    score: Callable[[Sequence[Pair]], PairScores]
 
     def __call__(
         self, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store
     ) -> list[CandidateScores]:
         """Return the scores of each query's candidates."""
         known: PairScores = store.share(Key.of("live pair scores", self.made_by, **self.parts), dict)
-        pairs = zip(queries, candidates, strict=True)
-        judged = (self._score_candidates(query, texts, known, store) for query, texts in pairs)
-        return list(report_progress(judged, "reranked", len(queries)))
+        return list(report_progress(self._score_blocks(queries, candidates, known, store), "reranked", len(queries)))
 
-    def _score_candidates(self, query: str, texts: Sequence[str], known: PairScores, store: Store) -> CandidateScores:
+    def _score_blocks(
+        self, queries: Sequence[str], candidates: Sequence[Sequence[str]], known: PairScores, store: Store
+    ) -> Iterator[CandidateScores]:
+        """Yield the scores of each query's candidates; new pairs of the queries of a block are scored together."""
+        sizes = np.cumsum([len(texts) for texts in candidates])
+        blocks = groupby(range(len(queries)), key=lambda row: (int(sizes[row]) - 1) // _TOGETHER)
+        for _, block in blocks:
+            rows = list(block)
+            pairs = [(queries[row], text) for row in rows for text in candidates[row]]
+            for row in rows:
+                yield self._score_candidates(queries[row], candidates[row], pairs, known, store)
+
+    def _score_candidates(
+        self, query: str, texts: Sequence[str], block: Sequence[Pair], known: PairScores, store: Store
+    ) -> CandidateScores:
         if not texts:
             return CandidateScores(np.zeros(0, dtype=np.float32))
         identity = {"query": fingerprint(query), "texts": fingerprint(*texts)}
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
         key = Key.of("pair scores", self.made_by, **identity, **size, **self.parts)
-        kept = store.arrays(key, lambda: self._score_new(query, texts, known))
+        kept = store.arrays(key, lambda: self._score_new(query, texts, block, known))
         both = zip(kept["scores"].tolist(), kept["seconds"].tolist(), strict=True)
         known.update(zip(((query, text) for text in texts), both, strict=True))
         return CandidateScores(kept["scores"], QueryLog(float(kept["seconds"].sum())))
 
-    def _score_new(self, query: str, texts: Sequence[str], known: PairScores) -> Arrays:
-        """Return the scores of a query's candidates and their seconds; only new pairs are scored now."""
-        if new := [text for text in dict.fromkeys(texts) if (query, text) not in known]:
-            known.update(self.score(query, new))
+    def _score_new(self, query: str, texts: Sequence[str], block: Sequence[Pair], known: PairScores) -> Arrays:
+        """Return the scores of a query's candidates and their seconds.
+
+        If one of them is new, all new pairs of the block are scored now.
+        """
+        if any((query, text) not in known for text in texts):
+            known.update(self.score([pair for pair in dict.fromkeys(block) if pair not in known]))
         scores, seconds = zip(*(known[query, text] for text in texts), strict=True)
         return {"scores": np.array(scores, dtype=np.float32), "seconds": np.array(seconds, dtype=np.float32)}

@@ -29,7 +29,6 @@ from retrievers.bm25f import BM25F
 from retrievers.dense import Dense
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
-from retrievers.encoders.sparse import SparseModel
 from retrievers.engines.qdrant import Qdrant
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
@@ -83,11 +82,8 @@ WITH_STOP_WORDS: dict[str, Retriever] = {
 }
 
 
-@dataclass(frozen=True)
-class WordWeights(SparseModel):
-    """A model that weighs a word by a hash of it, whatever the text."""
-
-    model: str = "words"
+class SparseByWords(LearnedSparse):
+    """Learned sparse retrieval by a model that weighs a word by a hash of it, whatever the text."""
 
     def weigh_documents(self, corpus: Corpus, store: Store) -> list[TermWeights]:
         return [self.weigh(list(corpus.contents()))]
@@ -95,7 +91,7 @@ class WordWeights(SparseModel):
     def weigh_queries(
         self, queries: Sequence[str], store: Store, live: Store
     ) -> tuple[TermWeights, NDArray[np.float32]]:
-        (work,) = self.plan(Corpus([], []), queries, store)
+        (work,) = self.plan_encoding(Corpus([], []), queries, store)
         seconds = np.zeros(len(queries), dtype=np.float32)
         kept = store.arrays(work.key, lambda: {**self.weigh(queries).to_arrays(), "seconds": seconds})
         return TermWeights.of(kept), kept["seconds"]
@@ -103,7 +99,7 @@ class WordWeights(SparseModel):
     def list_parts(self, role: str) -> dict[str, object]:
         return {"model": self.model}
 
-    def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
+    def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         return [Work("embed", Key.of("query term weights", [], queries=fingerprint(*queries)))]
 
     def weigh(self, texts: Sequence[str]) -> TermWeights:
@@ -111,12 +107,6 @@ class WordWeights(SparseModel):
         terms = np.array([term for row in rows for term in row], dtype=np.int32)
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         return TermWeights(50_000, offsets, terms, (1 + terms % 7).astype(np.float32))
-
-
-class SparseByWords(LearnedSparse):
-    """Learned sparse retrieval by `WordWeights`."""
-
-    encoder = property(lambda self: WordWeights())  # type: ignore[assignment]  # read-only as well
 
     def __repr__(self) -> str:
         return f"SparseByWords({self.document_terms})"
@@ -176,6 +166,8 @@ ALL: dict[str, Retriever] = {
     "dense ivf": Dense(WordHashes(), index_type="ivf", nlist=2),
     "dense hnsw": Dense(WordHashes(), index_type="hnsw"),
     "dense pq": Dense(WordHashes(), index_type="pq", pq_m=64),
+    "dense int8": Dense(WordHashes(), index_type="hnsw", quantization="int8"),
+    "dense binary": Dense(WordHashes(), quantization="binary"),
 }
 # Engines take a tenth of a second to open. Where flat ones are `dense` to the byte, drawn corpora add nothing.
 FLAT: dict[str, Retriever] = {"qdrant flat": Qdrant(WordHashes(64), index_type="flat")} if QDRANT else {}

@@ -339,9 +339,9 @@ def test_nothing_is_opened_when_all_is_stored(monkeypatch: pytest.MonkeyPatch) -
     first = SentenceTransformerEncoder().embed(corpus_of(SENTENCES), disk)
     asked = first.queries(["cats", "prices"], disk)
     assert disk.kinds == ["document vectors", "query vectors"]
-    monkeypatch.setattr("retrievers.encoders.sentence_transformer.check_library", lambda: None)
+    monkeypatch.setattr("retrievers.encoders.model_settings.check_library", lambda: None)
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)  # importing it is an error
-    second = SentenceTransformerEncoder(batch_size=1, document_prompt=None).embed(corpus_of(SENTENCES), disk)
+    second = SentenceTransformerEncoder(batch_tokens=1, document_prompt=None).embed(corpus_of(SENTENCES), disk)
     assert second.documents[0] is first.documents[0]
     assert second.queries(["cats", "prices"], disk)[1].tolist() == asked[1].tolist()
     with pytest.raises(ImportError):
@@ -357,7 +357,7 @@ def test_importing_the_rooms_imports_no_model_library() -> None:
 
 
 def test_settings_that_change_no_vector_are_not_in_the_identity() -> None:
-    assert repr(SentenceTransformerEncoder(device="cpu", batch_size=1)) == repr(SentenceTransformerEncoder())
+    assert repr(SentenceTransformerEncoder(device="cpu", batch_tokens=1)) == repr(SentenceTransformerEncoder())
     assert repr(SentenceTransformerEncoder(query_prompt="q")) != repr(SentenceTransformerEncoder())
 
 
@@ -432,7 +432,7 @@ def test_onnx_without_its_packages_is_refused_with_the_command(monkeypatch: pyte
         documents(SentenceTransformerEncoder(model="a/b", backend="onnx"), ["fish"])
 
 
-@pytest.mark.parametrize("wrong", [{"backend": "tensorflow"}, {"batch_size": 0}, {"dimensions": 0}, {"modle": "x"}])
+@pytest.mark.parametrize("wrong", [{"backend": "tensorflow"}, {"batch_tokens": 0}, {"dimensions": 0}, {"modle": "x"}])
 def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match=next(iter(wrong))):
         SentenceTransformerEncoder(**wrong)  # type: ignore[arg-type]  # any value, as from YAML

@@ -82,9 +82,9 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     score = cross_encoder._LoadedCrossEncoder.score
 
-    def noted(self: Any, query: str, texts: Sequence[str], batch_size: int) -> Any:
-        pairs.extend((query, text) for text in texts if query != "word")
-        return score(self, query, texts, batch_size)
+    def noted(self: Any, new: Sequence[tuple[str, str]], batch_tokens: int | None) -> Any:
+        pairs.extend(pair for pair in new if pair != ("word", "word"))
+        return score(self, new, batch_tokens)
 
     monkeypatch.setattr(cross_encoder._LoadedCrossEncoder, "score", noted)
     return pairs
@@ -189,7 +189,7 @@ def test_a_model_that_is_not_there_is_refused_when_the_settings_are_read() -> No
 
 
 def test_a_model_is_known_by_its_files_and_not_by_where_it_runs(model: str) -> None:
-    assert repr(CrossEncoderReranker(model, device="cpu", batch_size=8)) == repr(CrossEncoderReranker(model))
+    assert repr(CrossEncoderReranker(model, device="cpu", batch_tokens=8)) == repr(CrossEncoderReranker(model))
     assert "identity='" in repr(CrossEncoderReranker(model))
     assert repr(CrossEncoderReranker(model, max_length=8)) != repr(CrossEncoderReranker(model))
 

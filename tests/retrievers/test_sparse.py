@@ -120,7 +120,7 @@ def test_scores_are_dot_products_of_the_models_weights(
 ) -> None:
     from sentence_transformers import SparseEncoder
 
-    oracle = store.share(SparseModel(model)._build_live_key(), lambda: SparseEncoder(model))
+    oracle = store.share(SparseModel(model).build_live_key(), lambda: SparseEncoder(model))
 
     def weigh(texts: Sequence[str], role: str, most: int | None) -> NDArray[np.float64]:
         encode = oracle.encode_query if role == "query" else oracle.encode_document

@@ -1,0 +1,134 @@
+"""Settings that pre-trained models share, and the keys of what they make of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus
+from retrievers.encoders.base import Role, plan_by_role
+from retrievers.encoders.batches import encode_in_batches
+from retrievers.encoders.pretrained import (
+    Backend,
+    check_library,
+    identify_model,
+    open_model,
+    replace_surrogates,
+    set_max_length,
+)
+from retrievers.search import Work
+from retrievers.store import Key, Store, fingerprint
+
+M = TypeVar("M")
+
+MODULES = (__name__, "retrievers.encoders.pretrained", "retrievers.encoders.batches")
+"""The modules that what a model makes of texts depends on, besides the one of its class."""
+
+_SAVED_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+"""The names under which sentence-transformers looks for the prompt saved with a model."""
+
+
+@settings(frozen=True, config={"extra": "forbid"}, repr=False)
+class PretrainedModel:
+    """Settings of a model of sentence-transformers.
+
+    `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `max_length` is in tokens; null is the
+    model's own. With a null `device` the fastest available one is used. Texts of similar length are encoded in batches
+    of at most `batch_tokens` tokens, padding included; null encodes each text alone. The last digits of a result depend
+    on the batch.
+    """
+
+    model: str
+    revision: str | None = None
+    max_length: int | None = Field(default=None, ge=1)
+    device: str | None = Field(default=None, repr=False)
+    batch_tokens: int | None = Field(default=None, ge=1, repr=False)
+
+    def __post_init__(self) -> None:
+        check_library()
+
+    def __repr__(self) -> str:
+        """Return the settings and the identity of the model, which changes with the files in its folder."""
+        shown = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
+        return f"{type(self).__name__}({', '.join(shown)}, identity={self.identity!r})"
+
+    @property
+    def identity(self) -> str:
+        """Return the identity of the model."""
+        return identify_model(self.model, self.revision)
+
+    def open_with(self, library_class: Callable[..., M], backend: Backend = "torch") -> M:
+        """Open the model with a class of sentence-transformers."""
+        model: Any = open_model(library_class, self.model, self.revision, self.device, backend)
+        set_max_length(model, self.model, self.max_length)
+        opened: M = model
+        return opened
+
+
+@settings(frozen=True, config={"extra": "forbid"}, repr=False)
+class PromptedModel(PretrainedModel):
+    """Settings of a model that encodes queries and documents.
+
+    A prompt is put before every text; null is the one saved with the model, if any. What a model makes of documents is
+    stored in shards, and that of queries together. `PRODUCT` is the name of what it makes, in keys, and `MADE_BY` are
+    the modules that it depends on.
+    """
+
+    PRODUCT: ClassVar[str]
+    MADE_BY: ClassVar[tuple[str, ...]]
+
+    query_prompt: str | None = None
+    document_prompt: str | None = None
+
+    def get_prompt(self, role: Role) -> str | None:
+        """Return the prompt of texts in a role, None for the one saved with the model."""
+        return self.query_prompt if role == "query" else self.document_prompt
+
+    def list_parts(self, role: Role) -> dict[str, object]:
+        """Return what the result for texts in a role depends on, besides the texts."""
+        return {"model": self.identity, "max_length": self.max_length, "prompt": repr(self.get_prompt(role))}
+
+    def build_key(self, role: Role, texts: Sequence[str]) -> Key:
+        """Return the key of what the model makes of texts in a role."""
+        size = {"rows": len(texts), "characters": sum(map(len, texts))}
+        made_by = (*self.MADE_BY, "retrievers.encoders.base") if role == "query" else self.MADE_BY
+        parts = {"texts": fingerprint(*texts), **size, **self.list_parts(role)}
+        return Key.of(f"{role} {self.PRODUCT}", made_by, **parts)
+
+    def build_live_key(self) -> Key:
+        """Return the key of the open model."""
+        options = {"max_length": self.max_length, "device": self.device}
+        return Key.of(f"live model of {self.PRODUCT}", self.MADE_BY, model=self.identity, **options)
+
+    def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
+        """Return the encoding of each shard of documents, then that of the queries, as work."""
+        roles = {"as query": self.list_parts("query"), "as document": self.list_parts("document")}
+        parts = {**corpus.key_parts, "queries": fingerprint(*queries), **roles}
+        key = Key.of("encoding planned", self.MADE_BY, **parts)
+        return store.share(key, lambda: plan_by_role(corpus, queries, self.build_key, self.build_live_key()))
+
+    def encode_texts(
+        self,
+        model: Any,  # noqa: ANN401 (any class of sentence-transformers)
+        role: Role,
+        texts: Sequence[str],
+        encode: Callable[..., Any],
+        **options: object,
+    ) -> list[Any]:
+        """Return what an open model makes of each text in a role, by its method `encode`, in batches."""
+        prompt = self.get_prompt(role)
+        saved = getattr(model, "prompts", None) or {}
+        counted = prompt if prompt is not None else next((saved[n] for n in _SAVED_PROMPTS[role] if n in saved), None)
+
+        def encode_batch(batch: list[str]) -> Sequence[Any]:
+            results: Sequence[Any] = encode(
+                batch, prompt=prompt, batch_size=len(batch), show_progress_bar=False, **options
+            )
+            return results
+
+        cleaned = [replace_surrogates(text) for text in texts]
+        return encode_in_batches(encode_batch, cleaned, self.batch_tokens, model, prompt=counted, task=role)

@@ -1,0 +1,97 @@
+"""Batches of texts of similar length: what they hold, and that they change no result beyond its last digits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retrievers.base import Corpus, RetrieverError
+from retrievers.encoders.batches import encode_in_batches, split_batches
+from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
+from retrievers.rerankers.cross_encoder import CrossEncoderReranker
+from retrievers.store import MemoryStore, NoStore
+from tests.retrievers.test_encoders import documents
+from tests.retrievers.test_reranked import saved
+
+
+@given(st.lists(st.integers(0, 300)), st.integers(1, 1000))
+def test_a_batch_is_bounded_by_its_padded_tokens_and_longer_texts_come_first(lengths: list[int], most: int) -> None:
+    batches = split_batches(lengths, most)
+    assert sorted(position for batch in batches for position in batch) == list(range(len(lengths)))
+    in_order = [lengths[position] for batch in batches for position in batch]
+    assert in_order == sorted(lengths, reverse=True)
+    assert all(len(batch) == 1 or len(batch) * lengths[batch[0]] <= most for batch in batches)
+    assert all((len(batch) + 1) * lengths[batch[0]] > most for batch in batches[:-1])
+
+
+class Words:
+    """A model that reads a token for each word."""
+
+    def preprocess(self, texts: Sequence[str]) -> dict[str, Any]:
+        return {"attention_mask": np.array([[word < len(text.split()) for word in range(9)] for text in texts])}
+
+
+def test_results_come_in_the_order_of_the_texts() -> None:
+    batches: list[list[str]] = []
+
+    def encode(batch: list[str]) -> list[str]:
+        batches.append(batch)
+        return [text.upper() for text in batch]
+
+    texts = ["a", "a b c", "b", "b c", "c", "c d e"]
+    assert encode_in_batches(encode, texts, 6, Words()) == [text.upper() for text in texts]
+    assert batches == [["a b c", "c d e"], ["b c", "a", "b"], ["c"]]
+    batches.clear()
+    encode_in_batches(encode, texts, None, Words())
+    assert batches == [[text] for text in texts]
+
+
+def test_a_batch_that_does_not_fit_on_the_device_names_the_setting() -> None:
+    import torch
+
+    def encode(batch: list[str]) -> list[str]:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(
+        RetrieverError, match="batch_tokens=6: a batch of 2 texts does not fit in the memory of the device; set a small"
+    ):
+        encode_in_batches(encode, ["a b", "c"], 6, Words())
+
+
+def test_vectors_of_a_batch_are_those_of_texts_encoded_alone() -> None:
+    texts = [" ".join(["harbour", "ships", "and", "ferries"][: 1 + i % 4] * (1 + i % 5)) for i in range(12)] + [""]
+    alone, together = (documents(SentenceTransformerEncoder(batch_tokens=n), texts) for n in (1, 100))
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+    assert not together[-1].any()
+
+
+def test_pairs_of_several_queries_are_scored_in_one_batch(
+    harbour: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sentence_transformers import CrossEncoder
+
+    batches: list[list[tuple[str, str]]] = []
+    predict = CrossEncoder.predict
+
+    def note(self: Any, pairs: list[tuple[str, str]], **options: Any) -> Any:
+        batches.append(pairs)
+        return predict(self, pairs, **options)
+
+    monkeypatch.setattr(CrossEncoder, "predict", note)
+    model, queries, texts = saved(tmp_path), ["ships and ferries", "a lighthouse"], list(harbour.contents())
+    alone, together = (
+        CrossEncoderReranker(model, batch_tokens=n).open(MemoryStore())(queries, [texts] * 2, NoStore())
+        for n in (None, 100_000)
+    )
+    del batches[0], batches[12]  # the pair that a model is opened with
+    assert [len(batch) for batch in batches] == [*[1] * 12, 12]
+    assert {query for query, _ in batches[-1]} == set(queries)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_allclose(other.scores, one.scores, atol=1e-5)
+        assert other.log.seconds > 0
