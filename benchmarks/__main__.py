@@ -24,6 +24,7 @@ from benchmarks.reading import READING
 from benchmarks.scale import SCALE
 from benchmarks.serving import SERVING
 from benchmarks.sweeps import SWEEPS
+from benchmarks.ten_million import TEN_MILLION
 
 RESULTS = Path(__file__).with_name("results.json")
 
@@ -36,7 +37,18 @@ def main() -> int:
                 f"error: {folder} is not there: RETRIEVAL_DATA and BENCH_PEER say where else to look", file=sys.stderr
             )
             return 2
-    every = (*CASES, *SWEEPS, *SCALE, *SERVING, *READING, *AGREEMENT, *MILLION_VECTORS, *LEARNED_SPARSE, *FIRST_GATE)
+    every = (
+        *CASES,
+        *SWEEPS,
+        *SCALE,
+        *SERVING,
+        *READING,
+        *AGREEMENT,
+        *MILLION_VECTORS,
+        *LEARNED_SPARSE,
+        *FIRST_GATE,
+        *TEN_MILLION,
+    )
     chosen = [case for case in every if not sys.argv[1:] or case.__name__ in sys.argv[1:]]
     figures: list[Figure] = []
     for case in chosen:
