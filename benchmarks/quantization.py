@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -46,7 +47,7 @@ def list_retrievers() -> Iterator[tuple[str, Retriever]]:
 def main() -> None:
     """Print a table for each collection."""
     with tempfile.TemporaryDirectory(prefix="quantization-") as folder:
-        bench = Bench(DiskStore(folder))
+        bench = Bench(DiskStore(Path(folder)))
         for collection in sys.argv[1:] or ("cranfield", "scifact"):
             source = Beir(path=str(DATA / collection))
             table = Table(collection, "recall@10", "nDCG@10")
