@@ -41,7 +41,43 @@ def find_first_from(document: int, postings: Column, begin: int, end: int) -> in
 
 
 @njit(cache=True, nogil=True)
-def drop_failing(mask: Column, total: Column) -> None:
+def prepare_blocks(n_documents: int, n_queries: int, depth: int) -> tuple[int, Column, Column, Column]:
+    """Return the size of a block of documents, the totals and peaks of one, and a heap for each query, all empty."""
+    n_blocks = max(-(-n_documents // BLOCK), 1)
+    block = max(-(-n_documents // (n_blocks * LANE)), 1) * LANE
+    total, peaks = np.zeros(block, dtype=np.float32), np.empty(block // LANE, dtype=np.int32)
+    return block, total, peaks, np.full((n_queries, depth), NO_KEY, dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def finish_block(
+    query: int,
+    first: int,
+    total: Column,
+    peaks: Column,
+    tie_order: Column,
+    masks: Column,
+    mask_of: Column,
+    heaps: Column,
+) -> None:
+    """Offer the best documents of a block that starts at `first`, of those that pass, to the heap of a query.
+
+    The documents of a query are those of the row `mask_of[query]` of `masks`; -1, or no row: all.
+    """
+    if len(mask_of) and mask_of[query] >= 0:
+        _drop_failing(masks[mask_of[query], first : first + len(total)], total)
+    _keep_best(total.view(np.int32), peaks, first, tie_order, heaps[query])
+
+
+@njit(cache=True, nogil=True)
+def unload_heaps(heaps: Column, by_place: Column, documents: Column, scores: Column) -> None:
+    """Write the documents and the scores of each query."""
+    for query in range(len(heaps)):
+        _unload(heaps[query], by_place, documents[query], scores[query].view(np.int32))
+
+
+@njit(cache=True, nogil=True)
+def _drop_failing(mask: Column, total: Column) -> None:
     """Set the totals of documents outside a mask to 0."""
     for at in range(len(mask)):
         if not mask[at]:
@@ -49,7 +85,7 @@ def drop_failing(mask: Column, total: Column) -> None:
 
 
 @njit(cache=True, nogil=True)
-def keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap: Column) -> None:
+def _keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap: Column) -> None:
     """Offer the best documents of a block to a heap, and reset the totals to 0.
 
     Totals are the bits of positive floats, which sort in the same order.
@@ -102,7 +138,7 @@ def _offer(key: np.int64, heap: Column) -> None:
 
 
 @njit(cache=True, nogil=True)
-def unload(heap: Column, by_place: Column, documents: Column, scores: Column) -> None:
+def _unload(heap: Column, by_place: Column, documents: Column, scores: Column) -> None:
     """Write the documents of a heap and the bits of their scores, worst first."""
     for place in range(len(heap) - 1, -1, -1):
         key, last = heap[0], heap[place]

@@ -8,15 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from retrievers.compiled.best_documents import (
-    BLOCK,
-    LANE,
-    NO_KEY,
-    drop_failing,
-    find_first_from,
-    keep_best,
-    unload,
-)
+from retrievers.compiled.best_documents import find_first_from, finish_block, prepare_blocks, unload_heaps
 
 Column = NDArray[Any]
 
@@ -45,16 +37,13 @@ def fill_rankings(
 ) -> None:
     """Fill the rankings of queries, whose terms are `used[numbers]`, from each of `starts` to the next.
 
-    The documents of a query are those of the row `mask_of[query]` of `masks`; -1, or no row: all.
+    `masks` and `mask_of` are the filters of queries (`best_documents.finish_block`).
 
     Block by block of documents, the postings of all terms are weighted once, and their gains are summed for each query.
     Candidates go onto the heap of the query as one integer, which orders by score and place as `retrievers.base.rank`.
     """
     n_documents, n_queries = len(tie_order), len(starts) - 1
-    n_blocks = max(-(-n_documents // BLOCK), 1)
-    block = max(-(-n_documents // (n_blocks * LANE)), 1) * LANE
-    total, peaks = np.zeros(block, dtype=np.float32), np.empty(block // LANE, dtype=np.int32)
-    heaps = np.full((n_queries, documents.shape[1]), NO_KEY, dtype=np.int64)
+    block, total, peaks, heaps = prepare_blocks(n_documents, n_queries, documents.shape[1])
     begins, ends = offsets[used], offsets[used]
     gains, gains_at = np.empty(0, dtype=np.float32), np.zeros(len(used) + 1, dtype=np.int64)
     for first in range(0, n_documents, block):
@@ -72,12 +61,9 @@ def fill_rankings(
             for i in numbers[starts[query] : starts[query + 1]]:
                 _add(postings[begins[i] : ends[i]], gains[gains_at[i] : gains_at[i + 1]], first, total)
                 matches |= ends[i] > begins[i]
-            if matches and len(mask_of) and mask_of[query] >= 0:
-                drop_failing(masks[mask_of[query], first : first + block], total)
             if matches:
-                keep_best(total.view(np.int32), peaks, first, tie_order, heaps[query])
-    for query in range(n_queries):
-        unload(heaps[query], by_place, documents[query], scores[query].view(np.int32))
+                finish_block(query, first, total, peaks, tie_order, masks, mask_of, heaps)
+    unload_heaps(heaps, by_place, documents, scores)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
