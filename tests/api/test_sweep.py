@@ -123,6 +123,7 @@ def test_threads_sweep_side_by_side(given: runner.Dataset) -> None:
     assert len(list_runs("sweep")) == 2
 
 
+@pytest.mark.usefixtures("warm_workers")
 def test_values_in_memory_reach_workers(given: runner.Dataset, data: runner.Dataset) -> None:
     words = (*SWEEP, "sweep.backend=loky", "sweep.workers=1")
     board = runner.run_sweep(*words, dataset=given, tracking_uri="none")

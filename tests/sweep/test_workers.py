@@ -148,6 +148,7 @@ def test_a_worker_that_dies_while_it_waits_is_replaced(tmp_path: Path, source: G
             time.sleep(0.5)  # for its end to be noticed, or not
 
 
+@pytest.mark.usefixtures("warm_workers")
 @pytest.mark.parametrize("backend", ["sequential", "loky"])
 def test_workers_find_what_one_process_finds(tmp_path: Path, source: GoldenJson, backend: str) -> None:
     wanted = {f"fine {i}": Unruly(i) for i in range(5)}
