@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import orjson
 import pytest
-from hydra import initialize_config_dir
 from hydra.core.config_loader import ConfigLoader
-from hydra.core.global_hydra import GlobalHydra
 from mlflow.tracking import MlflowClient
 from omegaconf import OmegaConf
 
 from runner.__main__ import main
 from runner.commands.synthesize import _build_synthesis
 from runner.config import CONF
+from runner.config.composing import open_loader
 from runner.generation.synthesis.base import QUERY_TYPES
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
@@ -248,9 +248,9 @@ def test_a_capable_model_writes_every_type_and_what_is_cut_short_comes_to_the_sa
 
 
 @pytest.fixture
-def loader() -> Any:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        yield GlobalHydra.instance().config_loader()
+def loader() -> Iterator[ConfigLoader]:
+    with open_loader("synthesize", []) as (loader, _):
+        yield loader
 
 
 @pytest.mark.parametrize("preset", sorted(file.stem for file in (CONF / "experiment" / "synthesis").glob("*.yaml")))

@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hydra import initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from pydantic import ValidationError
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.dense import Dense
 from retrievers.store import MemoryStore
-from runner.config import CONF
+from runner.config.composing import open_loader
 from runner.config.objects import ConfigError
 from runner.config.values import settle
 from runner.experiment import build_experiment
@@ -279,8 +277,8 @@ def test_an_unreadable_tokenizer_is_named(make: MakeEncoder, tmp_path: Path) -> 
 
 
 def build_encoder(choice: str, *overrides: str) -> ApiEncoder:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        composer = Composer(GlobalHydra.instance().config_loader(), "evaluate", [])
+    with open_loader("evaluate", []) as (loader, _):
+        composer = Composer(loader, "evaluate", [])
         cfg = composer.compose(["retriever=dense", f"encoder={choice}", *overrides])
     retriever = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).retriever
     assert isinstance(retriever, Dense) and isinstance(retriever.encoder, ApiEncoder)

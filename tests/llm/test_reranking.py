@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from pydantic import ValidationError
 
 from retrievers.base import Corpus
@@ -20,7 +18,7 @@ from retrievers.reranked import Reranked
 from retrievers.rerankers.base import CandidateScores
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
-from runner.config import CONF
+from runner.config.composing import open_loader
 from runner.config.objects import ConfigError
 from runner.config.values import settle
 from runner.experiment import build_experiment
@@ -212,8 +210,8 @@ PRESETS: dict[str, tuple[str, Any, Any, Usage]] = {
 
 
 def build_reranker(choice: str, **given: object) -> ApiReranker:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        composer = Composer(GlobalHydra.instance().config_loader(), "evaluate", [])
+    with open_loader("evaluate", []) as (loader, _):
+        composer = Composer(loader, "evaluate", [])
         settings = [f"retriever.reranker.{name}={value}" for name, value in given.items()]
         cfg = composer.compose(["retriever=reranked", f"reranker@retriever.reranker={choice}", *settings])
     retriever = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).retriever
