@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import Corpus
@@ -24,6 +24,7 @@ from runner.datasets.chunking import DOCUMENT, Tokens
 from runner.datasets.exporting import Exported, Format, export
 from runner.datasets.golden_json import GoldenJson
 from tests.config.files import load_settings
+from tests.strategies import at_most
 
 QRELS: list[Format] = ["beir", "trec", "jsonl"]
 FORMATS: list[Format] = [*QRELS, "mined", "synthetic"]
@@ -96,6 +97,7 @@ def again(dataset: Dataset, format: Format) -> Dataset:
 
 
 @pytest.mark.parametrize("format", ["beir", "jsonl"])
+@settings(max_examples=at_most(30))
 @given(dataset=datasets(IDS, TEXTS, typed=True))
 def test_what_is_exported_reads_back_with_types_and_expected_answers(format: Format, dataset: Dataset) -> None:
     same = again(dataset, format)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from retrievers.filters import parse_filter
 from runner.__main__ import main
@@ -16,6 +16,7 @@ from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.exporting import Format, export
 from runner.datasets.judged import JudgedFiles
 from tests.datasets.test_exporting import ANY, LINES, again, datasets, small
+from tests.strategies import at_most
 
 GRADES = {("red dress", "B1"): 3, ("red dress", "B2"): 0, ("blue jeans", "B1"): 1}
 RATINGS = {"red dress": {"B1": 3, "B2": 0}, "blue jeans": {"B1": 1}}
@@ -160,6 +161,7 @@ def test_qrels_without_texts_need_a_file_of_queries(tmp_path: Path) -> None:
         read_file(tmp_path, "q1\td1\t1\n", "q.tsv")
 
 
+@settings(max_examples=at_most(30))
 @given(dataset=datasets(ANY, LINES.filter(bool), typed=True))
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_is_exported_as_ratings_reads_back_as_the_same_dataset(format: Format, dataset: Dataset) -> None:

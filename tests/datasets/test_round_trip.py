@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -21,6 +21,7 @@ from runner.datasets.beir import Beir
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
+from tests.strategies import at_most
 
 # A text may hold anything; an id, which also stands in columns, no tab and no line end.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])).map(str.strip)
@@ -127,6 +128,7 @@ def as_trec(folder: Path, data: Written) -> DatasetSource:
 
 
 @pytest.mark.parametrize("write", [as_jsonl, as_csv, as_parquet, as_trec])
+@settings(max_examples=at_most(30))
 @given(data=written())
 def test_a_dataset_is_the_same_in_every_format(write: Callable[[Path, Written], DatasetSource], data: Written) -> None:
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:

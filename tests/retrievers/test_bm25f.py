@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -22,6 +22,7 @@ from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
 from tests.retrievers.test_contract import Counting
+from tests.strategies import at_most
 
 WORDS = Analyzer(stemmer=None, stopwords=None)
 TEXTS = st.lists(st.sampled_from("abcdefg"), max_size=12).map(" ".join)
@@ -68,6 +69,7 @@ def brute_force(
     return scores
 
 
+@settings(max_examples=at_most(40))
 @given(
     documents=DOCUMENTS,
     query=QUERIES,

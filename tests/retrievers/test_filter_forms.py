@@ -89,6 +89,7 @@ def test_every_form_is_tested() -> None:
 
 
 @pytest.mark.parametrize("form", MATCHERS)
+@settings(max_examples=at_most(40))
 @given(row=METADATA, conditions=FILTERS)
 def test_a_form_selects_the_documents_that_pass(form: FilterForm, row: Row, conditions: dict[str, Any]) -> None:
     own = parse_filter(conditions)

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -28,6 +28,7 @@ from retrievers.search import build_rankings_key, search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore, NoStore, Store
 from tests.retrievers.test_contract import Counting
+from tests.strategies import at_most
 
 Row = dict[int, float]
 """What a part found for a query: document -> score."""
@@ -150,10 +151,14 @@ ROWS = st.dictionaries(st.integers(0, len(IDS) - 1), SCORES, max_size=len(IDS))
 WEIGHTS = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]), min_size=2, max_size=4).filter(any)
 
 
+EACH_METHOD = settings(max_examples=at_most(25))
+"""How many examples a test of each method draws for one of them."""
+
 SCORED = ("weighted", "combmnz", "combanz", "combmax", "combmin")
 CASES = [*product(SCORED, NORMALIZATIONS), *((method, "minmax") for method in METHODS if method not in SCORED)]
 
 
+@EACH_METHOD
 @given(data=st.data(), weights=WEIGHTS, n=st.integers(0, 4), k=st.integers(1, 9))
 @pytest.mark.parametrize(("method", "normalization"), CASES)
 def test_every_method_is_what_dictionaries_say(
@@ -177,6 +182,7 @@ def test_every_method_is_what_dictionaries_say(
             assert found == expected
 
 
+@EACH_METHOD
 @given(rows=st.lists(ROWS, min_size=2, max_size=4), data=st.data())
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_the_parts_does_not_matter(method: Method, rows: list[Row], data: st.DataObject) -> None:
@@ -260,6 +266,7 @@ def typed(*types: str) -> list[QueryText]:
     return [QueryText(str(i), f"q{i}", name) for i, name in enumerate(types)]
 
 
+@EACH_METHOD
 @given(rows=st.lists(st.tuples(ROWS, ROWS, st.sampled_from(["a", "b", "c", ""])), min_size=1, max_size=5))
 @pytest.mark.parametrize("method", METHODS)
 def test_weights_by_type_are_those_of_a_hybrid_for_each_type(method: Method, rows: list[tuple[Row, Row, str]]) -> None:
@@ -303,6 +310,7 @@ def write_weights(folder: Path, weights: object) -> str:
     return str(file)
 
 
+@EACH_METHOD
 @given(rows=st.lists(st.tuples(ROWS, ROWS), min_size=5, max_size=5))
 @pytest.mark.parametrize("method", ["weighted", "rrf", "combmnz", "borda"])
 def test_weights_in_a_file_are_those_of_a_hybrid_for_each_query(

@@ -10,14 +10,14 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.sqlite_fts import SqliteFts, _fill
 from retrievers.store import MemoryStore
-from tests.strategies import WORDS
+from tests.strategies import WORDS, at_most
 
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 
@@ -39,6 +39,7 @@ def plain_table(corpus: Corpus, tokenize: str) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.parametrize(("tokenizer", "tokenize"), [("unicode61", "unicode61"), ("porter", "porter unicode61")])
+@settings(max_examples=at_most(40))
 @given(
     texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8),
     query=st.lists(WORDS, min_size=1, max_size=2),

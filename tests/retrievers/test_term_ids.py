@@ -10,12 +10,13 @@ from itertools import chain, count
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers import term_ids
 from retrievers.analyzer import Analyzer
 from retrievers.term_ids import iter_term_ids
+from tests.strategies import at_most
 
 ANALYZERS = (
     Analyzer(),
@@ -41,6 +42,7 @@ def terms_of(contents: Sequence[str], analyzer: Analyzer) -> tuple[list[list[str
 
 
 @pytest.mark.parametrize("analyzer", ANALYZERS)
+@settings(max_examples=at_most(40))
 @given(contents=st.lists(texts, max_size=5))
 def test_the_terms_are_those_of_the_analyzer_in_their_order(analyzer: Analyzer, contents: list[str]) -> None:
     documents, vocabulary = terms_of(contents, analyzer)

@@ -152,6 +152,7 @@ def test_it_composes_what_hydra_composes(
     assert mine == outcome(lambda: container(compose("evaluate", overrides=overrides)))
 
 
+@settings(max_examples=at_most(40))
 @given(groups=GROUPS, values=st.lists(SETTINGS, max_size=6))
 @example(groups=["retriever=hybrid"], values=["retriever.alpha=0.3", "retriever.parts.lexical.k1=2"])
 @example(groups=[], values=["retriever.k1=2", "~retriever.k1"])

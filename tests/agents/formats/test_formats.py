@@ -43,6 +43,8 @@ from tests.strategies import at_most, json_values
 ROOT = Path(__file__).parents[3]
 KINDS = sorted(ALL)
 JSON = json_values(numbers=st.integers())
+EACH_KIND = settings(max_examples=at_most(30))
+"""How many examples a test of each kind of trace draws for one of them."""
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,7 @@ def test_an_archive_that_was_cut_off_or_damaged_gives_what_can_be_unpacked(folde
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@EACH_KIND
 @given(data=st.data())
 def test_a_trace_cut_at_any_byte_is_read_up_to_the_cut(folder: Path, kind: str, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(ALL[kind])))
@@ -130,6 +133,7 @@ def test_a_trace_cut_at_any_byte_is_read_up_to_the_cut(folder: Path, kind: str, 
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@EACH_KIND
 @given(places=st.lists(st.tuples(st.integers(0, 5000), st.binary(min_size=1, max_size=5)), max_size=5))
 def test_bytes_inserted_anywhere_are_no_error(folder: Path, kind: str, places: list[tuple[int, bytes]]) -> None:
     content = ALL[kind]
@@ -139,6 +143,7 @@ def test_bytes_inserted_anywhere_are_no_error(folder: Path, kind: str, places: l
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@EACH_KIND
 @given(shuffling=st.randoms(use_true_random=False), repeated=st.booleans())
 def test_shuffled_and_repeated_lines_give_each_call_at_most_once(
     folder: Path, kind: str, shuffling: random.Random, repeated: bool
@@ -161,6 +166,7 @@ def test_repeating_every_line_changes_nothing_but_the_losses(folder: Path, kind:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@EACH_KIND
 @given(value=JSON, data=st.data())
 def test_any_value_in_any_place_is_no_error(folder: Path, kind: str, value: object, data: st.DataObject) -> None:
     parts = [json.loads(ALL[kind])] if kind in DOCUMENTS else [json.loads(line) for line in ALL[kind].splitlines()]
