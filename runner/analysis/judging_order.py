@@ -23,7 +23,10 @@ UNJUDGED = -1
 """The grade of an unjudged pair."""
 
 _ROUNDS = 15
-_RIDGE = 1.0
+_RIDGE = 5.0
+_QUERY_RIDGE = 0.3
+_DRAWS = 40
+_MOST_COLUMNS = 40
 _BATCHES = 20
 """The number of batches in which pairs are drawn; undecided differences are estimated again after each."""
 
@@ -50,10 +53,15 @@ class RankedPool:
 
 @dataclass(frozen=True)
 class ExpectedGrades:
-    """The mean and the variance of each pair's grade (N,); the variance of judged pairs is 0."""
+    """The mean and the variance of each pair's grade; judged pairs are certain (N,).
+
+    `chance` is the probability of each pair to be relevant, and `gold` the grades of the relevant pairs so far.
+    """
 
     mean: Floats
     variance: Floats
+    chance: Floats
+    gold: Floats
 
 
 def order_pairs(order: PoolOrder, pool: RankedPool, grades: Ints, size: int) -> list[int]:
@@ -80,15 +88,40 @@ def expect_grades(pool: RankedPool, grades: Ints) -> ExpectedGrades:
     relevant = (grades > 0).astype(np.float64)
     both = 0 < relevant[judged].sum() < judged.sum()
     logits = features @ _fit_logistic(features[judged], relevant[judged]) if both else _prior_logits(pool)
-    chance = 1 / (1 + np.exp(-logits))
-    queries, n = pool.queries, int(pool.queries.max(initial=0)) + 1
-    surprise = np.bincount(queries[judged], (relevant - chance)[judged], n)
-    evidence = np.bincount(queries[judged], (chance * (1 - chance))[judged], n)
-    chance = 1 / (1 + np.exp(-logits - (surprise / (evidence + _RIDGE))[queries]))
+    logits = logits + _fit_queries(pool.queries, logits, judged, relevant)[pool.queries]
+    chance = np.where(judged, relevant, _to_chance(logits))
     gold = grades[grades > 0].astype(np.float64)
-    mean, square = (gold.mean(), (gold**2).mean()) if len(gold) else (1.0, 1.0)
+    gold = gold if len(gold) else np.ones(1)
+    mean, square = gold.mean(), (gold**2).mean()
     expected = np.where(judged, grades, chance * mean)
-    return ExpectedGrades(expected, np.where(judged, 0.0, chance * square - (chance * mean) ** 2))
+    return ExpectedGrades(expected, np.where(judged, 0.0, chance * square - (chance * mean) ** 2), chance, gold)
+
+
+def expect_ndcg(pool: RankedPool, grades: Ints, k: int, seed: int = 0) -> Floats:
+    """Return the expected mean nDCG@k of each system (S,).
+
+    It is the mean over random grades of the unjudged pairs. The nDCG of the expected grades would be biased: an ideal
+    ranking of expectations is worse than the expected ideal ranking.
+    """
+    expected, rng, judged = expect_grades(pool, grades), np.random.default_rng(seed), grades != UNJUDGED
+    total = np.zeros(len(pool.ranks))
+    for _ in range(_DRAWS):
+        drawn = np.where(rng.random(len(grades)) < expected.chance, rng.choice(expected.gold, len(grades)), 0.0)
+        total += score_ndcg(pool, np.where(judged, grades, drawn), k)
+    return total / _DRAWS
+
+
+def score_ndcg(pool: RankedPool, gains: Floats, k: int) -> Floats:
+    """Return the mean nDCG@k of each system, given the gain of each pair (S,)."""
+    queries, n = pool.queries, int(pool.queries.max(initial=0)) + 1
+    order = np.lexsort((-gains, queries))
+    places = np.arange(len(gains)) - np.searchsorted(queries[order], queries[order])
+    ideal = np.bincount(queries[order], np.where(places < k, gains[order] / np.log2(places + 2), 0), n)
+    inside = (pool.ranks > 0) & (pool.ranks <= k)
+    discounts = np.where(inside, 1 / np.log2(np.maximum(pool.ranks, 1) + 1), 0.0)
+    there = np.divide(gains, ideal[queries], out=np.zeros(len(gains)), where=ideal[queries] > 0)
+    scores: Floats = discounts @ there / max(len(np.unique(queries)), 1)
+    return scores
 
 
 def _order_decisive(pool: RankedPool, grades: Ints, size: int) -> list[int]:
@@ -136,11 +169,19 @@ def _order_by_success(pool: RankedPool, grades: Ints) -> list[int]:
 
 
 def _describe_ranks(pool: RankedPool) -> Floats:
-    """Return features of each pair: a constant, the share of systems that have it, and its reciprocal ranks (N x 5)."""
+    """Return the features of each pair, a row each.
+
+    They are a constant, the share of systems that have the pair, its reciprocal ranks over all systems, and how high
+    each system ranks it: a system that finds more of what is relevant gets a greater weight. Of many systems,
+    neighbours share a column.
+    """
     reciprocal = np.where(pool.ranks > 0, 1 / np.maximum(pool.ranks, 1), 0.0)
     mean = reciprocal.mean(axis=0)
     share = (pool.ranks > 0).mean(axis=0)
-    return np.stack([np.ones(len(mean)), share, mean, reciprocal.max(axis=0), np.sqrt(mean)], axis=1)
+    deepest = max(int(pool.ranks.max(initial=0)), 1)
+    height = np.where(pool.ranks > 0, np.log((deepest + 1) / np.maximum(pool.ranks, 1)), 0.0)
+    columns = [group.mean(axis=0) for group in np.array_split(height, min(len(height), _MOST_COLUMNS))]
+    return np.stack([np.ones(len(mean)), share, mean, reciprocal.max(axis=0), np.sqrt(mean), *columns], axis=1)
 
 
 def _prior_logits(pool: RankedPool) -> Floats:
@@ -149,14 +190,31 @@ def _prior_logits(pool: RankedPool) -> Floats:
     return logits
 
 
+def _fit_queries(queries: Ints, logits: Floats, judged: NDArray[np.bool_], relevant: Floats) -> Floats:
+    """Return the effect of each query on the logits, by Newton's method with a ridge penalty."""
+    n = int(queries.max(initial=0)) + 1
+    own, effects = queries[judged], np.zeros(n)
+    for _ in range(_ROUNDS):
+        chance = _to_chance(logits[judged] + effects[own])
+        surprise = np.bincount(own, relevant[judged] - chance, n) - _QUERY_RIDGE * effects
+        step = surprise / (np.bincount(own, chance * (1 - chance), n) + _QUERY_RIDGE)
+        effects += np.clip(step, -1, 1)  # a full step can overshoot where all grades of a query surprise
+    return effects
+
+
 def _fit_logistic(features: Floats, relevant: Floats) -> Floats:
     """Return the coefficients of a logistic regression with a ridge penalty, by Newton's method."""
     penalty = np.full(features.shape[1], _RIDGE)
     penalty[0] = 1e-3
     weights = np.zeros(features.shape[1])
     for _ in range(_ROUNDS):
-        chance = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
+        chance = _to_chance(features @ weights)
         gradient = features.T @ (chance - relevant) + penalty * weights
         curvature = (features * (chance * (1 - chance))[:, None]).T @ features + np.diag(penalty)
         weights -= np.linalg.solve(curvature, gradient)
     return weights
+
+
+def _to_chance(logits: Floats) -> Floats:
+    chance: Floats = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    return chance

@@ -66,7 +66,7 @@ class _DeskPages:
         return await _change(partial(self._write_decision, await _read_form(request)), "./")
 
     def show_comparison(self, request: Request) -> Response:
-        return self._show("comparison", report=self._desk.report_contest())
+        return self._show("comparison", report=self._desk.report_contest(), depth=self._desk.pool.depth)
 
     def show_differences(self, request: Request) -> Response:
         disputes = self._desk.list_disputes()

@@ -14,7 +14,7 @@ from statistics import median
 import numpy as np
 
 from runner.analysis.contests import FEWEST_GRADES, Contest, estimate_contest, expect_contest
-from runner.analysis.judging_order import UNJUDGED
+from runner.analysis.judging_order import UNJUDGED, expect_ndcg
 from runner.analysis.prediction_powered import Ints
 from runner.analysis.sheet import PairIds
 from runner.desk.journal import Action, Assessment, AssessorJournal, load_journals
@@ -69,14 +69,16 @@ class DeskView:
 class ContestReport:
     """The comparison so far: `advice` says whether to stop, `assumption` what the intervals rest on.
 
-    `history` has earlier contests by their number of grades.
+    `history` has earlier contests by their number of grades, and `ndcg` the estimated nDCG of each result at the depth
+    of the pool, best first.
     """
 
     contest: Contest | None
     grades: int
     advice: str
     assumption: str
-    history: Sequence[tuple[int, Contest]]
+    history: Sequence[tuple[int, Contest]] = ()
+    ndcg: Sequence[tuple[str, float]] = ()
 
 
 class Desk:
@@ -213,10 +215,10 @@ class Desk:
         grades = self._fill_grades(assessments)
         count = int((grades != UNJUDGED).sum() - (self.pool.known != UNJUDGED).sum())
         if len(self.pool.runs) < 2:
-            return ContestReport(None, count, "One result alone cannot be compared; name several in run=.", "", [])
+            return ContestReport(None, count, "One result alone cannot be compared; name several in run=.", "")
         if count < FEWEST_GRADES:
             advice = f"Results are compared from {FEWEST_GRADES} grades on; there are {count}."
-            return ContestReport(None, count, advice, "", [])
+            return ContestReport(None, count, advice, "")
         contest = self._compare(grades)
         history = []
         own = self.journal.assessment.order
@@ -227,7 +229,9 @@ class Desk:
             n = int((earlier != UNJUDGED).sum() - (self.pool.known != UNJUDGED).sum())
             if FEWEST_GRADES <= n < count:
                 history.append((n, self._compare(earlier)))
-        return ContestReport(contest, count, _advise(contest), self._describe_assumption(grades), history)
+        estimates = expect_ndcg(self.pool.ranked, grades, self.pool.depth).tolist()
+        ndcg = sorted(zip(self.pool.runs, estimates, strict=True), key=lambda row: -row[1])
+        return ContestReport(contest, count, _advise(contest), self._describe_assumption(grades), history, ndcg)
 
     def _fill_grades(self, assessments: Mapping[str, Assessment]) -> Ints:
         grades = self.pool.known.copy()

@@ -6,8 +6,18 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from sklearn.metrics import ndcg_score
 
-from runner.analysis.judging_order import UNJUDGED, PoolOrder, RankedPool, expect_grades, order_pairs
+from runner.analysis.judging_order import (
+    UNJUDGED,
+    PoolOrder,
+    RankedPool,
+    _describe_ranks,
+    expect_grades,
+    expect_ndcg,
+    order_pairs,
+    score_ndcg,
+)
 
 POOL = RankedPool(
     queries=np.array([0, 0, 0, 1, 1, 1]),
@@ -67,3 +77,31 @@ def test_judged_pairs_are_certain_and_a_rich_query_expects_more() -> None:
     assert rich.min() > poor.max() > 0
     assert (expected.variance[~judged] > 0).all()
     assert (expect_grades(pool, unjudged(40)).mean > 0).all()  # without any grade
+
+
+def test_ndcg_of_known_grades_is_that_of_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    ranks = np.stack([np.concatenate([rng.permutation(8) + 1 for _ in range(5)]) for _ in range(3)])
+    pool, grades = RankedPool(np.repeat(np.arange(5), 8), ranks), rng.integers(0, 4, 40)
+    for system, value in enumerate(score_ndcg(pool, grades.astype(np.float64), 4)):
+        expected = ndcg_score(grades.reshape(5, 8), -ranks[system].reshape(5, 8), k=4)
+        assert value == pytest.approx(expected)
+    assert expect_ndcg(pool, grades, 4) == pytest.approx(score_ndcg(pool, grades.astype(np.float64), 4))
+
+
+def test_what_a_better_system_finds_is_expected_to_be_more_relevant() -> None:
+    """Two systems find nothing in common; only what the first finds is relevant, as far as it is judged."""
+    ranks = np.zeros((2, 80), dtype=np.int64)
+    ranks[0, ::2] = ranks[1, 1::2] = np.tile([1, 2, 3, 4], 10)
+    pool = RankedPool(np.repeat(np.arange(10), 8), ranks)
+    grades = np.where(np.arange(80) < 40, (np.arange(80) + 1) % 2, UNJUDGED)
+    expected = expect_grades(pool, grades)
+    assert expected.mean[40::2].min() > 0.5 > expected.mean[41::2].max()
+    better, worse = expect_ndcg(pool, grades, 4)
+    assert better > 0.5 > worse
+    assert score_ndcg(pool, np.maximum(grades, 0).astype(np.float64), 4)[0] == pytest.approx(0.5)  # as if irrelevant
+
+
+def test_of_hundreds_of_systems_neighbours_are_described_together() -> None:
+    pool = RankedPool(np.repeat(np.arange(10), 4), np.tile([1, 2, 3, 4], (300, 10)))
+    assert _describe_ranks(pool).shape == (40, 45)
