@@ -80,7 +80,7 @@ class Agentic:
         return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
 
     def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
-        """Return `max_calls` calls for each query; each shows all earlier searches, all but the first for a reply."""
+        """Return `max_calls` calls for each query; each shows all searches so far, all but the first from replies."""
         results = max(count_passage_bytes(corpus, self.shown, self.max_words), count_bytes(NO_HITS))
         search = count_bytes(fill_prompt(SEARCH, query="", results=""), SEPARATOR) + results
         shown = self.max_calls * (self.max_calls + 1) // 2  # the first call shows one search, the second two
@@ -164,9 +164,9 @@ class AgenticSearcher:
     def _step(
         self, trails: Sequence[_Trail], queries: Sequence[str | None], store: Store, unknown_ids: Sequence[str]
     ) -> Rankings:
-        """Search for the next query of each trail, if any, and record the best hits.
+        """Search for the next query of each trail that has one, and record the best hits.
 
-        `unknown_ids` are those of the searches before, whose positions must keep their meaning.
+        `unknown_ids` are those of the earlier searches, whose positions must not change.
         """
         rankings = self.base.search(queries, self.settings.depth, store)
         rankings = renumber(rankings, unknown_ids, len(self.base.corpus))

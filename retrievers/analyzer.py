@@ -1,4 +1,4 @@
-"""From text to terms: normalisation, word boundaries, identifiers, scripts without spaces, stop words, stemming.
+"""Turn text into terms: normalisation, word boundaries, identifiers, scripts without spaces, stop words, stemming.
 
 An analyzer is a value; its repr is its identity in every key. It works in two steps, so that each distinct word of a
 corpus is analysed once: `raw` splits a text into words, `terms` turns one word into terms.

@@ -120,7 +120,7 @@ class Corpus:
 
 
 def _join_text(value: object) -> str:
-    """Return a value of the metadata as text: the items of a list with spaces between them, "" for none."""
+    """Return a value of the metadata as text: the items of a list joined by spaces, "" for none."""
     if isinstance(value, (list, tuple)):
         return " ".join(map(_join_text, value))
     return "" if value is None else str(value)
@@ -175,7 +175,8 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
     if np.isnan(scores).any():
         raise RetrieverError("the score of a document is NaN; a retriever must return a number or omit the document")
     places = np.where(absent, np.iinfo(np.int32).max, tie_order[documents]) if len(tie_order) else documents
-    # One integer sorts by score down, then place up: the bits of a float32 sort as it does, negatives reversed.
+    # Each key is an integer that sorts by descending score, then ascending place: the bits of a float32 sort in the
+    # order of the floats, with the negative ones reversed.
     bits = scores.view(np.int32)
     keys = np.where(bits < 0, bits & 0x7FFFFFFF, ~bits).astype(np.int64) << 32 | places
     best = np.argsort(keys, axis=-1)[:, :k]
@@ -188,7 +189,7 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
 
 
 def check_search_fields(corpus: Corpus, setting: str, names: Iterable[str]) -> None:
-    """Raise `RetrieverError` for a field, of those that a setting names, that the documents do not have."""
+    """Raise `RetrieverError` if a setting names a field that the documents do not have."""
     known = ("title", "text", *corpus.search_fields)
     for name in names:
         if name not in known:
@@ -247,7 +248,7 @@ def list_filters(queries: Sequence[str]) -> list[Filter | None]:
 
 
 def fingerprint_queries(queries: Sequence[str], corpus: Corpus) -> str:
-    """Return a hash of the texts of queries and, if there are filters, of these and the metadata that they name."""
+    """Return a hash of the texts of queries and, if they have filters, of the filters and the metadata these name."""
     filters = list_filters(queries)
     if not any(filters):
         return fingerprint(*queries)

@@ -18,7 +18,7 @@ Fill = Callable[[slice, Masks, NDArray[np.int32], NDArray[np.float32]], None]
 """Searches a part of the queries: their filters, as masks of documents, and the rankings to fill."""
 
 _FEWEST = 32
-"""Queries below which another thread costs more than it saves."""
+"""The fewest queries for which another thread saves more than it costs."""
 
 _NO_MASKS: Masks = np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.int64)
 """The masks of queries without filters."""

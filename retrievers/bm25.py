@@ -72,7 +72,7 @@ class BM25:
         return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
     def compute_weights(self, postings: Postings) -> Weights:
-        """Return idf by term, norm by document, shift and lift, by which one formula covers all variants.
+        """Return idf by term, norm by document, shift and lift, with which one formula covers all variants.
 
         A term that occurs tf times has the weight idf * ((tf + shift * norm) / (tf + norm) + lift).
         """
@@ -94,17 +94,17 @@ class TermWeighting(Protocol):
 
     @property
     def analyzer(self) -> Analyzer:
-        """Return what turns texts into terms."""
+        """Return the analyzer that turns texts into terms."""
         ...
 
     def compute_weights(self, postings: Postings) -> Weights:
-        """Return what the compiled search multiplies counts with."""
+        """Return the weights that the compiled search applies to counts."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class BM25Searcher:
-    """BM25 over term counts; `fields` names those that the counts are divided into, if any."""
+    """Searches term counts by BM25; `fields` names the fields by which the counts are divided, if any."""
 
     settings: TermWeighting
     postings: Postings
@@ -115,14 +115,14 @@ class BM25Searcher:
     def of(
         cls, settings: TermWeighting, postings: Postings, corpus: Corpus, store: Store, fields: Sequence[str] = ()
     ) -> BM25Searcher:
-        """Return a searcher whose code is compiled, separately for each type of counts."""
+        """Return a searcher after compiling its code, which differs by the type of the counts."""
         searcher = cls(settings, postings, corpus, fields)
         compiled = Key.of("live code", (__name__,), counts=(postings.counts.dtype, postings.counts.ndim))
         store.share(compiled, lambda: searcher.search([""], 1))
         return searcher
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query, exactly. A filter leaves the statistics of terms as they are."""
+        """Return the k best documents of each query, exactly. A filter does not change the statistics of terms."""
         from retrievers.compiled.bm25 import fill_rankings
 
         terms, starts = self._find_terms(queries, store)

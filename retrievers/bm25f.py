@@ -82,7 +82,7 @@ class BM25F:
         return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
     def compute_weights(self, postings: Postings) -> Weights:
-        """Return idf by term, what a term in each field of each document counts (n, fields), k1, and 0."""
+        """Return idf by term, the weight of a count by document and field (n, fields), k1, and 0."""
         fields = [self.fields[name] for name in self.field_names]
         weights = np.array([field.weight for field in fields])
         lengths = postings.lengths
@@ -96,5 +96,5 @@ class BM25F:
         idf = IDF[self.variant](len(lengths), postings.frequencies.astype(np.float64))
         if self.variant == "atire":
             idf = idf * (self.k1 + 1)
-        least = np.float32(max(self.k1, 1e-30))  # a sum of 0 is divided by it
+        least = np.float32(max(self.k1, 1e-30))  # divides a sum that may be 0
         return idf.astype(np.float32), norm.astype(np.float32), least, np.float32(0)

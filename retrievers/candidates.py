@@ -67,7 +67,7 @@ def lay_out(searches: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32])
 
 
 def rank_candidates(documents: NDArray[np.int32], totals: Floats, k: int) -> Rankings:
-    """Rank candidates as `retrievers.base.rank` does, in a third of its time, as they are already in tie order.
+    """Rank candidates as `retrievers.base.rank` does, in a third of its time: they are already in tie order.
 
     A sweep over weights spends most of its time here. The column of a candidate is its tie-break rank, so that one sort
     of integers gives both order and documents.
@@ -76,7 +76,8 @@ def rank_candidates(documents: NDArray[np.int32], totals: Floats, k: int) -> Ran
     scores = totals.astype(np.float32) + np.float32(0)  # -0 becomes 0
     scores[documents == NOTHING] = -np.inf
     bits = scores.view(np.int32)
-    # Integers that rise as scores fall, then the column: their sort needs neither stability nor indirection.
+    # Each key has an integer that rises as the score falls, then the column: sorting such keys needs neither stability
+    # nor indirection.
     keys = np.where(bits < 0, bits & 0x7FFFFFFF, ~bits).astype(np.int64) << 32
     keys |= np.arange(width)
     keys.sort(axis=1)

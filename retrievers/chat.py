@@ -10,7 +10,7 @@ class ChatError(RuntimeError):
     """A language model gave no reply: it cannot be reached, it refused, or the budget is spent.
 
     `kind` is the reason in a word. `final` means that no other question will get a reply either. `calls`, the tokens
-    and `cost` were spent all the same.
+    and `cost` were spent although there is no reply.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class BudgetSpent(ChatError):
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply and its numbers of input and output tokens; `cached` if it came from the cache and cost nothing.
+    """A reply and its numbers of input and output tokens; `cached` means that it came from the cache and cost nothing.
 
     `calls` is the number of requests, failed ones included, and `cost` their price, 0 without known prices.
     """
@@ -53,10 +53,10 @@ class Reply:
 
 @runtime_checkable
 class Chat(Protocol):
-    """Settings of a language model, as a frozen value whose repr is its identity: what affects replies, no key."""
+    """Settings of a language model, as a frozen value; its repr has all that affects replies, and never an API key."""
 
     def ask(self, question: str, system: str = "", purpose: str = "") -> Reply:
-        """Return the reply to a question with a system prompt; raises `ChatError`. Threads may call it at once.
+        """Return the reply to a question with a system prompt; raises `ChatError`. Safe to call from several threads.
 
         The cost is recorded under `purpose`, which does not affect the reply.
         """

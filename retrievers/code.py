@@ -1,6 +1,6 @@
-"""The code that decides what settings do: which modules it is in, and what is in these, for the keys of a store.
+"""Find the modules whose code decides what settings do, and hash them for the keys of a store.
 
-It reads the sources of modules, imports none, and knows nothing of what they are for.
+Modules are not imported; only their sources are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from retrievers.source import read_source
 
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-"""The folders that libraries are installed in, wherever these are: a user's own, the system's, those of Bazel."""
+"""Names of folders in which libraries are installed, whether a user's own, the system's or those of Bazel."""
 
 _read = cache(read_source)
 
@@ -32,11 +32,11 @@ def hash_code(module: str) -> str:
 
 @cache
 def modules_behind(module: str) -> frozenset[str]:
-    """Return a module and those that it imports, at any time, directly or not, that are no library's.
+    """Return a module and all modules that it imports, directly or indirectly, without those of libraries.
 
-    These are this package's, those of the module's own package, and whatever is imported from elsewhere than where
-    libraries are installed, with the packages that they are in. An import for a type checker alone counts as well; one
-    by a computed name does not.
+    The result has the modules of this package, those of the module's own package and any others that are not installed
+    as libraries, with the packages that contain them. Imports within functions and imports only for type checkers
+    count; imports by computed names do not.
     """
     packages = (module.partition(".")[0], __name__.partition(".")[0])
     behind, todo = {module}, [module]
@@ -50,12 +50,12 @@ def modules_behind(module: str) -> frozenset[str]:
 
 @cache
 def _imports(module: str) -> frozenset[str]:
-    """Return the modules with a file that are imported with a module: its packages, and what its statements name."""
+    """Return the modules, of those with a file, that a module imports: its packages and those in its statements."""
     file, folders = _place_of(module)
     package = module if folders else module.rpartition(".")[0]
     names = {module.rsplit(".", depth)[0] for depth in range(1, module.count(".") + 1)}
     for statement in _read(file).imports if file else ():
-        with suppress(ImportError):  # beyond the top package: it would raise when it is run
+        with suppress(ImportError):  # a relative import beyond the top package, which would fail at run time
             origin = resolve_name(statement.origin, package)
             names.add(origin)
             if _place_of(origin)[1]:
@@ -64,7 +64,7 @@ def _imports(module: str) -> frozenset[str]:
 
 
 def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
-    """Return the file of a module, if it has one, and, where it is a package, the folders of its modules."""
+    """Return the file of a module, None without one, and the folders of its modules if it is a package."""
     if (loaded := sys.modules.get(module)) is not None:
         file = getattr(loaded, "__file__", None)
         return Path(file) if file else None, list(getattr(loaded, "__path__", ()))
@@ -72,7 +72,8 @@ def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
     folders = _place_of(parent)[1] if parent else []
     if parent and not folders:
         return None, []
-    # By its last name: for a full one, a namespace package looks for its parent among the modules that are loaded.
+    # Only the last part of the name is used: for a full name, a namespace package would look for its parent among the
+    # loaded modules.
     spec = PathFinder.find_spec(module.rpartition(".")[2], folders) if parent else find_spec(module)
     if spec is None:
         return None, []
@@ -81,7 +82,7 @@ def _place_of(module: str) -> tuple[Path | None, Sequence[str]]:
 
 @cache
 def _is_library(module: str) -> bool:
-    """Return whether a module was installed or is part of Python, and not under development by the user."""
+    """Return whether a module is installed or part of Python, as opposed to under development by the user."""
     if module == "__main__" or module.partition(".")[0] in sys.stdlib_module_names:
         return True
     file, _ = _place_of(module)
@@ -93,7 +94,7 @@ def _is_library(module: str) -> bool:
 
 @cache
 def _has_distributions(folder: Path) -> bool:
-    """Return whether pip installs into a folder, by the metadata that it leaves there."""
+    """Return whether pip installed into a folder, judged by the metadata that it leaves there."""
     return next(folder.glob("*.dist-info"), None) is not None
 
 
@@ -104,7 +105,7 @@ def _library_places() -> frozenset[str]:
 
 
 def code_of(settings: object) -> tuple[str, ...]:
-    """Return the modules whose code determines what settings do, including the settings that they hold, sorted."""
+    """Return, sorted, the modules whose code decides what settings and the settings within them do."""
     modules: set[str] = set()
     todo = [settings]
     while todo:

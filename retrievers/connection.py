@@ -1,4 +1,4 @@
-"""Requests to a service over HTTP: a total time limit, retries while it is busy, no secrets in messages."""
+"""Send requests to a service over HTTP: a total time limit, retries while it is busy, no secrets in messages."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from retrievers.excerpts import shorten_text
 from retrievers.transport import LimitedTransport, limit_total_time
 
 HEALTH_TIMEOUT_S = 5.0
-"""Longest time limit of a health check."""
+"""The longest time limit of a health check."""
 
 LONGEST_WAIT_S = 60.0
-"""Longest wait before a retry. A service that asks for a longer one is not retried."""
+"""The longest wait before a retry. A request is not retried if the service asks for a longer wait."""
 
 BUSY = frozenset({429, 502, 503, 504})
 """Status codes of a service that is overloaded or being restarted (RFC 9110, RFC 6585)."""
@@ -40,9 +40,10 @@ class ServiceError(RuntimeError):
 class Connection:
     """A client of the service at one address. Threads may share it; it is closed when nothing refers to it any more.
 
-    `secrets` are headers, too; messages show *** in place of their values. A request is retried, `retries` times, when
-    there is no connection, no complete reply within `timeout_s`, or the service is busy. The wait is `backoff_s`, twice
-    that, and so on, or what the service asks for. A reply may have at most `response_bytes`, decompressed.
+    `secrets` are also sent as headers; messages show *** in place of their values. A request is retried up to `retries`
+    times if there is no connection or no complete reply within `timeout_s`, or if the service is busy. The wait is
+    `backoff_s`, doubled after each attempt, or what the service asks for. A reply may have at most `response_bytes`,
+    decompressed.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Connection:
         weakref.finalize(self, self._client.close)
 
     def check_health(self, path: str) -> str:
-        """Return why a GET request without retries failed, "" if it succeeded."""
+        """Send a GET request without retries; return why it failed, "" if it succeeded."""
         try:
             request = self._client.build_request("GET", self.base_url + path)
             response, content = self._send(request, min(HEALTH_TIMEOUT_S, self._timeout_s))
@@ -150,7 +151,7 @@ def _load_certificates() -> ssl.SSLContext:
 
 
 def read_secret(variable: str, setting: str) -> str:
-    """Return the header value in an environment variable; raises `RetrieverError` that names the setting, no value."""
+    """Return the header value in an environment variable; raises `RetrieverError`, which never shows the value."""
     value = os.environ.get(variable, "").strip()
     if not value:
         raise RetrieverError(f"{setting}: the environment variable {variable} is not set; export it")
@@ -162,7 +163,7 @@ def read_secret(variable: str, setting: str) -> str:
 
 
 def resolve_port(url: httpx.URL) -> int:
-    """Return the port of an address, by default that of its scheme."""
+    """Return the port of an address, or the default port of its scheme."""
     return url.port or {"http": 80, "https": 443}[url.scheme]
 
 

@@ -26,7 +26,7 @@ from retrievers.threads import map_threads
 
 Interface = Literal["auto", "function", "langchain", "llama_index", "haystack", "search"]
 Search = Callable[[str, int, Filter | None], object]
-"""What returns the hits of a query, given how many are wanted and its filter."""
+"""A function that returns the hits of a query, given the query, the number of hits and its filter."""
 
 _METHODS = {
     "llama_index": "retrieve",
@@ -35,7 +35,7 @@ _METHODS = {
     "search": "search",
     "function": "__call__",
 }
-"""The method by which each interface is recognised, in the order in which they are tried."""
+"""The method by which each interface is recognised, in the order of the attempts."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class BatchSearch:
 
 
 ID_NAMES = ("item_id", "document_id", "doc_id", "source", "file_path")
-"""Where users of these libraries put the id of a document: names of its metadata."""
+"""The names of the metadata in which users of these libraries put the id of a document."""
 
 
 class GivenDocument(NamedTuple):
@@ -75,23 +75,23 @@ class ExistingRetriever:
 
     `interface` says how to call the object. auto recognises llama_index (`retrieve(query)`), langchain
     (`invoke(query)`), haystack (`run`, of a component or a pipeline) and search (`search(queries, k)`, with all queries
-    at once), and else takes it for a function of the query, and of the number of hits if it has a second parameter.
-    Hits are ids, pairs of an id and a score, a mapping of ids
-    to scores, or documents. Most objects return as many as they were built to, which should be `metrics.depth`.
+    at once); any other object is called as a function of the query, and of the number of hits if it has a second
+    parameter. Hits are ids, pairs of an id and a score, a mapping of ids to scores, or documents. The number of hits is
+    usually set when the object is built and should be `metrics.depth`.
 
-    `item_id` is the path of a document's id, as in `metadata.page`; null takes the first of these that is an id of the
-    corpus, or else the first there is: one of `ID_NAMES` in the metadata, the id of the document that a node is from
-    (`ref_doc_id`), its own id. `score` is the path of its score; null: `score`, or 1 / rank for objects without scores.
-    Several hits of one document count as the first. Hits with the score NaN are left out and counted (`nan_scores`).
-    Where texts of documents that the dataset lacks are needed, a method `fetch_texts(ids)` of the object returns them
-    as a mapping.
+    `item_id` is the path of a document's id, such as `metadata.page`. If it is null, the candidates are the `ID_NAMES`
+    in the metadata, the id of a node's document (`ref_doc_id`) and the object's own id: the first that is an id of the
+    corpus is used, or else the first that exists. `score` is the path of the score; null stands for `score`, or 1 /
+    rank for objects without scores. Of several hits of one document, only the first counts. Hits with the score NaN are
+    left out and counted (`nan_scores`). If the object has a method `fetch_texts(ids)`, it returns, as a mapping, the
+    texts of documents that the dataset lacks.
 
     The filter of a query is passed as an object, such as `{"year": {"from": 2000}}`, or None, to a function or method
     with a parameter `filter`, and the filters of all queries as a list to `search(queries, k, filters)`. Components and
     pipelines of Haystack get it as `filters`, in Haystack's form. Other objects refuse queries with filters.
     """
 
-    applies_filters: ClassVar[bool] = True  # or the search refuses: only the object says whether it takes them
+    applies_filters: ClassVar[bool] = True  # only the object shows whether it takes filters; if not, the search raises
     live: ClassVar[bool] = True
     imported_settings: ClassVar[tuple[str, ...]] = ("factory",)
     """The settings that name code to import, which only the command line may allow."""
@@ -121,7 +121,7 @@ class ExistingRetriever:
         return ExistingSearcher(self, search, corpus.positions)
 
     def fetch_texts(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the texts that the method `fetch_texts` of the object has, if there is such a method."""
+        """Return the texts from the object's method `fetch_texts`, nothing without such a method."""
         if self.pass_corpus:
             return {}
         try:
@@ -131,7 +131,7 @@ class ExistingRetriever:
             raise RetrieverError(f"factory={self.factory}: {describe_error(error)}") from error
 
     def _list_documents(self, factory: Callable[..., object], corpus: Corpus) -> dict[str, object]:
-        """Return the documents as arguments of the factory, with their metadata if it takes these."""
+        """Return the documents as arguments of the factory, with their metadata if it has a parameter for them."""
         titles = corpus.titles or [""] * len(corpus)
         documents: dict[str, object] = {"documents": list(map(GivenDocument, corpus.ids, titles, corpus.texts))}
         if "metadata" in _list_parameters(factory)[1] - set(self.arguments):
@@ -154,7 +154,7 @@ class ExistingRetriever:
 class GivenRetriever:
     """A retriever object given in Python, with the settings of `ExistingRetriever`; `name` identifies it.
 
-    An object with `index(corpus, store)`, as the retrievers of this library have it, indexes the documents first.
+    An object with a method `index(corpus, store)`, such as a retriever of this library, indexes the documents first.
     """
 
     live: ClassVar[bool] = True
@@ -168,7 +168,7 @@ class GivenRetriever:
 
     @property
     def applies_filters(self) -> bool:
-        """Return whether a retriever of this library applies filters; the search refuses them for other objects."""
+        """Return whether the object may apply filters; the search raises if an object of another library does not."""
         applies = getattr(self.retriever, "applies_filters", False) is True
         return applies or find_search(self.retriever, self.interface) is not None
 
@@ -205,7 +205,7 @@ def find_search(retriever: object, interface: Interface = "auto") -> QuerySearch
 
 
 def describe_interfaces(retriever: object, interface: Interface) -> str:
-    """Return a text about an object without a known interface, and the methods that were looked for."""
+    """Describe an object without a known interface, and list the methods that were looked for."""
     kinds = _METHODS if interface == "auto" else [interface]
     wanted = ", ".join(_METHODS[kind].replace("__call__", "a function") for kind in kinds)
     if isinstance(retriever, type):
@@ -244,7 +244,7 @@ def _search_component(call: Callable[..., object]) -> QuerySearch:
 
 
 def _search_pipeline(pipeline: Any, call: Callable[..., object]) -> QuerySearch:  # noqa: ANN401 (Haystack's own class)
-    """Return how to run a pipeline: each input named query or text gets the query, each named top_k the number."""
+    """Return how to run a pipeline: inputs named query or text get the query, those named top_k the number of hits."""
     inputs: Mapping[str, Mapping[str, object]] = pipeline.inputs()
 
     def search(query: str, k: int, own: Filter | None) -> object:
@@ -265,7 +265,7 @@ def _values(outputs: object) -> Sequence[object]:
 
 @dataclass(frozen=True, eq=False)
 class ExistingSearcher:
-    """A retriever of another library, and the position of each document by its id."""
+    """Searches with a retriever of another library; it knows the position of each document by its id."""
 
     settings: ExistingRetriever | GivenRetriever
     find: QuerySearch | BatchSearch
@@ -321,12 +321,12 @@ class ExistingSearcher:
             items = list(self._iter_items(hits))
             kept = [item for item in items if not math.isnan(item[1])]
             reply = build_reply(kept, k)
-        except Exception as error:  # hits of any kind
+        except Exception as error:  # hits may be of any type
             return SearchReply(error=describe_error(error))
         return replace(reply, figures={**(reply.figures or {}), "nan_scores": float(len(items) - len(kept))})
 
     def _iter_items(self, hits: object) -> Iterator[tuple[str, float]]:
-        if isinstance(hits, Mapping) and "documents" in hits:  # of Haystack
+        if isinstance(hits, Mapping) and "documents" in hits:  # Haystack
             hits = hits["documents"]
         if isinstance(hits, Mapping):
             yield from ((str(name), float(score)) for name, score in hits.items())
@@ -364,7 +364,7 @@ class ExistingSearcher:
 
 
 def get_value(hit: object, path: str) -> Any:  # noqa: ANN401 (any value)
-    """Return the value at a path of keys and attributes, joined by dots; None where there is none."""
+    """Return the value at a path of keys and attributes, joined by dots; None if it does not exist."""
     for name in path.split("."):
         hit = hit.get(name) if isinstance(hit, Mapping) else getattr(hit, name, None)
     return hit

@@ -48,9 +48,9 @@ class Expanded:
     multi_query searches for `n` variants of the query; hyde searches for `n` passages that would answer it
     (hypothetical document embeddings, Gao et al. 2022; the paper averages vectors, here rankings are fused, because the
     base may have no vectors). The query itself is always searched for as well. Each search returns `depth` hits; a hit
-    adds 1 / (rrf_k + rank) to the score of its document. If the call fails, only the query is searched for, which keeps
-    the order of the base. `threads` is the number of queries expanded at a time. The prompt of the other method has no
-    effect.
+    adds 1 / (rrf_k + rank) to the score of its document. If the call fails, only the query is searched for, and its
+    hits keep the order of the base. `threads` is the number of queries expanded at a time. Only the prompt of the
+    chosen method has an effect.
     """
 
     base: Base
@@ -114,7 +114,8 @@ class ExpandedSearcher:
         searches = [self.base.search(queries, settings.depth, store)]
         expansions = map_threads(settings.expand, queries, settings.threads)
         expanded = list(report_progress(expansions, "expanded", len(queries)))
-        # The first text of every query, then the second: each search is a batch whose first queries are timed.
+        # Search for the first text of every query, then the second: each search is a batch, and times only its first
+        # queries.
         for place in range(max((len(texts) for texts, _ in expanded), default=0)):
             batch = [
                 _with_filter(texts[place], own) if place < len(texts) else None

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whatever ends the process in between, and hashes of files."""
+"""Write files atomically, so that a killed process leaves no partial file, and hash files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 
 UNFINISHED = ".unfinished"
-"""The ending of a file that is being written, or was when its process ended."""
+"""The suffix of a file that is being written, or was when its process ended."""
 
 
 @contextmanager
 def replace_file(file: Path, aside: Path | None = None) -> Iterator[Path]:
     """Yield a path beside a file to write to, and rename it to the file; remove it if the block raises.
 
-    `aside` is the path to write to, if its name matters. Raises `OSError`.
+    `aside` is the path to write to, by default a hidden file with a random name. Raises `OSError`.
     """
     aside = aside or file.with_name(f".{file.name}.{uuid.uuid4().hex[:8]}{UNFINISHED}")
     try:

@@ -1,6 +1,7 @@
-"""Filters in the forms of search engines: what `{filter}` stands for in a request.
+"""Format filters for search engines: the values of `{filter}` in a request.
 
-A form only writes the conditions down. Whether an engine can apply one, such as a range of text, it says itself.
+A form only writes the conditions. Some engines cannot apply all of them, such as a range of text, and reply with an
+error.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FilterForm = Literal[
 ]  # fmt: skip
 
 CONTINUING: frozenset[FilterForm] = frozenset(("vespa", "weaviate"))
-"""Forms that continue the text of a query, in which a query without a filter has nothing in their place."""
+"""Forms that are appended to the text of a query; they are empty for a query without a filter."""
 
 Conditions = Sequence[Condition]
 
@@ -26,7 +27,7 @@ Conditions = Sequence[Condition]
 def format_filter(own: Filter | None, form: FilterForm, names: Mapping[str, str]) -> Any:  # noqa: ANN401 (any JSON)
     """Return a filter in the form of an engine; `names` are the engine's names of fields that it names differently.
 
-    Without a filter, it is None, or empty in a form that continues a text.
+    Without a filter, return None, or "" in a form that continues a text.
     """
     if own is None:
         return "" if form in CONTINUING else None
@@ -116,7 +117,7 @@ def _format_typesense(conditions: Conditions) -> object:
 def _format_vespa(conditions: Conditions) -> object:
     """Return conditions of YQL that follow others (Vespa, "YQL Query Language Reference").
 
-    Text and integers are compared by `in`, which has no part in the ranking; it takes no other numbers.
+    Text and integers are compared by `in`, which does not affect the ranking; it does not accept other numbers.
     """
 
     def write(value: Scalar) -> str:
@@ -165,7 +166,7 @@ def _name_weaviate_type(c: Condition) -> str:
 
 
 def _build_expressions(conjunction: str, membership: str) -> Callable[[Conditions], object]:
-    """Return how a filter is written in a language of expressions, `year >= 2000 and language in ["de", "fr"]`."""
+    """Return a formatter for a language of expressions, such as `year >= 2000 and language in ["de", "fr"]`."""
 
     def format_condition(c: Condition) -> str:
         parts: Sequence[tuple[str, object]] = _list_ends(c, ">=", "<=") or [(membership, list(c.values))]

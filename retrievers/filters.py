@@ -40,7 +40,7 @@ SELECTIVITY = (
     (0.2, "filter_5_to_20_percent"),
     (1.0, "filter_over_20_percent"),
 )
-"""The bands of selectivity: the largest share of documents that pass, and the name that ends those of figures."""
+"""The bands of selectivity: the largest share of documents that pass, and the suffix in names of figures."""
 
 _RANGE = ("from", "to")
 
@@ -51,9 +51,9 @@ class FilterError(ValueError):
 
 @dataclass(frozen=True)
 class Condition:
-    """A field and what it must be: one of `values`, or, without values, between `start` and `end`, both inclusive.
+    """A condition on a field: one of `values`, or, without values, between `start` and `end`, both inclusive.
 
-    `kind` tells 1 from true, which Python does not.
+    `kind` distinguishes 1 from true, which are equal in Python.
     """
 
     field: str
@@ -239,7 +239,7 @@ class Metadata:
         self._turn = threading.RLock()
 
     def __reduce__(self) -> tuple[type[Metadata], tuple[object, ...]]:
-        """Leave what was computed out of copies."""
+        """Exclude cached values from copies."""
         return Metadata, (self._rows, self.fields)
 
     def read(self, field: str) -> FieldValues:
@@ -276,7 +276,7 @@ class Metadata:
         return [math.nan if own is None else shares[own] for own in filters]
 
     def stack(self, filters: Sequence[Filter | None]) -> tuple[Mask, NDArray[np.int64]]:
-        """Return the masks of the distinct filters (m, n), and the row of each filter's; -1 for None."""
+        """Return the masks of the distinct filters (m, n), and the row of each filter's mask; -1 for None."""
         distinct = list(dict.fromkeys(own for own in filters if own is not None))
         at = {own: row for row, own in enumerate(distinct)}
         masks = np.zeros((len(distinct), len(self._rows)), dtype=np.bool_)
@@ -292,8 +292,8 @@ class Metadata:
     def match(self, own: Filter) -> dict[str, tuple[str, range | list[int]]]:
         """Return, by the names under which engines store fields, each field of a filter and the codes that pass.
 
-        Codes have the order of values, so that a range of values is one of codes. Raises `FilterError` for a field
-        that is not stored.
+        Codes are in the order of the values, so that a range of values is a range of codes. Raises `FilterError` for a
+        field that is not stored.
         """
         for condition in own.conditions:
             if condition.field not in self.fields:
@@ -332,7 +332,7 @@ def _build_column(field: str, rows: Sequence[Mapping[str, Any]]) -> FieldValues:
 
 
 def _list_values(field: str, value: object) -> list[Scalar]:
-    """Return the values of a document's field; none where it is missing, null, NaN or empty."""
+    """Return the values of a document's field; none if it is missing, null, NaN or empty."""
     listed = value if isinstance(value, (list, tuple)) else [value]
     return [
         _parse_scalar(field, item)

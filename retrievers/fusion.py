@@ -1,4 +1,4 @@
-"""Fusion: one ranking from those of several retrievers, by a formula of `retrievers.fusion_methods`.
+"""Fuse the rankings of several retrievers into one, by a formula of `retrievers.fusion_methods`.
 
 A hybrid is a retriever. The rankings of its parts and the layout of their candidates go through the store, so that
 another weight or normalisation only costs arithmetic.
@@ -42,7 +42,7 @@ class Hybrid:
     retrieval). Only weighted and the comb methods use `normalization`, and only rrf uses `rrf_k`.
 
     `normalization` applies to the hits of each query and part; documents that the part did not return get the value in
-    brackets, but combmax and combmin leave such a part out. minmax: (s - min) / (max - min), 1 if all scores are equal
+    brackets, but combmax and combmin ignore such a part. minmax: (s - min) / (max - min), 1 if all scores are equal
     (Lee 1997) [0]. zscore: (s - mean) / standard deviation (Montague and Aslam 2001), 0 if all are equal [the lowest
     value of the part, 0 without hits]. max: s / the largest |s|, which keeps the order of negative scores, too [0].
     rank: 1 - (rank - 1) / hits (Lee 1997) [0]. none: s [0]. With negative scores, max and none rank missing documents
@@ -50,9 +50,9 @@ class Hybrid:
 
     `weights` has one number per part, by order or by name; null weighs all parts equally (1). With two parts, `alpha`
     is the weight of the last and 1 - alpha that of the first. `weights_by_type` replaces these for the queries of some
-    types, and `weights_file`, a JSON object, for the queries with some ids; a number there is an alpha. A part of
-    weight 0 is not searched, unless other queries need it. `depth` is the number of candidates from each part, null for
-    as many as are requested.
+    types, and `weights_file`, a JSON object, for queries by their ids; a number there is an alpha. A part of weight 0
+    is not searched, unless other queries need it. `depth` is the number of candidates from each part; null stands for
+    the number of hits requested.
     """
 
     parts: Mapping[str, Retriever]
@@ -208,7 +208,7 @@ class HybridSearcher:
         return {part: np.array([by_type[name][part] for name in types])[:, None] for part in self.settings.parts}
 
     def _weigh_each(self, queries: Sequence[str]) -> dict[str, Floats]:
-        """Return the weight of each part by query, (n, 1); raises `RetrieverError` if the file has none of several."""
+        """Return the weight of each part by query, (n, 1); raises `RetrieverError` if no query is in the file."""
         own, ids = self.settings.weights_file, list_ids(queries)
         if own is not None and len(ids) > 1 and own.weights.keys().isdisjoint(ids):
             raise RetrieverError(
@@ -219,7 +219,7 @@ class HybridSearcher:
         return {part: np.array([weights[part] for weights in rows])[:, None] for part in self.settings.parts}
 
     def _load_candidates(self, searches: Sequence[Rankings], store: Store) -> Candidates:
-        """Return the layout of the candidates, from the store if it has one of equal rankings."""
+        """Return the layout of the candidates, from the store if it has that of equal rankings."""
         columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in searches], searches[0].unknown_ids
         contents = [(column.shape, hashlib.sha256(column.data).hexdigest()) for column in columns]
         over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}

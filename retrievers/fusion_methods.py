@@ -1,6 +1,6 @@
-"""The formulas of fusion in one table: what a hit of a part counts, and how these values become one score.
+"""The formulas of fusion in one table: the value of a hit of a part, and how these values become one score.
 
-Formulas only see scores, ranks and how many parts returned a document; nothing here searches.
+Formulas only use scores, ranks and the number of parts that returned a document; they do not search.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from retrievers.candidates import Candidates, Floats
 
 Mask = NDArray[np.bool_]
 Values = tuple[Floats, Floats | float]
-"""The values of hits, broadcast to shape (n, depth), and that of documents that the part did not return, (n,)."""
+"""The values of hits, broadcast to shape (n, depth), and the value of documents that the part did not return, (n,)."""
 
 Normalization = Literal["minmax", "zscore", "max", "rank", "none"]
 Method = Literal["weighted", "combmnz", "combanz", "combmax", "combmin", "dbsf", "rrf", "isr", "log_isr", "borda"]
@@ -147,7 +147,7 @@ def _normalize(hits: PartHits, parameters: Parameters) -> Values:
 
 
 def _spread(hits: PartHits, parameters: Parameters) -> Values:
-    """Return the place of each score between mean - 3 s and mean + 3 s, for the standard deviation s of the sample."""
+    """Scale scores so that mean - 3 s becomes 0 and mean + 3 s becomes 1; s is the sample's standard deviation."""
     n, deviations = _deviations(hits.scores, hits.present)
     spread = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True) / np.maximum(n - 1, 1))
     values: Floats = np.divide(deviations, 6 * spread, out=np.zeros_like(deviations), where=spread > 0)
@@ -163,7 +163,7 @@ def _inverse_square(hits: PartHits, parameters: Parameters) -> Values:
 
 
 def _points(hits: PartHits, parameters: Parameters) -> Values:
-    """Return c, c - 1, ... for the hits; the points that remain are shared equally by the other candidates."""
+    """Return c, c - 1, ... for the hits; the other candidates share the remaining points equally."""
     n_candidates: Floats = np.count_nonzero(hits.candidates.counts, axis=1).astype(np.float64)
     n_hits = hits.present.sum(axis=1)
     return n_candidates[:, None] + 1 - hits.ranks, (n_candidates - n_hits + 1) / 2

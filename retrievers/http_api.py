@@ -1,4 +1,4 @@
-"""Search through an HTTP API: one request per query, its reply read as a ranking.
+"""Search through an HTTP API: send one request per query and read the reply as a ranking.
 
 The form of the request and the places of the results in the reply are settings, so that most APIs fit. Results of a
 service are never cached, because it may answer differently next time.
@@ -67,31 +67,31 @@ class Http:
 
     `request` (null: `REQUEST`) is sent as JSON (POST) or as parameters (GET). `{query}` (with quotes `{query_json}`,
     for use in a text), `{top_k}`, `{search_type}` and the names of `parameters` are replaced, then null values are left
-    out. `{vector}` is the vector that the `encoder` gives the query; the diagnostic `encoding_ms` is its mean time,
-    which is not part of the time of a query. Parameters are replaced in paths, too.
+    out. `{vector}` is the vector of the query from the `encoder`; the diagnostic `encoding_ms` is its mean time, which
+    is not part of the time of a query. Parameters are replaced in paths, too.
 
     `{filter}` is the filter of the query, null for a query without one, in the form `filter_form`
     (`retrievers.filter_forms`); `filter_names` maps fields to the names that they have in the index. The forms vespa
-    and weaviate continue a text, and are empty for a query without a filter. A request without `{filter}` applies no
-    filters.
+    and weaviate continue a text, and are empty for a query without a filter. A request without `{filter}` does not
+    apply filters.
 
     `results` is the path of the list of results in a reply, `item_id` and `score` are paths in each result. `scores` is
-    the path of a list of scores beside the results, in place of `score`. A name in a path that ends with "?" may be
-    missing, as the list is in some replies without results. With `score` null, for an API without scores, the score is
-    1 / rank.
+    the path of a list of scores beside the results, in place of `score`. A name that ends with "?" in a path may be
+    missing, such as the list in some replies without results. With `score` null, for an API without scores, the score
+    is 1 / rank.
 
-    `complete` maps paths of a reply to the values that these have in a complete one, for services that answer with
-    status 200 although a shard failed or time ran out. Any other value is an error of the query, with the text at the
-    path `reason`. A value of null stands for no value or an empty one.
+    `complete` maps paths to the values that they have in a complete reply, for services that answer with status 200
+    although a shard failed or time ran out. Any other value is an error of the query, with the text at the path
+    `reason`. Null stands for a missing or empty value.
 
-    The order of the service is kept, also among equal scores. Scores never rise: one that is higher than the score
-    above it is lowered to that score. `lower_is_better` negates all scores first.
+    The order of the service is kept, also among equal scores. A score that is higher than the score above it is lowered
+    to that score. `lower_is_better` negates all scores first.
 
-    `facts` are what the index reports about itself, by name: the address of a GET request and the path of the value in
-    its reply, of which an object or a list is replaced by its hash. They are recorded, and identify a result.
+    `facts` are what the index reports about itself: each name is mapped to the address of a GET request and the path of
+    a value in its reply; an object or a list is replaced by its hash. They are recorded and identify a result.
 
     `document_path` is the address of a document, in which `{document_id}` is replaced by its id, and `document_text`
-    the path of its text in the reply. Where texts of documents that the dataset lacks are needed, they are from there.
+    the path of its text in the reply. They are used for texts of documents that the dataset lacks.
 
     The API is queried at `base_url` and at no other address. With `base_url` null, the first of the `ports` of this
     machine that answers `health_path` is queried. Another program may listen there, so `secret_headers` need a
@@ -207,7 +207,7 @@ class Http:
         return {name: text for name, text in texts.items() if isinstance(text, str)}
 
     def _check_address(self) -> None:
-        """Refuse a missing or malformed address, and one whose password would be recorded."""
+        """Refuse a missing or malformed address, and an address with a password, which would be recorded."""
         if self.base_url is None:
             if self.secret_headers:
                 raise RetrieverError("secret_headers: secrets are sent only to a fixed address; set base_url")
@@ -303,7 +303,7 @@ class Http:
 
 @dataclass(frozen=True, eq=False)
 class HttpSearcher:
-    """A connection to an API, and the position of each document by its id. Threads may share it."""
+    """Searches through a connection to an API. Threads may share it."""
 
     settings: Http
     connection: Connection
@@ -311,7 +311,7 @@ class HttpSearcher:
     embed: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]] | None = None
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the results of the API; the time of a query is that of its last attempt, with others under way.
+        """Return the results of the API; the time of a query is that of its last attempt, beside concurrent queries.
 
         Items that the corpus lacks keep their rank, as unknown hits. Repeated items are left out. The diagnostics count
         both, and the queries whose scores rise.
@@ -327,7 +327,7 @@ class HttpSearcher:
         return replace(rankings, diagnostics=diagnostics, addresses={"": self.connection.base_url})
 
     def _embed(self, queries: Sequence[str], store: Store) -> tuple[Vectors | None, Mapping[str, float]]:
-        """Return the vectors of the queries, and how long one takes on average, where there is an encoder."""
+        """Return the vectors of the queries and the mean time of one as a diagnostic; None without an encoder."""
         if self.embed is None:
             return None, {}
         vectors, seconds = self.embed(list(map(str, queries)), store)

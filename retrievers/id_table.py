@@ -1,6 +1,6 @@
-"""Ids as one text: a table of a million ids is two arrays, not a million objects.
+"""Tables that store ids as one text: a million ids take two arrays, not a million objects.
 
-Such a table is quick to make from the bytes of a file, to send to another process, and to write to Parquet.
+Such a table is quickly made from the bytes of a file, sent to another process and written to Parquet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ERRORS = "surrogatepass"  # Python's text may have lone surrogates
 class IdTable(Sequence[str]):
     """Ids in UTF-8, one after the other: the i-th is `text[starts[i]:starts[i + 1]]` (uint8, int64).
 
-    `pieces` are the hash table of the ids (`retrievers.pieces`), None if there is none yet.
+    `pieces` is the hash table of the ids (`retrievers.pieces`), None before it is built.
     """
 
     __slots__ = ("pieces", "starts", "text")
@@ -35,7 +35,7 @@ class IdTable(Sequence[str]):
 
     @staticmethod
     def of(ids: Sequence[str]) -> IdTable:
-        """Return ids as a table; a table is returned as it is."""
+        """Return ids as a table; a table is returned unchanged."""
         if isinstance(ids, IdTable):
             return ids
         joined = "".join(ids)
@@ -46,7 +46,7 @@ class IdTable(Sequence[str]):
 
     @staticmethod
     def of_arrow(column: Any) -> IdTable:  # noqa: ANN401 (pyarrow has no types)
-        """Return an array of strings as a table; their text may be larger than 2 GiB."""
+        """Return an array of strings as a table; the text may be larger than 2 GiB."""
         import pyarrow
 
         _, offsets, text = column.buffers()
@@ -100,7 +100,7 @@ class IdTable(Sequence[str]):
 
 
 def select_ids(ids: Sequence[str], is_selected: NDArray[np.bool_]) -> Sequence[str]:
-    """Return the ids at the places that a mask selects, in their order."""
+    """Return the ids that a mask selects, in their order."""
     if is_selected.all():
         return ids
     names = ids.to_list() if isinstance(ids, IdTable) else ids

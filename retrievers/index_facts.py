@@ -1,7 +1,7 @@
-"""What the index behind a retriever reports about itself, such as its version, its size and its mapping.
+"""Collect what the index behind a retriever reports about itself, such as its version, its size and its mapping.
 
-The documents of a service or of a file of rankings are not at hand; these facts stand for them where the same settings
-have to be told apart before and after a change of the index.
+The program does not have the documents of a service or of a file of rankings. These facts stand for them: they show
+whether the index changed between two evaluations with the same settings.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class DescribesIndex(Protocol):
 
 
 def describe_indexes(retriever: object, name: str = "") -> dict[str, str]:
-    """Return what the indexes of a retriever and its parts report, with the name of the part before that of the fact.
+    """Return what the indexes of a retriever and its parts report; names of facts begin with the name of the part.
 
-    A part that cannot be asked reports nothing: its search says why. Within `remember_facts`, each is asked once.
+    An index that cannot be reached reports nothing: the search raises the error. Within `remember_facts`, each index is
+    asked once.
     """
     if isinstance(retriever, DescribesIndex):
         return {f"{name}{fact}": value for fact, value in _describe_one(retriever).items()}
@@ -39,7 +40,7 @@ def describe_indexes(retriever: object, name: str = "") -> dict[str, str]:
 
 @contextmanager
 def remember_facts() -> Iterator[None]:
-    """Ask each index once for what it reports, until the block ends, in the thread that entered it."""
+    """Cache what indexes report until the block ends, in the thread that entered it."""
     token = _remembered.set({})
     try:
         yield
@@ -48,7 +49,7 @@ def remember_facts() -> Iterator[None]:
 
 
 _remembered: ContextVar[dict[str, Mapping[str, str]] | None] = ContextVar("_remembered", default=None)
-"""What indexes have reported, by the settings of the retriever; None: it is not remembered."""
+"""What indexes have reported, by the settings of the retriever; None outside of `remember_facts`."""
 
 
 def _describe_one(retriever: DescribesIndex) -> Mapping[str, str]:

@@ -16,16 +16,16 @@ _BLOCK = 1 << 22
 """How many dot products are held at a time: 16 MiB."""
 
 _SPARE = 16
-"""How many more candidates than hits are scored again in double precision, at first."""
+"""How many candidates beyond the hits are scored again in double precision, at first."""
 
 
 def score_max_sim(query: Vectors, document: Vectors) -> float:
-    """Return the score of a document, in double precision; both have a token at least."""
+    """Return the score of a document, in double precision; both arguments need at least one token."""
     return float((query.astype(np.float64) @ document.astype(np.float64).T).max(axis=1).sum())
 
 
 def rank_max_sim(query: Vectors, documents: TokenVectors, k: int, tie_order: NDArray[np.int32]) -> Rankings:
-    """Return the k best documents with a token for one query, by the tie rule.
+    """Return the k best documents for one query, by the tie rule, out of those with a token.
 
     The last digits of products in single precision depend on the other documents of a block. So the best candidates are
     scored again in double precision, more of them if another document could still be among the best.

@@ -1,7 +1,6 @@
-"""The calls of language models that a search will make, planned before any is made.
+"""Plan the calls of language models that a search will make.
 
-Settings that make calls have a method `plan_calls` beside `plan`. Counts and bytes are upper bounds. Tokens, prices and
-the ledger are elsewhere.
+Settings that make calls have a method `plan_calls` beside `plan`. Counts and bytes are upper bounds.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from retrievers.prompting import number_passages
 class ModelCalls:
     """The calls of a model for one purpose, and the UTF-8 bytes of all their prompts: upper bounds, without retries.
 
-    `replies_read` is how often the prompts contain the reply to an earlier call, whose length is not in `prompt_bytes`.
+    `replies_read` is how often the prompts contain the reply to an earlier call; `prompt_bytes` excludes these replies.
     The model is a `Chat`, or a reranker behind an API, which may bill by `units` other than tokens.
     """
 
@@ -58,7 +57,7 @@ def iter_model_calls(settings: object, corpus: Corpus, queries: Sequence[str]) -
 
 
 def count_bytes(*texts: str) -> int:
-    """Return the length of texts in UTF-8, an upper bound of their number of tokens."""
+    """Return the length of texts in UTF-8, an upper bound on their number of tokens."""
     return sum(len(text.encode("utf-8", "replace")) for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""Shared by retrievers that search with another one, their base: cached searches, fusion by rank, logs per query."""
+"""Helpers for retrievers that search with another one, their base: cached searches, fusion by rank, logs per query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_TEXT = "(no text: the corpus lacks this document)"
 """The text that a language model sees for a hit that the corpus lacks."""
 
 REPORT_INTERVAL_S = 5.0
-"""Least time between two progress messages."""
+"""The shortest time between two progress messages."""
 
 logger = logging.getLogger("retrievers")
 
@@ -42,7 +42,7 @@ Base = Annotated[Retriever, AfterValidator(_check_retriever)]
 
 @dataclass(frozen=True, eq=False)
 class CachedBase:
-    """A base retriever and its corpus, with the store of indexing, which keeps its searcher."""
+    """A base retriever, its corpus, and the store that keeps its searcher."""
 
     retriever: Retriever
     corpus: Corpus
@@ -107,7 +107,7 @@ def fuse_by_rank(searches: Sequence[NDArray[np.int32]], rrf_k: float, tie_order:
 class QueryLog:
     """The work for a query besides searches: its time in seconds, a note (plain values), figures to sum over queries.
 
-    Not `settled` if something failed that may succeed next time.
+    `settled` is false if something failed that may succeed next time.
     """
 
     seconds: float = 0.0

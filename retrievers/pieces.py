@@ -1,6 +1,6 @@
-"""Distinct pieces of text, numbered by compiled code: a hash table over their bytes, and the bytes themselves.
+"""Number the distinct pieces of text by compiled code: a hash table over their bytes, and the bytes themselves.
 
-Callers find pieces in text and hash them with `FNV_PRIME`; nothing here knows what a piece is.
+Callers decide what a piece is, find the pieces in text and hash them with `FNV_PRIME`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ FNV_PRIME = 0x100000001B3
 class Pieces(NamedTuple):
     """Numbered pieces: their count, one line of text each, the start of each line, and a hash table of the numbers.
 
-    A slot of the table is -1 or holds the hash of a piece above its number; at most half of the slots are taken.
+    A slot of the table is -1, or has the hash of a piece in its high bits and the number of the piece in its low bits.
+    At most half of the slots are taken.
     """
 
     n: int
@@ -32,7 +33,7 @@ class Pieces(NamedTuple):
     slots: NDArray[np.int64]
 
     def to_table(self) -> IdTable:
-        """Return the pieces as a table, in which they can be found."""
+        """Return the pieces as a table of ids, which can be searched."""
         from retrievers.compiled.pieces import strip_line_ends
 
         text, starts = strip_line_ends(self.n, self.lines, self.starts)
@@ -50,14 +51,14 @@ class Pieces(NamedTuple):
 
 
 def create_pieces(room: int = 1 << 14) -> Pieces:
-    """Return a table without pieces, with room for about so many before it grows."""
+    """Return an empty table with room for about `room` pieces before it grows."""
     room = 1 << max(room - 1, 1).bit_length()
     columns = np.empty(8 * room, dtype=np.uint8), np.zeros(room + 1, dtype=np.int64)
     return Pieces(0, *columns, np.full(2 * room, -1, dtype=np.int64))
 
 
 def merge_pieces(first: Pieces, second: Pieces) -> tuple[NDArray[np.int32], Pieces]:
-    """Return the number that each of the second pieces has among both, int32, and both; `first` is used up."""
+    """Return the number of each second piece in the merged pieces, int32, and the merged pieces; reuses `first`."""
     from retrievers.compiled.pieces import number_ranges
 
     lines = second.lines.view()
@@ -76,13 +77,13 @@ def find_ids(ids: IdTable, table: IdTable) -> NDArray[np.int32]:
 
 
 _PARALLEL = 1 << 18
-"""Number of pieces from which several threads are faster, though their tables have to be merged."""
+"""The number of pieces from which several threads are faster, although their tables have to be merged."""
 
 
 def number_parts(
     text: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64], parallel: int = _PARALLEL
 ) -> tuple[NDArray[np.int32], Pieces]:
-    """Return the number of each part of a read-only text, int32, and the distinct parts; many parts in parallel."""
+    """Return the number of each part of a read-only text, int32, and the distinct parts; parallel for many parts."""
     from retrievers.compiled.pieces import number_ranges
 
     threads = count_threads() if len(begins) >= parallel else 1

@@ -41,7 +41,7 @@ class Subset:
 
 @dataclass(frozen=True, eq=False)
 class PointStream:
-    """The points of documents, made again each time they are read, of which one shard at a time is in memory.
+    """The points of documents, computed again on each pass, with one shard at a time in memory.
 
     `shards` are the vectors of all documents, in order.
     """
@@ -72,9 +72,9 @@ def _iter_directed(shards: Sequence[Vectors]) -> Iterator[tuple[NDArray[np.int32
 
 
 def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
-    """Return the points of documents, given their vectors in order, perhaps scaled to length 1.
+    """Return the points of documents, given their vectors in order, with `unit_length` scaled to length 1.
 
-    Beside the points, no more than one shard is in memory if `shards` reads or makes it when it is needed.
+    Besides the points, only one shard is in memory at a time if `shards` loads each shard when it is needed.
     """
     width = shards[0].shape[1] if shards else 0
     vectors = np.empty((sum(map(len, shards)), width), dtype=np.float32)
@@ -103,7 +103,7 @@ def rank_exactly(
 ) -> Rankings:
     """Return the k best of all points, or of a subset that is not empty, by the tie rule.
 
-    `find` returns as many of these points as requested, which are the best in single precision; null: `find_nearest`.
+    `find` returns the requested number of points, the best ones in single precision; by default it is `find_nearest`.
     The last digits of its scores may depend on the other queries of a batch, or on the engine. So candidates are scored
     again in double precision, which gives equal vectors equal scores, and a query is searched deeper if a document
     beyond its candidates could still be among the best.

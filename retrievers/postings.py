@@ -73,7 +73,7 @@ def build_postings_key(corpus: Corpus, analyzer: Analyzer, fields: Sequence[str]
 
 
 def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequence[str] = ()) -> Postings:
-    """Return the postings of a corpus, counted once per corpus and analyzer: of whole documents, or by field."""
+    """Return the postings of whole documents, or by field, counted once per corpus and analyzer."""
     n_fields = len(fields)
 
     def count_columns(corpus: Corpus) -> Arrays:
@@ -161,7 +161,7 @@ def _count(corpus: Corpus | FieldContents, analyzer: Analyzer) -> Arrays:
         "lengths": np.concatenate([np.zeros(0, dtype=np.int32), *(c.lengths for part in parts for _, c in part)]),
     }
     for column in kept.values():
-        column.flags.writeable = False  # as columns from disk, so that code is compiled once
+        column.flags.writeable = False  # like columns from disk, so that code is compiled once
     return kept
 
 
@@ -199,12 +199,12 @@ _BLOCK = 1 << 20
 def is_ascending(offsets: Column, documents: Column, n_documents: int) -> bool:
     """Return whether the documents of each term ascend and are positions in a corpus of this size."""
     for first in range(0, len(documents), _BLOCK):
-        span = documents[first : first + _BLOCK + 1]  # with the first posting of the next block
+        span = documents[first : first + _BLOCK + 1]  # includes the first posting of the next block
         if span.min() < 0 or span.max() >= n_documents:
             return False
         ascends = span[1:] > span[:-1]
         begin, end = np.searchsorted(offsets, (first + 1, first + len(span)))
-        ascends[offsets[begin:end] - (first + 1)] = True  # the first document of a term follows none
+        ascends[offsets[begin:end] - (first + 1)] = True  # the first document of a term need not ascend
         if not ascends.all():
             return False
     return True

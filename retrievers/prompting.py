@@ -1,4 +1,4 @@
-"""Prompts to a language model during a search, its replies, and their cost; failures are values."""
+"""Send prompts to a language model during a search, and read its replies and their cost; failures are values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Call:
 
     @property
     def note(self) -> dict[str, object]:
-        """Return the call as plain values."""
+        """Return the call as plain values, for the notes of rankings."""
         outcome = {"error": str(self.outcome)} if isinstance(self.outcome, ChatError) else {"reply": self.outcome.text}
         spent = {"tokens_in": self.outcome.tokens_in, "tokens_out": self.outcome.tokens_out, "cost": self.outcome.cost}
         cached = {"cached": True} if isinstance(self.outcome, Reply) and self.outcome.cached else {}

@@ -28,7 +28,7 @@ class QueryWeights:
 
 
 def load_query_weights(path: object) -> object:
-    """Return the weights in a JSON file, `{"q1": 0.2, "q2": [1, 3]}`; what is not a path, unchanged.
+    """Return the weights in a JSON file, such as `{"q1": 0.2, "q2": [1, 3]}`; any other value is returned unchanged.
 
     Raises `RetrieverError` if the file cannot be read.
     """

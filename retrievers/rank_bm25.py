@@ -28,8 +28,8 @@ from retrievers.store import Key, NoStore, Store
 class RankBM25:
     """Settings of rank_bm25's three variants, after Trotman et al. (2014), Improvements to BM25.
 
-    `epsilon`, of okapi alone, times the mean idf is the idf of a term in more than half of the documents. `delta`, of l
-    and plus, is the package's default when null: 0.5 and 1. A document is a hit if it has a term of the query, whatever
+    `epsilon`, of okapi only, times the mean idf is the idf of a term in more than half of the documents. `delta`, of l
+    and plus, is the package's default when null: 0.5 and 1. Every document with a term of the query is a hit, whatever
     its score.
     """
 
@@ -80,7 +80,7 @@ def _holders(documents: Sequence[Sequence[str]]) -> Mapping[str, list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class RankBM25Searcher:
-    """A model of the package, None for a corpus without terms; its n-th document is `order[n]` of the corpus.
+    """Searches with a model of the package, None for a corpus without terms; its document n is the corpus's `order[n]`.
 
     `holders` has the documents of the model by term.
     """

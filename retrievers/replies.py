@@ -1,4 +1,4 @@
-"""Replies of a retriever that has its own documents, as rankings: ids and scores, in its own order.
+"""Turn the replies of a retriever that has its own documents into rankings: ids and scores, in its own order.
 
 The order is kept, also among equal scores. Items that the corpus lacks keep their rank, as unknown hits.
 """
@@ -26,9 +26,9 @@ class SearchReply:
 
 
 def build_reply(items: Iterable[tuple[str, float]], k: int, lower_is_better: bool = False) -> SearchReply:
-    """Return the first k distinct items, whose scores never rise; raises `ValueError` for one that no float32 holds.
+    """Return the first k distinct items, with scores that never rise; raises `ValueError` if one exceeds 32 bits.
 
-    `repeated_items` counts items that came before, `rising_scores` is 1 if a score was lowered to the one above it.
+    `repeated_items` counts the repetitions of items, `rising_scores` is 1 if a score was lowered to the one above it.
     """
     best: dict[str, float] = {}
     n = 0

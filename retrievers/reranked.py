@@ -1,6 +1,6 @@
-"""Reranking: a reranker, slower and more precise, reorders the best hits of any other retriever, the base.
+"""Reranking: a slower, more precise model reorders the best hits of any other retriever, the base.
 
-The rankings of the base are cached in the store; so are the scores of rerankers that use it.
+The rankings of the base are cached in the store, as are the scores of rerankers that use the store.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 class Reranked:
     """Settings of reranking: a `reranker` scores the `depth` best hits of the `base` and adds no others.
 
-    A hit without text (a service returned a document that the corpus lacks) keeps its rank; the others are ordered
-    among the remaining ranks. The diagnostic `hits_without_text` counts such hits.
+    A hit without text (a service returned a document that the corpus lacks) keeps its rank; the other hits share out
+    the remaining ranks. The diagnostic `hits_without_text` counts the hits without text.
     """
 
     base: Base

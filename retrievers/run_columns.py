@@ -26,7 +26,7 @@ class DocumentIds(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class NumberedIds:
-    """Ids that are numbered already."""
+    """Ids that already have numbers."""
 
     numbers: NDArray[np.int32]
     ids: Sequence[str]
@@ -42,7 +42,7 @@ class NumberedIds:
 
 @dataclass(frozen=True, eq=False)
 class IdRanges:
-    """Ids as pieces of a read-only text, which are numbered where they are needed: most hits are beyond the depth."""
+    """Ids as pieces of a read-only text; they are numbered on demand, because most hits are beyond the depth."""
 
     text: NDArray[np.uint8]
     begins: NDArray[np.integer[Any]]
@@ -60,7 +60,7 @@ class IdRanges:
 
 
 class Columns(NamedTuple):
-    """Hits in columns: the number of each one's query, its score, its document; and the ids of queries by number."""
+    """Hits in columns: the query number, score and document of each hit; and the ids of queries by number."""
 
     queries: NDArray[np.int32]
     scores: NDArray[np.float64] | NDArray[np.float32]
@@ -71,7 +71,7 @@ class Columns(NamedTuple):
 class OrderedColumns(NamedTuple):
     """Hits by query, best first: those of query i are in rows `starts[i]` to `ends[i]` of the scores and documents.
 
-    The rows between these are unused. Scores are finite.
+    Rows outside of these ranges are unused. Scores are finite.
     """
 
     query_ids: Sequence[str]

@@ -1,6 +1,6 @@
 """Rankings that were computed before, read from a file: TREC calls them a run.
 
-They are looked up by the ids of queries (`retrievers.base.QueryText`), so that they need no documents.
+Queries are looked up by their ids (`retrievers.base.QueryText`), so the documents are not needed.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class RunFile:
     with its best score. Documents that the corpus lacks keep their rank.
     """
 
-    applies_filters: ClassVar[bool] = True  # or not: the system that wrote the file did, and reports count hits outside
+    applies_filters: ClassVar[bool] = True  # by the system that wrote the file; reports count hits outside
     live: ClassVar[bool] = True  # the file may have changed, and reading it is as quick as reading a cache
 
     path: str
     format: RunFormat | None = None
 
     def describe_index(self) -> Mapping[str, str]:
-        """Return the size of the file and when it was written, which a new file under the same name changes."""
+        """Return the size and the modification time of the file, which change if it is replaced."""
         try:
             there = Path(self.path).expanduser().stat()
         except OSError:
@@ -129,7 +129,7 @@ class RunSearcher:
         begins = np.where(numbers == NOTHING, 0, self.starts[numbers])
         ends = np.where(numbers == NOTHING, 0, self.ends[numbers])
         rankings, repeated = self._rank(begins, self._cut(begins, ends, k), k)
-        if repeated:  # what comes after the first k moves up
+        if repeated:  # later hits move up
             rankings, repeated = self._rank(begins, ends, k)
         diagnostics = {
             "unknown_items": float(np.count_nonzero(rankings.documents >= len(self.corpus))),
@@ -139,7 +139,7 @@ class RunSearcher:
         return replace(rankings, diagnostics=diagnostics)
 
     def _cut(self, begins: NDArray[np.int64], ends: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-        """Return the end of the first k hits of each query, with those whose score is that of the last of these."""
+        """Return the end of the first k hits of each query, extended by the hits that are tied with the last one."""
         cuts = np.minimum(begins + k, ends)
         longer = np.flatnonzero((cuts > begins) & (cuts < ends))
         tied = longer[self.scores[cuts[longer]] == self.scores[cuts[longer] - 1]]

@@ -1,6 +1,6 @@
 """Read rankings that other programs wrote: TREC runs, tables and JSON, plain or compressed.
 
-A file becomes three columns: queries, documents and scores. Nothing here knows a corpus or ranks anything.
+A file becomes three columns: queries, documents and scores. Ranking is left to the caller.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ DOCUMENT = ("document_id", "docno", "doc_id", "docid", "corpus-id", "item_id", "
 SCORE, RANK = ("score", "sim"), ("rank",)
 LISTS = ("documents", "results", "hits", "ranking", "docnos", "doc_ids", "document_ids")
 SCORES = ("scores",)
-"""The names of columns: ours, and those of PyTerrier, ranx, BEIR, Pyserini; lists have all documents of a query."""
+"""The names of columns: ours and those of PyTerrier, ranx, BEIR and Pyserini; a list has all documents of a query."""
 
 MANY = 50_000
-"""Number of ids up to which loading compiled code takes longer than numbering them with pyarrow."""
+"""The number of ids up to which loading compiled code takes longer than numbering the ids with pyarrow."""
 
 
 def find_format(path: Path) -> RunFormat | None:
@@ -79,9 +79,9 @@ def read_columns(path: Path, kind: RunFormat) -> Columns | OrderedColumns:
 
 
 def decode_token(word: str) -> str:
-    """Return the id in whose place a run has a word with white space and "%" percent-encoded ("%" for an empty id).
+    """Return the id of a word in which white space and "%" are percent-encoded ("%" alone is an empty id).
 
-    Any other word is an id itself.
+    Any other word is returned unchanged.
     """
     if "%" not in word:
         return word
@@ -202,7 +202,7 @@ def _encode(column: Any) -> tuple[NDArray[np.int32], list[str]]:  # noqa: ANN401
     if isinstance(column, pyarrow.ChunkedArray):
         column = column.unify_dictionaries() if pyarrow.types.is_dictionary(column.type) else column
         column = column.combine_chunks()
-    if isinstance(column, pyarrow.ChunkedArray):  # of no rows
+    if isinstance(column, pyarrow.ChunkedArray):  # without rows
         column = pyarrow.array([], pyarrow.string())
     if not pyarrow.types.is_dictionary(column.type):
         column = column.cast(pyarrow.string()).dictionary_encode()
@@ -211,7 +211,7 @@ def _encode(column: Any) -> tuple[NDArray[np.int32], list[str]]:  # noqa: ANN401
 
 
 def _find_ranges(column: Any) -> IdRanges | None:  # noqa: ANN401 (pyarrow has no types)
-    """Return where each id is in the bytes of a column, None for ids that are numbered already."""
+    """Return the position of each id in the bytes of a column, None for ids that already have numbers."""
     import pyarrow
 
     if pyarrow.types.is_dictionary(column.type):

@@ -1,4 +1,4 @@
-"""Search through the cache: the work that a search would do, its rankings, and the time of a query."""
+"""Search through the cache: plan the work of a search, return its rankings, and time its queries."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FILTERING = "bm25, bm25f, sqlite_fts, dense, sparse, qdrant, postgres, pgvector 
 """The retrievers that apply filters, for messages."""
 
 BRIEF_S = 0.05
-"""A query that took less than this, but more than twice the median, is timed again, and the better time counts: another
-program may have taken the processor for a moment."""
+"""A query that took less than this, but more than twice the median, is timed again, and the shorter time counts:
+another program may have used the processor for a moment."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Planned(Protocol):
     """A retriever that can list the work of a search without doing it."""
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-        """Return the work of `search_cached`; what plans share goes through the store."""
+        """Return the work of `search_cached`; objects that plans share go through the store."""
         ...
 
 
@@ -100,7 +100,7 @@ def _find_unfiltered(retriever: object) -> str | None:
 
 
 def list_engines(settings: object) -> list[str]:
-    """Return the versions of the engines of a retriever and its parts (`engine_version`), which decide its rankings."""
+    """Return the versions of the engines of a retriever and its parts (`engine_version`), which affect its rankings."""
     own = getattr(settings, "engine_version", None)
     versions = [own] if isinstance(own, str) else []
     return versions + [version for part in iter_parts(settings) for version in list_engines(part)]
@@ -126,7 +126,7 @@ def list_diagnosed_depths(k: int) -> list[int]:
 
 
 def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
-    """Return the work of `search_cached`; without a method `plan`, it is a search that needs nothing else."""
+    """Return the work of `search_cached`; a retriever without a method `plan` has one piece of work."""
     if isinstance(retriever, Planned):
         return retriever.plan(corpus, queries, k, store)
     return Work("search", build_rankings_key(retriever, corpus, queries, k))
@@ -209,8 +209,8 @@ def search_part(
 ) -> Rankings:
     """Return the rankings of a retriever inside another one; without a store for rankings, its searcher is reused.
 
-    A service is queried once for all retrievers that it is a part of, as long as the store lives, that is, once per
-    sweep and process. It is queried again if a query failed or if the index reports different facts.
+    A service is queried once for all retrievers that use it, as long as the store exists: once per sweep and process.
+    It is queried again if a query failed or if the index reports different facts.
     """
     if isinstance(store, NoStore):
         return open_searcher(retriever, corpus, index_store).search(queries, k)
@@ -248,7 +248,7 @@ class _NotCached(Exception):
 def _measure_latency(searcher: Searcher, queries: Sequence[str], k: int) -> Arrays:
     seconds = np.full(len(queries), np.nan, dtype=np.float32)
     for query in queries[:1]:
-        searcher.search([query], k)  # the first call may prepare something, which is not timed
+        searcher.search([query], k)  # not timed: the first call may prepare something
 
     def measure(position: int) -> float:
         start = time.perf_counter()

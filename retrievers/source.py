@@ -1,7 +1,7 @@
-"""What a Python source file says: a digest of its code, and the imports in it.
+"""Read Python source files: a digest of the code, and the imports in it.
 
-The digest is of the syntax tree without docstrings, so that comments, docstrings and formatting have no part in it.
-What was parsed is cached where Python caches bytecode. Nothing here knows what the code is for.
+The digest is of the syntax tree without docstrings, so comments, docstrings and formatting do not affect it. Results
+are cached beside Python's bytecode.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from zipfile import BadZipFile, ZipFile
 from retrievers.files import replace_file
 
 SETTLED_S = 2.0
-"""The age from which a file is cached. Until then it could change again within the resolution of its times."""
+"""The age from which a file is cached. A younger file could change again within the resolution of its times."""
 
 _IGNORED = frozenset({"ctx", "kind", "type_comment", "type_ignores"})
-"""Fields of a syntax tree that follow from others or change nothing."""
+"""Fields of a syntax tree that follow from others or do not affect the code."""
 
 
 class ImportStatement(NamedTuple):
@@ -43,11 +43,11 @@ class SourceCode(NamedTuple):
 
 
 def read_source(file: Path) -> SourceCode:
-    """Return what a file says; one that is not valid Python is known by its bytes, and imports nothing."""
+    """Return the digest and the imports of a file; invalid Python has a digest of its bytes, and no imports."""
     if file.suffix != ".py":
         return SourceCode(_digest(_content(file)))
     now, seal, cached = time.time(), _seal(file), _cache_file(file)
-    if seal is None or cached is None:  # in a zip archive, say
+    if seal is None or cached is None:  # for example in a zip archive
         return parse_source(_content(file))
     with suppress(OSError, ValueError, TypeError):
         sealed, digest, imports = json.loads(cached.read_bytes())
@@ -63,10 +63,10 @@ def read_source(file: Path) -> SourceCode:
 
 
 def parse_source(content: bytes) -> SourceCode:
-    """Return what the content of a file says."""
+    """Return the digest and the imports of the content of a file."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of invalid escapes: whoever imports the module is told
+            warnings.simplefilter("ignore")  # invalid escapes; Python warns when the module is imported
             tree = ast.parse(content)
         digest = _digest("\0".join(_describe(tree)).encode("utf-8", "surrogatepass"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -83,7 +83,7 @@ def _imports(tree: ast.AST) -> Iterator[ImportStatement]:
 
 
 def _describe(node: ast.AST) -> Iterator[str]:
-    """Yield the words of a syntax tree, without empty fields: versions of Python differ in which there are."""
+    """Yield the words of a syntax tree, without empty fields, which differ between versions of Python."""
     yield type(node).__name__
     for name, value in ast.iter_fields(node):
         if name in _IGNORED or value is None or value == []:
@@ -99,12 +99,12 @@ def _describe(node: ast.AST) -> Iterator[str]:
 
 
 def _is_text(node: ast.AST) -> bool:
-    """Return whether a statement is a string alone, such as a docstring."""
+    """Return whether a statement is only a string, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _cache_file(file: Path) -> Path | None:
-    """Return where what a file says is cached; None where Python caches no bytecode."""
+    """Return the path of the cached result of a file; None if Python does not cache bytecode."""
     try:
         return Path(cache_from_source(str(file))).with_suffix(".code")
     except NotImplementedError:
@@ -112,7 +112,7 @@ def _cache_file(file: Path) -> Path | None:
 
 
 def _seal(file: Path) -> list[int] | None:
-    """Return what a change to a file, or to how it is parsed, changes; None for what is not a file on disk."""
+    """Return the status of a file and of this module, which parses it; None if it is not a file on disk."""
     try:
         return [*_status(file), *_own_status()]
     except OSError:
@@ -134,7 +134,7 @@ def _digest(content: bytes) -> str:
 
 
 def _content(file: Path) -> bytes:
-    """Return what is in a module's file, which may be within a zip archive; nothing where it cannot be read."""
+    """Return the content of a module's file, which may be in a zip archive; empty if it cannot be read."""
     with suppress(OSError):
         return file.read_bytes()
     for archive in file.parents:

@@ -1,4 +1,4 @@
-"""Full-text search by SQLite's FTS5, with its tokenizers, its bm25(), and weights for titles and texts.
+"""Search full text with SQLite's FTS5, its tokenizers, its bm25(), and weights for titles and texts.
 
 A query is a bag of words; user input never reaches the query language of FTS5. The index is a database in memory,
 stored as bytes and shared by all settings that differ only in weights or matching.
@@ -38,7 +38,7 @@ from retrievers.store import Arrays, Key, NoStore, Store
 _WORDS = regex.compile(r"[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*")
 _SHORTEST = {"unicode61": 1, "porter": 1, "trigram": 3}
 _DEEPER = 8
-"""How many times as many documents are fetched if too few of them pass a filter."""
+"""The factor by which more documents are fetched if too few of them pass a filter."""
 _SEARCH = """
 SELECT rowid - 1, -bm25(documents, {}) AS score FROM documents WHERE documents MATCH ? ORDER BY score DESC LIMIT ?
 """
@@ -131,7 +131,7 @@ class SqliteFtsSearcher:
         return (" OR " if self.settings.match == "any" else " AND ").join(f'"{word}"' for word in words)
 
     def _select(self, expression: str, k: int, mask: Mask | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return documents and scores, of shape (1, n), that include the k best of those that pass a mask."""
+        """Return documents and scores, of shape (1, n), which include the k best documents that pass a mask."""
         own, limit = self.settings, k + 1
         weights = [own.title_weight, own.text_weight, *own.field_weights.values()]
         statement = _SEARCH.format(", ".join("?" * len(weights)))

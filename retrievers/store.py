@@ -1,4 +1,4 @@
-"""The interface of stores: caches of costly work, under hashes of the content, settings and code it depends on."""
+"""The interface of stores: caches of expensive work, under hashes of the content, settings and code it depends on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
 
 ENGINE_BYTES = "engine_bytes"
-"""The array of an entry that notes work in a server: the bytes that the server needs for it."""
+"""The array, in an entry for work kept in a server, with the bytes that the server needs for it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Key:
 
     @staticmethod
     def of(kind: str, made_by: Iterable[str], **parts: object) -> Key:
-        """Make a key from what the thing depends on; `made_by` are the modules whose source is part of it."""
+        """Make a key from the parts that an entry depends on; `made_by` are the modules whose source is part of it."""
         named = tuple(sorted((name, str(value)) for name, value in parts.items()))
         sources = (hash_code(module) for module in sorted(made_by))
         return Key(kind, fingerprint(kind, *sources, *(f"{n}\0{v}" for n, v in named)), named)
@@ -40,7 +40,7 @@ def fingerprint(*texts: str) -> str:
 
 
 def fingerprint_texts(texts: Iterable[str]) -> str:
-    """Return the same hash of an iterable of texts."""
+    """Return the hash of `fingerprint` for an iterable of texts."""
     digest = hashlib.blake2b(digest_size=16)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -50,7 +50,7 @@ def fingerprint_texts(texts: Iterable[str]) -> str:
 
 
 class Store(Protocol):
-    """A cache of costly work."""
+    """A cache of expensive work."""
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
         """Return the named arrays stored under a key, building them if necessary. They may outlive the process."""

@@ -15,10 +15,10 @@ MISSING = object()
 
 
 def fill_template(template: object, values: Mapping[str, object]) -> Any:  # noqa: ANN401 (any JSON)
-    """Return a template with `{name}` replaced, in keys too, and null values left out; text with a null in it is null.
+    """Return a template with `{name}` replaced, in keys too, and null values left out.
 
-    A text that is one placeholder becomes the value itself. A name that has no value stays as it is. An object whose
-    values are all null is left out of the object that it is in.
+    A text that is a single placeholder becomes the value itself; a longer text with a null value becomes null. A name
+    without a value stays unchanged. An object whose values are all null is left out of the object that contains it.
     """
     if isinstance(template, Mapping):
         filled = {_fill_text(str(name), values): _fill_value(value, values) for name, value in template.items()}
@@ -44,7 +44,7 @@ def _fill_text(template: str, values: Mapping[str, object]) -> Any:  # noqa: ANN
 
 
 def format_text(value: object) -> str:
-    """Return a value as it stands within a text: objects and lists are JSON."""
+    """Return a value as text: objects and lists are JSON."""
     return json.dumps(value) if isinstance(value, (Mapping, list)) else str(value)
 
 
@@ -79,7 +79,7 @@ def iter_text_names(template: object, name: str = "") -> Iterator[str]:
 def get_path(reply: object, path: str) -> Any:  # noqa: ANN401 (any JSON)
     """Return the value at a path of keys and positions, joined by dots; the reply itself for "".
 
-    A name that ends with "?" may be missing: the value is then `MISSING`. Raises `LookupError` for another one.
+    A name that ends with "?" may be missing: the value is then `MISSING`. Raises `LookupError` if any other is missing.
     """
     for name in path.split(".") if path else ():
         key = name.removesuffix("?")

@@ -1,4 +1,4 @@
-"""From texts to term ids, chunk by chunk in parallel: the fast way to the terms of an analyzer.
+"""Turn texts into term ids, chunk by chunk in parallel: the fast way to the terms of an analyzer.
 
 Compiled code splits the bytes of texts into pieces, at the ASCII characters that occur in no word, and numbers the
 distinct pieces; the analyzer sees each of these once. A piece is a word, or several words not separated by an ASCII
@@ -22,7 +22,7 @@ from retrievers.pieces import Pieces, create_pieces
 from retrievers.threads import map_threads
 
 CHUNK_CHARACTERS = 8 << 20
-"""Size of a chunk. Larger chunks need more memory, smaller ones have more pieces in common."""
+"""The size of a chunk. Larger chunks need more memory, smaller ones have more pieces in common."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def _cut(analyzer: Analyzer, chunk: Sequence[str]) -> _Cut:
         letter, joint = chr(byte).isalnum() or chr(byte) == "_", chr(byte) in analyzer.joints
         kinds[byte] = LETTER if letter else JOINT if joint else SEPARATOR
     if analyzer.folds:
-        as_bytes = analyzer.folds_ascii_alike  # lowercased below, all at once
+        as_bytes = analyzer.folds_ascii_alike  # lowercased below in one step
         chunk = [text if as_bytes and text.isascii() else analyzer.lower(text) for text in chunk]
     text = bytearray([DOCUMENT_END]).join(text.encode("utf-8", "surrogatepass") for text in [*chunk, ""])
     return _Cut(

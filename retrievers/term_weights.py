@@ -1,4 +1,4 @@
-"""Weights of terms in texts, as learned sparse models give them: pruning, and postings for the search.
+"""Weights of terms in texts, from learned sparse models: pruning, and postings for the search.
 
 A term is a number: a token of the model's vocabulary. A text has the terms whose weight is above 0.
 """
@@ -47,7 +47,7 @@ class TermWeights:
         return cls(n_terms, offsets, terms, weights)
 
     def to_arrays(self) -> Arrays:
-        """Return the weights as they are stored."""
+        """Return the weights as arrays, in the form in which they are stored."""
         return {"n_terms": np.array(self.n_terms), **{name: getattr(self, name) for name in _COLUMNS}}
 
     def select(self, text: int) -> TermWeights:
@@ -57,7 +57,7 @@ class TermWeights:
         return TermWeights(self.n_terms, offsets, self.terms[entries], self.weights[entries])
 
     def prune(self, most: int | None) -> TermWeights:
-        """Return the `most` heaviest terms of each text, the smaller number first among equals; None: all."""
+        """Keep the `most` heaviest terms of each text, None for all; of equal weights, the lower term number wins."""
         sizes = np.diff(self.offsets)
         if most is None or not len(sizes) or sizes.max() <= most:
             return self
@@ -109,7 +109,7 @@ def build_postings(documents: TermWeights) -> Arrays:
         "weights": by_term.data,
     }
     for column in columns.values():
-        column.flags.writeable = False  # as columns from disk, so that code is compiled once
+        column.flags.writeable = False  # like columns from disk, so that code is compiled once
     return columns
 
 

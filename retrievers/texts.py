@@ -1,4 +1,4 @@
-"""Texts of documents that only the index behind a retriever has, fetched by id where a reader or a judge needs them."""
+"""Fetch, by id, the texts of documents that only the index behind a retriever has, for readers and judges."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def has_texts(retriever: object) -> bool:
 
 
 def fetch_texts(retriever: object, ids: Sequence[str]) -> dict[str, str]:
-    """Return the texts of documents by id, as the retriever or the first of its parts that has them gives them.
+    """Return the texts of documents by id, from the retriever or the first of its parts that has them.
 
-    A part that fails gives none, with a warning: texts only explain a result that is already there.
+    A part that fails returns no texts and logs a warning: texts only explain an existing result.
     """
     if isinstance(retriever, FetchesTexts):
         try:
@@ -43,7 +43,7 @@ def fetch_texts(retriever: object, ids: Sequence[str]) -> dict[str, str]:
 
 
 def fetch_documents(retriever: object, corpus: Corpus, ids: Sequence[str]) -> Corpus:
-    """Return a corpus with those of some documents that it lacks and the retriever's index has."""
+    """Return a corpus, extended by the documents with these ids that it lacks and the retriever's index has."""
     missing = [name for name in dict.fromkeys(ids) if name not in corpus.positions] if has_texts(retriever) else []
     texts = fetch_texts(retriever, missing)
     if not texts:

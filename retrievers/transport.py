@@ -1,7 +1,7 @@
 """HTTP transport with a total time limit: a server cannot outlast it by sending one byte now and then.
 
-httpx limits each read and write. Here each of them may take only the time that is left for the whole request. Built on
-the public network backends of httpcore; proxies come from the environment, as in httpx.
+httpx limits each read and write. Here each of them may only take the time that is left for the whole request. The
+module builds on the public network backends of httpcore; proxies come from the environment, as in httpx.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import httpx
 from retrievers.base import RetrieverError
 
 MAX_CONNECTIONS, MAX_IDLE, IDLE_S = 100, 20, 5.0
-"""Connections open at a time, idle ones kept open, and for how many seconds: the defaults of httpx."""
+"""The most open connections, the most idle ones, and their idle time in seconds: the defaults of httpx."""
 
 _LOCAL = threading.local()
 
@@ -78,7 +78,7 @@ class LimitedTransport(httpx.BaseTransport):
 
 
 class _Body(httpx.SyncByteStream):
-    """The body of a response, whose errors are those of httpx."""
+    """The body of a response, which raises the errors of httpx."""
 
     def __init__(self, response: httpcore.Response) -> None:
         self._response = response
@@ -93,7 +93,7 @@ class _Body(httpx.SyncByteStream):
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Raise the error of httpx that has the name of httpcore's."""
+    """Raise the error of httpx with the same name in place of an error of httpcore."""
     try:
         yield
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError) as error:

@@ -1,7 +1,7 @@
 """Read TREC runs: lines of query, iteration, document, rank, score and tag, between white space.
 
-Large files are read by compiled code, in chunks of lines in parallel; small ones, and those with a mistake, which has
-to be named, line by line.
+Large files are read by compiled code, in chunks of lines in parallel. Small files are read line by line, as are files
+with a mistake, so that the error can name the line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from retrievers.run_columns import Columns, IdRanges, OrderedColumns, collect_ro
 from retrievers.threads import count_threads, map_threads
 
 SMALL_BYTES = 1 << 20
-"""Size up to which loading compiled code takes longer than reading line by line."""
+"""The size up to which loading compiled code takes longer than reading line by line."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = ord("\n")
@@ -30,7 +30,7 @@ _SHORTEST_LINE = 10
 """The fewest bytes of a line of five columns."""
 
 _SAMPLE_BYTES = 1 << 14
-"""How much of a text is read to estimate the number of its lines."""
+"""How much of a text is read to estimate its number of lines."""
 
 
 def read_trec(content: memoryview, path: Path, small: int = SMALL_BYTES) -> Columns | OrderedColumns:
@@ -66,7 +66,7 @@ class _Chunk(NamedTuple):
 
     `valid` is whether all lines have enough columns, `ascii` whether all ids of documents are ASCII, and `falling`
     whether no score rises within a group; it is false if only Python can read some score, which is then NaN. `full` is
-    whether there was no room for all lines.
+    whether the room was too small for all lines.
     """
 
     n: int
@@ -120,7 +120,7 @@ def _merge_chunks(
     documents: IdRanges,
     scores: NDArray[np.float32],
 ) -> Columns | OrderedColumns:
-    """Return the hits of all chunks, which begin at the offsets; raises `ValueError` for what only Python can read."""
+    """Return the hits of all chunks, which begin at the offsets; raises `ValueError` if only Python can read one."""
     query_ids = chunks[0].query_ids
     queries = [chunks[0].queries]
     for chunk in chunks[1:]:
@@ -163,13 +163,13 @@ def _round(score: float) -> np.float32:
 
 
 def _estimate_line(content: memoryview, begin: int) -> int:
-    """Return the fewest bytes that a line is likely to take on average, from the first lines."""
+    """Estimate the average bytes of a line from the first lines, rather too few than too many."""
     sample = bytes(content[begin : begin + _SAMPLE_BYTES])
     return max(len(sample) * 9 // (10 * (sample.count(b"\n") + 1)), _SHORTEST_LINE)
 
 
 def _split_lines(text: Column, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield where about equal parts of the text, of whole lines, begin and end; a query is best within one part."""
+    """Yield the begin and end of about equal parts of the text, which have whole lines and, if possible, queries."""
     from retrievers.compiled.trec_runs import find_next_query
 
     for limit in np.linspace(begin, len(text), count_threads() + 1).astype(np.int64)[1:].tolist():

@@ -63,8 +63,8 @@ def align(rankings: Sequence[Rankings], n: int) -> list[Rankings]:
 def keep_ranks(first: Rankings, ranked: Rankings, n: int) -> Rankings:
     """Return `ranked`, an order of the known hits of `first`, with the unknown hits of `first` at their rank.
 
-    Known hits share out the other ranks in their new order. An unknown hit scores as much as the hit above it, or at
-    the top as the first known one, so that scores never rise. Queries without known hits keep their scores.
+    Known hits take the other ranks in their new order. An unknown hit has the score of the hit above it, or at the top
+    that of the first known hit, so that scores never rise. Queries without known hits keep their scores.
     """
     documents, scores = ranked.documents.copy(), ranked.scores.copy()
     for query in np.flatnonzero((first.documents >= n).any(axis=1)).tolist():

@@ -1,7 +1,7 @@
 """Search by vectors with any index: embed the queries, ask the index, compare it with the exact search.
 
 An encoder supplies the vectors, an engine the index. An index is built once for each combination of corpus, encoder,
-metric, build settings and version of the engine (`VectorSpace.build_key`); settings that apply at search time are no
+metric, build settings and version of the engine (`VectorSpace.build_key`); settings that apply at search time are not
 part of its key. Approximate indexes report their recall of the exact ranking.
 """
 
@@ -35,7 +35,7 @@ from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.threads import map_threads
 
 BATCH = 1024
-"""How many queries are searched at a time, exactly, after those that are timed."""
+"""How many queries are searched at a time in an exact search, after the queries that are timed."""
 
 Metric = Literal["cosine", "dot", "l2"]
 """The score: the cosine, the dot product, or the negative squared distance."""
@@ -45,7 +45,7 @@ class VectorIndex(Protocol):
     """An index of points in an engine."""
 
     def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
-        """Return the scores and places of the nearest points of each query, best first; place -1 where there is none.
+        """Return the scores and places of the nearest points of each query, best first; place -1 if there are too few.
 
         With a subset, only its points are returned. An exact index, which compares a query with every point in full
         precision, returns `depth` points for every query.
@@ -55,7 +55,7 @@ class VectorIndex(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class VectorSpace:
-    """The vectors of a corpus by an encoder, compared by a metric: what an index is built from."""
+    """The vectors of a corpus by an encoder, with the metric that compares them; an index is built from it."""
 
     encoder: Encoder
     corpus: Corpus
@@ -74,7 +74,7 @@ class VectorSpace:
     def plan(
         self, retriever: Retriever, queries: Sequence[str], k: int, store: Store, index: Key | None, exact: bool
     ) -> Work:
-        """Return a search as work, which needs the vectors, any index and, to measure its recall, exact rankings."""
+        """Return a search as work, which needs the vectors, any index and, for its recall, the exact rankings."""
         encoder = self.encoder
         needs = list(encoder.plan(self.corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
         if index is not None:
@@ -99,7 +99,7 @@ class EmbeddedSpace:
 
     @property
     def stream(self) -> PointStream:
-        """Return the points of the documents to be read shard by shard."""
+        """Return the points of the documents as a stream that is read shard by shard."""
         return PointStream(self.embedded.documents, self.space.metric == "cosine")
 
     @cached_property
@@ -114,9 +114,9 @@ class EmbeddedSpace:
         return self.store.share(key, lambda: build_points(stream.shards, stream.unit_length))
 
     def open_searcher(self, index: VectorIndex | None, exact: bool = False, concurrency: int = 1) -> VectorSearcher:
-        """Return a searcher through an index, perhaps an exact one, or without one, which is exact.
+        """Return a searcher through an index, which is `exact` or not; without an index, the search is exact.
 
-        `concurrency` is the number of queries for which the index is asked at a time.
+        `concurrency` is the number of queries that the index searches at a time.
         """
         return VectorSearcher(
             self.space, self.embedded.queries, self.points, index, exact or index is None, concurrency
@@ -140,8 +140,8 @@ class VectorSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query.
 
-        The first queries are searched one by one and timed. Through an index all are, because its results may depend on
-        the other queries of a batch.
+        The first queries are searched one by one and timed; with an index all queries are, because its results may
+        depend on the other queries of a batch.
         """
         vectors, embedding_seconds = self.embed(queries, store)
         rankings, seconds = create_empty_rankings(len(queries), k), embedding_seconds.copy()
@@ -205,7 +205,7 @@ class VectorSearcher:
         return Subset(own, np.flatnonzero(self.space.corpus.fields.select(own)[self.points.rows]))
 
     def _rank(self, queries: Vectors, k: int, subset: Subset | None) -> Rankings:
-        """Return the k best documents of each query, given vectors with a direction and what passes their filter."""
+        """Return the k best documents of each query, whose vectors have a direction, out of a subset of the points."""
         order, points, index = self.space.corpus.tie_order, self.points, self.index
         if index is None or self.exact:
             find = partial(index.find, subset=subset) if index is not None else None

@@ -13,10 +13,10 @@ WorkStage = Literal["index", "search", "setup", "measure"]
 class WorkKind:
     """A kind of work: its name in keys, its stage, its label in reports, and whether a sweep counts it.
 
-    Work that is `external` is in a server; the store only notes that it is there.
+    The result of `external` work is kept in a server; the store only records that it exists.
 
-    Documents cause the work of the stage `index`, queries that of `search`. `setup` loads models and compiles code, and
-    `measure` only serves the figures of a report.
+    Work of the stage `index` depends on documents, that of `search` on queries. `setup` loads models and compiles code,
+    and `measure` only computes figures for a report.
     """
 
     name: str
