@@ -169,7 +169,7 @@ def _estimate_line(content: memoryview, begin: int) -> int:
 
 
 def _split_lines(text: Column, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield the begin and end of about equal parts of the text, which have whole lines and, if possible, queries."""
+    """Yield the start and end of about equal parts of the text, which have whole lines and, if possible, queries."""
     from retrievers.compiled.trec_runs import find_next_query
 
     for limit in np.linspace(begin, len(text), count_threads() + 1).astype(np.int64)[1:].tolist():

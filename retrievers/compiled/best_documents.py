@@ -1,7 +1,7 @@
 """The best documents of each query, kept on heaps while a corpus is scored block by block.
 
-A score is a sum of positive numbers of 32 bits, whose bits sort as they do. A key orders documents by score, then by
-place, as `retrievers.base.rank`.
+A score is a sum of positive 32-bit floats, whose bits sort in the same order. A key orders documents by score, then by
+place, as `retrievers.base.rank` does.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def finish_block(
     mask_of: Column,
     heaps: Column,
 ) -> None:
-    """Offer the best documents of a block that starts at `first`, of those that pass, to the heap of a query.
+    """Offer the best documents that pass the filter, in the block that starts at `first`, to the heap of a query.
 
     The documents of a query are those of the row `mask_of[query]` of `masks`; -1, or no row: all.
     """

@@ -40,7 +40,7 @@ def fill_rankings(
     `masks` and `mask_of` are the filters of queries (`best_documents.finish_block`).
 
     Block by block of documents, the postings of all terms are weighted once, and their gains are summed for each query.
-    Candidates go onto the heap of the query as one integer, which orders by score and place as `retrievers.base.rank`.
+    Candidates go onto the heap of the query as one integer, which sorts by score and place like `retrievers.base.rank`.
     """
     n_documents, n_queries = len(tie_order), len(starts) - 1
     block, total, peaks, heaps = prepare_blocks(n_documents, n_queries, documents.shape[1])
@@ -74,7 +74,7 @@ def _weigh(
         for i in range(len(postings)):
             count, length = np.float32(counts[i]), norm[postings[i]]
             gains[i] = max(idf * ((count + shift * length) / (count + length) + lift), _LEAST)
-    else:  # by field, where the norm is what a term in the field of the document counts
+    else:  # by field, where the norm is the weight of a count in the field of the document
         for i in range(len(postings)):
             count = np.float32(0)
             for field in range(counts.shape[1]):

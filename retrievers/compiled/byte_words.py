@@ -1,4 +1,4 @@
-"""Eight bytes of a text at a time, for compiled code: a word is an integer of 64 bits, the first byte lowest."""
+"""Read eight bytes of a text at a time in compiled code: a word is a 64-bit integer with the first byte lowest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORD = 8
 
 @intrinsic
 def load_word(context: Any, text: Any, at: Any) -> Any:  # noqa: ANN401 (compiled)
-    """Return the word that begins at a place of a text (uint8), which must have eight bytes from there, as uint64."""
+    """Return the word that begins at a place of a text (uint8) as uint64; the text must have eight bytes from there."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401 (compiled)
         array = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
@@ -30,7 +30,7 @@ def load_word(context: Any, text: Any, at: Any) -> Any:  # noqa: ANN401 (compile
 
 @intrinsic
 def count_low_zeros(context: Any, word: Any) -> Any:  # noqa: ANN401 (compiled)
-    """Return the number of zero bits below the lowest one of a word that is not 0, as uint64."""
+    """Return the number of zero bits below the lowest 1 bit of a word, which must not be 0, as uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401 (compiled)
         return builder.cttz(arguments[0], cgutils.true_bit)
@@ -40,7 +40,7 @@ def count_low_zeros(context: Any, word: Any) -> Any:  # noqa: ANN401 (compiled)
 
 @njit(cache=True, nogil=True, inline="always")
 def load_bytes(text: Any, at: int, size: int) -> Any:  # noqa: ANN401 (compiled)
-    """Return up to eight bytes of a text as a word, the others 0."""
+    """Return up to eight bytes of a text as a word; the remaining bytes are 0."""
     if at + 8 <= len(text):
         word = load_word(text, at)
         return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))

@@ -13,7 +13,7 @@ from retrievers.pieces import Column, Pieces
 _LINE_END = ord("\n")
 
 _BLOCK = 256
-"""Number of pieces that are looked up together."""
+"""The number of pieces that are looked up together."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -66,7 +66,7 @@ def spread(slots: Column) -> Column:
 
 
 _FACTOR, _MIXED_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
-"""The factor of Fibonacci hashing (Knuth, volume 3, 6.4), and by how many bits its products are folded."""
+"""The factor of Fibonacci hashing (Knuth, volume 3, 6.4), and the number of bits by which products are folded."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -88,7 +88,8 @@ def _hash(text: Column, begin: int, end: int) -> Any:  # noqa: ANN401 (compiled)
 def number_ranges(text: Column, begins: Column, ends: Column, pieces: Pieces) -> tuple[Column, Pieces]:
     """Return the number of the piece between each begin and end of a text, int32, and all pieces including new ones.
 
-    What the pieces of a block are compared with is touched first: the processor then waits for all of it at once.
+    For each block, the memory that its pieces are compared with is touched first, so that the processor waits for all
+    of it at once.
     """
     n, lines, starts, slots = pieces
     numbers = np.empty(len(begins), dtype=np.int32)
@@ -120,7 +121,7 @@ def _number_block(
     text: Column, begins: Column, ends: Column, hashes: Column, numbers: Column, n: int, lines: Column, starts: Column,
     slots: Column,
 ) -> int:  # fmt: skip
-    """Fill in the numbers of pieces with these hashes; return the count of all pieces. All arrays have room."""
+    """Fill in the numbers of pieces with these hashes; return the count of all pieces. All arrays must have room."""
     for i in range(len(begins)):
         slot = find_slot(hashes[i], slots, lines, starts, text, begins[i], ends[i])
         if slots[slot] < 0:
@@ -138,7 +139,7 @@ def _number_block(
 
 @njit(cache=True, nogil=True)
 def strip_line_ends(n: int, lines: Column, starts: Column) -> tuple[Column, Column]:
-    """Return the text of the first n lines without their ends, and where each begins, with the end of the last."""
+    """Return the text of the first n lines without line ends, the start of each, and the end of the last."""
     text, places = np.empty(starts[n] - n, dtype=np.uint8), np.empty(n + 1, dtype=np.int64)
     at = 0
     for i in range(n):
@@ -152,7 +153,7 @@ def strip_line_ends(n: int, lines: Column, starts: Column) -> tuple[Column, Colu
 
 @njit(cache=True, nogil=True)
 def find_ranges(text: Column, starts: Column, pieces: Pieces) -> Column:
-    """Return the number of the piece between each start and the next one of a text, int32; -1 for none."""
+    """Return the number of the piece between each start and the next one of a text, int32; -1 for unknown pieces."""
     _, lines, line_starts, slots = pieces
     numbers = np.empty(len(starts) - 1, dtype=np.int32)
     for i in range(len(numbers)):

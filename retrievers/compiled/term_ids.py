@@ -29,7 +29,7 @@ def number_pieces(text: Column, kinds: Column, pieces: Pieces) -> tuple[Column, 
             hashed = (hashed ^ text[at]) * FNV_PRIME
             end, kept = at + 1, hashed
             continue
-        if kind == JOINT:  # ignored at the ends of a piece
+        if kind == JOINT:  # does not count at the ends of a piece
             hashed = (hashed ^ text[at]) * FNV_PRIME
             continue
         if begin >= 0:

@@ -1,4 +1,4 @@
-"""Lines of a TREC run: see `retrievers.trec_runs`."""
+"""Read lines of a TREC run: see `retrievers.trec_runs`."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _POWERS = 10.0 ** np.arange(23)
 """The powers of ten that are exact in 64 bits."""
 
 _DIGITS = 19
-"""As many digits fit in an integer of 64 bits."""
+"""The number of digits that fit in a 64-bit integer."""
 
 _EXACT_DIGITS = 15
-"""As many digits fit in a number of 64 bits; divided by an exact power of ten, it is rounded as Python rounds."""
+"""The number of digits that are exact in a 64-bit float; divided by an exact power of ten, it rounds as in Python."""
 
 _ERROR = 2.0**-50
-"""A bound of the relative error of a product or quotient of two numbers of 64 bits, one of them rounded."""
+"""A bound on the relative error of a product or quotient of two 64-bit floats, one of which is rounded."""
 
 
 _ONE = np.uint64(1)
-"""The step of a place in the text. Places are unsigned: compiled code then need not look for negative ones."""
+"""The step of a place in the text. Places are unsigned, so that compiled code does not check for negative ones."""
 
 
 @njit(cache=True, nogil=True)
@@ -43,8 +43,8 @@ def read_lines(
 ) -> Any:  # noqa: ANN401 (compiled)
     """Read the lines from `first` to `limit` into columns, and return a `retrievers.trec_runs._Chunk`.
 
-    Most lines begin and end as the line before: these are read a word at a time, any other one byte by byte. No column
-    grows within the loop, which would slow down every line.
+    Most lines begin and end like the line before: these are read a word at a time, all others byte by byte. Columns
+    have a fixed size, because growing them within the loop would slow down every line.
     """
     room = len(scores)
     group_begins, group_ends = np.empty(room, np.int64), np.empty(room, np.int64)  # the query of successive lines
@@ -75,7 +75,7 @@ def read_lines(
         if not size or stop >= end or not _is_space(text[stop]) or not _is_same(text, latest, at, size):
             latest, stop, _ = _find_token(text, at, end)
             size = stop - latest
-            if not size:  # a blank line
+            if not size:  # blank line
                 at = stop + _ONE
                 continue
             group_begins[n_groups], group_ends[n_groups], starts[n_groups] = latest, stop, n
@@ -106,12 +106,12 @@ def read_lines(
 
 
 _FARTHEST = np.uint64(1 << 20)
-"""The most bytes that are read to find the end of a query's lines."""
+"""The most bytes to read in search of the end of a query's lines."""
 
 
 @njit(cache=True, nogil=True)
 def find_next_query(text: Column, limit: int) -> Any:  # noqa: ANN401 (compiled)
-    """Return where the first line from `limit` on begins whose query is not that of the line before; or near it."""
+    """Return the start of the first line from `limit` on that has another query than the line before, or one nearby."""
     at, end = np.uint64(limit), np.uint64(len(text))
     farthest = min(end, at + _FARTHEST)
     latest, size = at, np.uint64(0)
@@ -138,18 +138,18 @@ _BITS, _WORD, _BYTE = np.uint64(64), np.uint64(8), np.uint64(3)
 """The bits and bytes of a word, and the shift from bits to bytes."""
 
 _MARGIN = np.uint64(64)
-"""More bytes than are read ahead from the end of an id."""
+"""An upper bound on the bytes that are read beyond the end of an id."""
 
 _UNLIKE = np.uint64(0), np.uint64(0), np.float32(0), False, np.uint64(0), 0
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _read_like(text: Column, at: np.uint64, head: np.uint64, head_size: np.uint64) -> Any:  # noqa: ANN401 (compiled)
-    """Read a line that begins as another one does up to its document; white space is a single space or tab.
+    """Read a line that is the same as another line up to its document; white space is a single space or tab.
 
-    Return where the document begins and ends, the score and whether it is certain, where it ends, and the high bits of
-    the document. The end is 0 for a line that has to be read byte by byte. Methods: Lemire, "Number parsing at a
-    gigabyte per second" (2021), doi:10.1002/spe.2984.
+    Return the start and end of the document, the score and whether it is certain, the end of the score, and the high
+    bits of the document. The end is 0 for a line that has to be read byte by byte. Methods: Lemire, "Number parsing at
+    a gigabyte per second" (2021), doi:10.1002/spe.2984.
     """
     size = np.uint64(len(text))
     if at + head_size + _MARGIN > size or not _is_equal(text, at, head, head_size):
@@ -203,7 +203,7 @@ _WHOLE_POWERS = np.uint64(10) ** np.arange(9, dtype=np.uint64)
 
 @njit(cache=True, nogil=True, inline="always")
 def _read_digits(text: Column, at: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Return the number that up to eight digits make, and how many they are."""
+    """Return the number that up to eight digits form, and the count of digits."""
     word = load_word(text, at) ^ _ZEROS
     others = (((word & _LOW_BITS) + _ABOVE_NINE) | word) & _HIGH_BITS
     digits = count_low_zeros(others) >> _BYTE if others else _WORD
@@ -219,7 +219,7 @@ def _read_digits(text: Column, at: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @njit(cache=True, nogil=True, inline="always")
 def _is_equal(text: Column, one: np.uint64, other: np.uint64, size: np.uint64) -> bool:
-    """Return whether the text has the same bytes from two places, which have seven more bytes after them."""
+    """Return whether the text has the same bytes at two places; both must be followed by seven more bytes."""
     done = np.uint64(0)
     while done + _WORD <= size:
         if load_word(text, one + done) != load_word(text, other + done):
@@ -233,7 +233,7 @@ def _is_equal(text: Column, one: np.uint64, other: np.uint64, size: np.uint64) -
 
 @njit(cache=True, nogil=True, inline="always")
 def _measure_tail(text: Column, at: np.uint64, end: np.uint64, tail: np.uint64, size: np.uint64) -> np.uint64:
-    """Return the number of bytes to the next line, most likely that of the latest tail."""
+    """Return the number of bytes to the next line, trying the size of the latest tail first."""
     if at + size + _WORD <= np.uint64(len(text)) and _is_equal(text, at, tail, size):
         return size
     place = at
@@ -249,9 +249,9 @@ def _is_gap(byte: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _find_token(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.uint64, np.uint64, int]:
-    """Return where the next token of the line begins and ends, and all bits that are set in one of its bytes.
+    """Return the start and end of the next token of the line, and the bitwise or of its bytes.
 
-    If the line has no more tokens, both places are where it ends.
+    If the line has no more tokens, both are the end of the line.
     """
     begin = at = _skip_space(text, at, end)
     bits = 0
@@ -263,7 +263,7 @@ def _find_token(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.uint64,
 
 @njit(cache=True, nogil=True)
 def _skip_space(text: Column, at: np.uint64, end: np.uint64) -> np.uint64:
-    """Return where the next token of the line begins, or the line ends."""
+    """Return the start of the next token of the line, or the end of the line."""
     while at < end and _is_space(text[at]) and text[at] != _NEW_LINE:
         at += _ONE
     return at
@@ -284,7 +284,7 @@ def _is_same(text: Column, begin: np.uint64, other: np.uint64, size: np.uint64) 
 
 @njit(cache=True, nogil=True)
 def _parse_score(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.float32, np.uint64, bool]:
-    """Return a decimal number rounded to 64 bits and then to 32, where it ends, and whether it is certain."""
+    """Return a decimal number rounded to 64 bits and then to 32, its end, and whether it is certain."""
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
         at += _ONE

@@ -28,16 +28,16 @@ Encode = Callable[[Sequence[str]], Vectors]
 Role = Literal["query", "document"]
 
 SHARD = 256
-"""How many documents are embedded and stored together: the most that a killed run loses."""
+"""How many documents are embedded and stored together; a killed run loses at most as many."""
 
 REPORT_INTERVAL_S = 5.0
-"""Least time between two progress messages."""
+"""The shortest time between two progress messages."""
 
 _STRIDE = (5**0.5 - 1) / 2
-"""The part of the remaining shards to skip after a busy one: the golden ratio spreads any number of processes."""
+"""The share of the remaining shards to skip after a busy one: the golden ratio spreads any number of processes."""
 
 TRIAL, LONG = 8, 128
-"""How many documents are encoded to estimate the duration, and the least number for which that is done."""
+"""How many documents are encoded to estimate the duration, and the fewest documents for which it is estimated."""
 
 logger = logging.getLogger("retrievers")
 
@@ -60,7 +60,7 @@ class Encoder(Protocol):
     """Settings of an encoder, as a frozen value whose repr is its identity."""
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
-        """Return the vectors of the corpus; costly work goes through the store."""
+        """Return the vectors of the corpus; expensive work goes through the store."""
         ...
 
 
@@ -69,7 +69,7 @@ class PlannedEncoder(Protocol):
     """An encoder that can list its work for a corpus and queries without doing it."""
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
-        """Return the work of `embed` and its `queries`; what plans share goes through the store."""
+        """Return the work of `embed` and its `queries`; objects that plans share go through the store."""
         ...
 
 
@@ -119,7 +119,7 @@ def encode_in_shards(
     key: Callable[[Sequence[str]], Key],
     store: Store,
 ) -> list[Arrays]:
-    """Return what an encoder makes of documents in shards, each stored under the key of its texts.
+    """Return the arrays of an encoder for documents, in shards, each stored under the key of its texts.
 
     A killed run resumes at its last shard, equal shards are embedded once, and processes that embed the same documents
     at the same time share the shards. The logger "retrievers" announces long work with an estimate before the first
@@ -153,9 +153,9 @@ def _share_parts(
     build: Callable[[Sequence[str]], Arrays],
     store: Store,
 ) -> Iterator[tuple[int, Arrays]]:
-    """Yield the position and the arrays of each part; processes that encode the same parts at a time share them.
+    """Yield the position and the arrays of each part; processes that encode the same parts at a time share the work.
 
-    A part that another process is encoding is left for later, and the next one is far from it.
+    A part that another process is encoding is left for later, and the next part to try is far from it.
     """
     later: list[int] = []
     if isinstance(store, SharedStore):
@@ -175,7 +175,7 @@ def _share_parts(
 
 
 def _announce(documents: Sequence[str], encode: Callable[[Sequence[str]], Arrays]) -> None:
-    """Log how many documents are about to be embedded and how long that may take, by a trial of a few of them."""
+    """Log how many documents will be embedded and how long that may take, estimated from a few of them."""
     logger.info("embedding %s documents", f"{len(documents):,}")
     encode(documents[:1])  # opens the model, which is not timed
     start = time.monotonic()
@@ -189,7 +189,7 @@ def encode_alone(texts: Sequence[str], encode: Encode) -> Arrays:
     """Return the vectors of queries, each encoded alone in one thread, and their seconds.
 
     The last digits of a vector depend on the other texts of the batch and the number of threads; encoded alone in one
-    thread, the vector of a query is always the same. More threads would gain little, and wait long on a busy machine.
+    thread, a query always has the same vector. More threads would save little, and would wait long on a busy machine.
     """
     rows, seconds = time_alone(texts, encode)
     vectors = np.concatenate(rows) if rows else np.zeros((0, 0), dtype=np.float32)
@@ -197,7 +197,7 @@ def encode_alone(texts: Sequence[str], encode: Encode) -> Arrays:
 
 
 def time_alone(texts: Sequence[str], encode: Callable[[Sequence[str]], T]) -> tuple[list[T], NDArray[np.float32]]:
-    """Return what an encoder makes of each text alone, in one thread, and the seconds that each took."""
+    """Return the result of an encoder for each text, encoded alone in one thread, and the seconds that each took."""
     seconds = np.empty(len(texts), dtype=np.float32)
     results: list[T] = []
     with threadpool_limits(1):

@@ -32,7 +32,7 @@ _ROUNDING = 1e-6
 class LSAEncoder:
     """Settings of LSA: a truncated SVD of (1 + ln tf) * (1 + ln((1 + N) / (1 + df))), each document of length 1.
 
-    At most as many `dimensions` are kept as the corpus has rank. Deerwester et al. (1990), Indexing by latent semantic
+    The number of `dimensions` is at most the rank of the corpus. Deerwester et al. (1990), Indexing by latent semantic
     analysis; the SVD is randomised (Halko et al., 2011) with `seed`.
     """
 

@@ -1,4 +1,4 @@
-"""Pre-trained models of sentence-transformers: where a model is, its identity, and how to open it."""
+"""Find, identify and open pre-trained models of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def open_model(cls: Callable[..., M], model: str, revision: str | None, device: 
 
 
 def set_max_length(model: Configured, name: str, max_length: int | None) -> None:
-    """Set the number of tokens that an open model reads; None leaves its own. Raises `RetrieverError` if it cannot."""
+    """Set the number of tokens that an open model reads; None keeps its own. Raises `RetrieverError` if that fails."""
     if not max_length:
         return
     longest = getattr(model.config, "max_position_embeddings", None)
@@ -121,8 +121,9 @@ def set_max_length(model: Configured, name: str, max_length: int | None) -> None
 def check_trained(model: Iterable[object], name: str, revision: str | None, layer: str, choice: str) -> None:
     """Raise `RetrieverError` if sentence-transformers added a `layer` of random weights to an open model.
 
-    It does so, without a warning, to a model that was trained for something else. The model's `modules.json` lists the
-    layers that it was saved with; a checkpoint of Stanford's ColBERT has none, but weights for the layer.
+    The library does so, without a warning, for a model that was trained for another task. The model's `modules.json`
+    lists the layers that it was saved with; a checkpoint of Stanford's ColBERT lacks this file, but has weights for the
+    layer.
     """
     from sentence_transformers.util import load_file_path
 

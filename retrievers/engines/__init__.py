@@ -1,1 +1,1 @@
-"""Search engines that run in this process or in a server of the user's, as retrievers."""
+"""Search engines as retrievers; the engines run in this process or in the user's server."""

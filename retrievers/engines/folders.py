@@ -1,4 +1,4 @@
-"""Folders as arrays, so that a store keeps the files of an engine like any other work.
+"""Pack folders as arrays, so that a store keeps the files of an engine like any other work.
 
 The files are mapped, not read, and copied when they are opened: an engine may write to its files, and several processes
 may open the same index. Zeros at the end of a file, which engines reserve in advance, are left out.
@@ -20,7 +20,7 @@ _BLOCK = 1 << 20
 
 
 def pack_folder(folder: Path) -> Arrays:
-    """Return the files of a folder, mapped: the folder may be removed afterwards."""
+    """Return the files of a folder as mapped arrays; the folder may be removed afterwards."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     names = json.dumps([[str(file.relative_to(folder)), file.stat().st_size] for file in files])
     contents = {f"file_{place}": _map_file(file) for place, file in enumerate(files)}

@@ -1,7 +1,7 @@
-"""Search with PostgreSQL: full text, vectors through pgvector, or a statement of the user's.
+"""Search with PostgreSQL: full text, vectors through pgvector, or the user's own statement.
 
-The corpus is loaded into tables of a schema of its own, each stored under what it is built with. Tables and statements
-of the user's are searched as they are, and their results are never cached. Builds of an approximate index are not
+The corpus is loaded into tables of a separate schema, each named after the settings it is built with. The user's own
+tables and statements are used unchanged, and their results are never cached. Builds of an approximate index are not
 reproducible.
 """
 
@@ -64,11 +64,11 @@ class Postgres:
 
     The program loads the corpus into tables of `schema`. With `table`, an existing table is searched instead, by its
     columns; with `sql`, your own statement, with `%(query)s`, `%(vector)s` and `%(k)s` (write `%%` for a per cent
-    sign), which returns ids, and perhaps scores, best first. Their order is kept, and their results are never cached.
+    sign), which returns ids, and perhaps scores, best first. The order of results is kept, and they are never cached.
     The filters of queries apply to the columns of `table` that have the names of the fields. A statement with
     `%(filter)s` gets them as JSON, null for a query without one.
 
-    `concurrency` is the number of queries that are searched at a time, each through a connection of its own.
+    `concurrency` is the number of queries that are searched at a time, each through its own connection.
     """
 
     dsn: str | None = Field(default=None, repr=False)
@@ -181,7 +181,7 @@ class Postgres:
         if self.rank == "vector" or self.live:
             session |= {name: str(value) for name, value in own.items() if value is not None}
         if self.rank == "vector" and not self.live and self.index_type != "flat":
-            session["enable_seqscan"] = "off"  # a small table would be scanned, and the index have no effect
+            session["enable_seqscan"] = "off"  # otherwise, a small table is scanned without the index
         return session
 
     def _open(self, key: Key, fill: Callable[..., None], store: Store) -> EngineTable:
@@ -199,7 +199,7 @@ class Postgres:
 
     def _space(self, corpus: Corpus) -> VectorSpace:
         if self.encoder is None:
-            raise RetrieverError("encoder: is required for vectors")  # checked before
+            raise RetrieverError("encoder: is required for vectors")  # already checked
         return VectorSpace(self.encoder, corpus, self.metric)
 
     def _describe_index(self) -> Composable | None:
@@ -279,7 +279,7 @@ class PostgresTextSearcher:
         return replace(rankings, seconds=seconds)
 
     def _select(self, query: str, k: int, condition: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return documents and scores, of shape (1, n), that include the k best of those that pass a filter."""
+        """Return documents and scores, of shape (1, n), which include the k best documents that pass a filter."""
         from psycopg import sql
 
         own = self.settings

@@ -1,4 +1,4 @@
-"""Search of existing PostgreSQL tables by a statement: the user's own, or one made of the names of columns."""
+"""Search existing PostgreSQL tables by a statement: the user's own, or one built from the names of columns."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ class ColumnSearch:
         return _build_search(self.settings, self.types, conditions), values
 
     def _build_condition(self, condition: Condition, values: dict[str, object]) -> Composable:
-        """Return a condition on a column, or on one of the items of an array, and add its `values` by their names."""
+        """Return a condition on a column, or on any item of an array column, and add its values to `values` by name."""
         from psycopg import sql
 
         if condition.field not in self.types:
             raise _describe_missing(f"filter: {condition.field}", self.settings, self.types)
         kind, column = self.types[condition.field], sql.Composed([sql.Identifier(condition.field)])
         if condition.kind == "text" and kind.removesuffix("[]") in _TEXTS:
-            column += sql.SQL(' COLLATE "C"')  # a range of text is one of code points
+            column += sql.SQL(' COLLATE "C"')  # ranges of text compare code points
         item = sql.Composed([sql.Identifier("item")]) if kind.endswith("[]") else column
         ends = ((" >= {}", condition.start), (" <= {}", condition.end))
         listed = [(" = ANY ({})", list(condition.values))] if condition.values else []
@@ -84,7 +84,7 @@ class ColumnSearch:
 
 
 def open_columns(settings: Postgres) -> ColumnSearch:
-    """Return the search of the table of settings by its columns; raises `RetrieverError` if one is missing."""
+    """Return the search of the settings' table by its columns; raises `RetrieverError` if a column is missing."""
     from psycopg import sql
 
     statement = sql.SQL(
@@ -132,7 +132,7 @@ def _quote_table(settings: Postgres) -> Identifier:
 
 @dataclass(frozen=True, eq=False)
 class LiveStatement:
-    """A statement, perhaps by the filter, that is executed for each query. Results keep the order of the server."""
+    """A statement, which may depend on the filter, executed for each query. Results keep the order of the server."""
 
     server: PostgresServer
     build: Callable[[Filter | None], tuple[Composed | SQL, Mapping[str, object]]]

@@ -1,4 +1,4 @@
-"""A PostgreSQL server: connections that are opened when needed and again after they were lost, errors in one line."""
+"""Connect to a PostgreSQL server: connections open on demand and reopen after a loss; errors are one line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ServerError(RetrieverError):
 
 @dataclass
 class _Session:
-    """A connection, and the settings that it has; they apply until a statement brings others."""
+    """A connection and its current settings, which apply until a statement needs others."""
 
     connection: psycopg.Connection[Any]
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -55,12 +55,12 @@ class PostgresServer:
             raise RetrieverError(
                 f"dsn: should be an address such as postgresql://user@localhost:5432/database ({_first_line(error)})"
             ) from None
-        self._idle: list[_Session] = []  # appended and popped by threads, each of which is one step
+        self._idle: list[_Session] = []  # threads append and pop, which are atomic
         self._versions: dict[str, str] = {}
 
     @property
     def address(self) -> str:
-        """Return the server, port, database and user, as libpq writes them; no password."""
+        """Return the server, port, database and user, as libpq writes them, without the password."""
         from psycopg.conninfo import make_conninfo
 
         shown = {name: value for name, value in self._options.items() if name in ("host", "port", "dbname", "user")}
@@ -105,7 +105,7 @@ class PostgresServer:
         return self._versions[extension]
 
     def _run(self, work: Callable[[_Session], T]) -> T:
-        """Do work with an idle connection; if it turns out to be lost, do it again with another, at last a new one."""
+        """Do work with an idle connection; if it was lost, repeat it with the next one, and finally with a new one."""
         import psycopg
 
         while True:
@@ -124,7 +124,7 @@ class PostgresServer:
                     self._idle.append(session)
 
     def close(self) -> None:
-        """Close the connections that no statement uses; the next statement opens one."""
+        """Close the idle connections; the next statement opens a new one."""
         while (session := self._pop_idle()) is not None:
             session.connection.close()
 

@@ -1,7 +1,7 @@
-"""Tables that the program builds in a PostgreSQL server: the words or the vectors of a corpus, with an index.
+"""Build tables in a PostgreSQL server: the words or the vectors of a corpus, with an index.
 
-A table is named by the digest of what it depends on and made in one transaction, so that a table of that name is
-complete. The store of the program has an entry for each, by which they are listed and dropped.
+A table is named after the digest of its key and made in one transaction, so an existing table is complete. The
+program's store has an entry for each table, which serves to list and drop it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Fill = Callable[["psycopg.Connection[Any]", "Identifier"], None]
 
 @dataclass(frozen=True, eq=False)
 class EngineTable:
-    """A table of a server, made when it is missing."""
+    """A table of a server, which is created if it is missing."""
 
     server: PostgresServer
     schema: str
@@ -61,7 +61,7 @@ class EngineTable:
     def select(
         self, statement: Composed, parameters: Mapping[str, object], session: Mapping[str, str]
     ) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement; if the table was dropped meanwhile, it is made again."""
+        """Return the rows of a statement; create the table again if it was dropped in the meantime."""
         try:
             return self.server.select(statement, parameters, session)
         except ServerError:
@@ -71,7 +71,7 @@ class EngineTable:
         return self.server.select(statement, parameters, session)
 
     def create(self) -> Arrays:
-        """Make the table unless it exists, and return its size; processes that want it at once make it once."""
+        """Create the table unless it exists, and return its size; concurrent processes create it only once."""
         from psycopg import sql
 
         def create(connection: psycopg.Connection[Any]) -> int:
@@ -89,10 +89,10 @@ class EngineTable:
 
 
 def open_table(server: PostgresServer, schema: str, key: Key, fill: Fill, store: Store) -> EngineTable:
-    """Return the table of a key, made unless the server has it; the store notes that it exists."""
+    """Return the table of a key, created unless the server has it; the store records that it exists."""
     table = EngineTable(server, schema, f"index_{key.digest}", fill)
     store.arrays(key, table.create)
-    if not table.exists():  # the server lost what the store notes
+    if not table.exists():  # the store has an entry, but the server lost the table
         table.create()
     return table
 
@@ -110,7 +110,7 @@ def drop_table(parts: Mapping[str, str], digest: str) -> None:
 
 
 def fill_words(corpus: Corpus, config: str) -> Fill:
-    """Return what makes a table of words, with the fields to filter by: titles have the label A, texts D."""
+    """Return a function that fills a table of words, with the fields to filter by; titles have label A, texts D."""
     from psycopg import sql
 
     def fill(connection: psycopg.Connection[Any], table: Identifier) -> None:
@@ -130,7 +130,7 @@ def fill_words(corpus: Corpus, config: str) -> Fill:
 
 
 def copy_fields(connection: psycopg.Connection[Any], metadata: Metadata, rows: Sequence[int]) -> Composable:
-    """Make a temporary table `fields` with the codes of documents by place, and return its columns in a list of SQL.
+    """Create a temporary table `fields` with the codes of documents by place, and return its columns as an SQL list.
 
     A field is a column of integers or, if a document has several values, of arrays.
     """
@@ -148,7 +148,7 @@ def copy_fields(connection: psycopg.Connection[Any], metadata: Metadata, rows: S
 
 
 def format_conditions(metadata: Metadata, own: Filter | None) -> Composable:
-    """Return the conditions of a filter in SQL; without a filter, what is always true."""
+    """Return the conditions of a filter in SQL; without a filter, a condition that is always true."""
     from psycopg import sql
 
     conditions: list[Composable] = [sql.SQL("TRUE")]
@@ -171,7 +171,7 @@ def format_conditions(metadata: Metadata, own: Filter | None) -> Composable:
 def fill_vectors(
     vectors: Vectors, column_type: str, index: Composable | None, metadata: Metadata, rows: Sequence[int]
 ) -> Fill:
-    """Return what makes a table of vectors of a type, with the fields to filter by, and its index.
+    """Return a function that fills a table of vectors of a type, with the fields to filter by, and builds its index.
 
     `rows` are the positions of the vectors' documents.
     """
@@ -203,7 +203,7 @@ def fill_vectors(
 
 
 def describe_index(method: str, operators: str, options: Mapping[str, int]) -> Composable:
-    """Return an index of vectors in SQL: `hnsw (vector vector_cosine_ops) WITH (m = 16)`."""
+    """Return the SQL of an index of vectors: `hnsw (vector vector_cosine_ops) WITH (m = 16)`."""
     from psycopg import sql
 
     settings = sql.SQL(", ").join(
@@ -213,7 +213,7 @@ def describe_index(method: str, operators: str, options: Mapping[str, int]) -> C
 
 
 def format_vector(vector: Sequence[float]) -> str:
-    """Return a vector as pgvector reads it."""
+    """Return a vector as text in the format of pgvector."""
     return "[" + ",".join(map(repr, vector)) + "]"
 
 
@@ -228,7 +228,7 @@ def _rows(corpus: Corpus) -> Iterator[tuple[int, str, str]]:
 
 
 def _format_binary(vectors: Vectors, number: str) -> Iterator[bytes]:
-    """Yield rows (place, vector) in the binary format of COPY: the number of fields, then the bytes of each and it."""
+    """Yield rows (place, vector) in the binary format of COPY: the number of fields, then size and bytes of each."""
     width = vectors.shape[1]
     size = 4 + np.dtype(number).itemsize * width
     row = np.dtype([

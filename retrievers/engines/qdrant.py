@@ -41,7 +41,7 @@ from retrievers.vector_search import Metric, VectorSpace
 _MODULES = (__name__, *(f"retrievers.engines.{name}" for name in ("qdrant_shard", "qdrant_words", "folders")))
 
 _SPARE = 16
-"""How many documents more than requested are found by words, for the tie rule."""
+"""How many extra documents a search by words fetches, for the tie rule."""
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
@@ -61,9 +61,9 @@ class Qdrant:
     the corpus), are build settings. `language` is that of the stop words and the stemmer; null keeps all words as they
     are.
 
-    `rank` rrf and dbsf fuse, in the engine, `candidates` documents by vectors with as many by words, scored as `words`
-    says. rrf sums 1 / (`rrf_k` + rank), with ranks from 0; `vector_weight` is the share of the vectors, 0.5 for equal
-    ones. dbsf sums scores, scaled by their mean and standard deviation.
+    `rank` rrf and dbsf fuse, in the engine, `candidates` documents by vectors with as many by words; `words` selects
+    the scores of the latter. rrf sums 1 / (`rrf_k` + rank), with ranks from 0; `vector_weight` is the share of the
+    vectors, 0.5 for equal weights. dbsf sums scores, scaled by their mean and standard deviation.
     """
 
     applies_filters: ClassVar[bool] = True
@@ -121,7 +121,7 @@ class Qdrant:
         space = self._space(corpus)
         embedded = space.embed(store) if space is not None else None
         if embedded is not None and self.rank == "vector":
-            stream = embedded.stream  # the engine needs the memory that all points take
+            stream = embedded.stream  # read as a stream, because the engine needs the memory of the points
             if not any(len(rows) for rows, _ in stream):
                 return embedded.open_searcher(None)
             shard = self._open(corpus, lambda: build_shard(self._shard_settings, stream, _encode_fields(corpus)), store)
@@ -178,7 +178,7 @@ class Qdrant:
 
 @dataclass(frozen=True, eq=False)
 class QdrantIndex:
-    """An open index, searched with the settings that apply at search time; other settings may share it."""
+    """An open index and the settings that apply at search time; searchers with other settings may share the index."""
 
     settings: Qdrant
     shard: Shard
@@ -218,7 +218,7 @@ class QdrantWordSearcher:
         return replace(rankings, seconds=seconds)
 
     def _find(self, text: str, vector: Vectors | None, k: int, passing: Passing) -> Hits:
-        """Return places and scores that include the k best, and all that are equal to the last of them."""
+        """Return places and scores that include the k best documents, and all that are tied with the last of them."""
         own, fusion = self.settings, self.settings.fusion
         words = self.words.parse_query(text, own.k1, own.b)
         if fusion is not None:

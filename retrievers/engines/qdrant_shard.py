@@ -40,7 +40,7 @@ Passing = Mapping[str, range | list[int]]
 
 PACKAGE = "qdrant-edge-py"
 BATCH = 512
-"""How many vectors are handed to the engine at a time."""
+"""How many vectors are passed to the engine at a time."""
 
 Quantization = Literal[
     "int8", "binary", "binary_1.5bit", "binary_2bit",
@@ -50,12 +50,12 @@ Quantization = Literal[
 """How vectors are compressed: to bytes, to bits, to product codes of a ratio, or to TurboQuant codes."""
 
 _SMALLEST = 1
-"""The size in kB from which the engine builds an index; its own default leaves small corpora unindexed."""
+"""The size in kB from which the engine builds an index; with its own default, small corpora would not be indexed."""
 
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """What an index is built with: links per point (0: no graph), candidates while building, compression."""
+    """The build settings of an index: links per point (0: no graph), candidates while building, compression."""
 
     metric: Literal["cosine", "dot", "l2"]
     m: int
@@ -65,7 +65,7 @@ class ShardSettings:
 
 @dataclass(frozen=True)
 class Effort:
-    """What applies to vectors at search time: candidates, and the rescoring of compressed ones; None: the default."""
+    """The search settings of vectors: candidates, and the rescoring of compressed ones; None stands for the default."""
 
     ef: int | None
     rescore: bool | None
@@ -73,7 +73,7 @@ class Effort:
 
     @property
     def params(self) -> qdrant_edge.SearchParams:
-        """Return them for the engine."""
+        """Return the settings in the type of the engine."""
         import qdrant_edge as engine
 
         codes = engine.QuantizationSearchParams(rescore=self.rescore, oversampling=self.oversampling)
@@ -100,7 +100,7 @@ def build_shard(
 ) -> Arrays:
     """Return the files of an index of points, of words, or of both, with the fields to filter by.
 
-    Of a stream of points, without words, the ids are their places. With words, they are the positions of documents.
+    The ids are the places of points in a stream without words, and the positions of documents with words.
     """
     import qdrant_edge as engine
 
@@ -109,19 +109,19 @@ def build_shard(
         shard = engine.EdgeShard.create(folder, _configure(settings, width, words))
         if words is not None and words.text_index is not None:
             shard.update(engine.UpdateOperation.create_field_index(FIELD, words.text_index))
-        for name in codes:  # before the points, so that the graph gets links for filtered searches
+        for name in codes:  # set before the points are added, so that the graph gets links for filtered searches
             shard.update(engine.UpdateOperation.create_field_index(name, engine.PayloadSchemaType.Integer))
         for rows, block in _iter_points(points) if isinstance(points, PointStream) else _iter_documents(words, points):
             coded = [_add_codes(point, row, codes) for row, point in zip(rows, block, strict=True)]
             shard.update(engine.UpdateOperation.upsert_points(coded))
-        shard.optimize()  # before that, nothing is indexed
+        shard.optimize()  # builds the indexes
         shard.flush()
         shard.close()
         return pack_folder(Path(folder))
 
 
 def _add_codes(point: qdrant_edge.Point, row: int, codes: Codes) -> qdrant_edge.Point:
-    """Return a point with the codes of its document, which is at this position of the corpus."""
+    """Return a point with the codes of its document, which is at the position `row` of the corpus."""
     import qdrant_edge as engine
 
     if not codes:
@@ -160,7 +160,7 @@ def _configure(settings: ShardSettings, width: int, words: Words | None) -> qdra
     import qdrant_edge as engine
 
     distance = {"cosine": "Cosine", "dot": "Dot", "l2": "Euclid"}[settings.metric]
-    # A corpus below the threshold for full scans would be scanned, and the graph have no effect.
+    # Below the threshold for full scans, a corpus is scanned and the graph has no effect.
     graph = engine.HnswIndexConfig(m=settings.m, ef_construct=settings.ef_construct, full_scan_threshold=_SMALLEST)
     vectors = None
     if width:
@@ -209,7 +209,7 @@ class Shard:
         weakref.finalize(self, _close, self._shard, folder)
 
     def find(self, queries: Vectors, depth: int, effort: Effort, passing: Passing) -> Nearest:
-        """Return the engine's scores and places of the nearest vectors of each query; place -1 where there is none."""
+        """Return the engine's scores and places of the nearest vectors of each query; place -1 if there are too few."""
         import qdrant_edge as engine
 
         scores = np.full((len(queries), depth), -np.inf, dtype=np.float32)
@@ -244,7 +244,7 @@ class Shard:
         if vector is not None:
             nearest = engine.Query.Nearest(list(vector))
             parts.append(engine.Prefetch(limit=depth, query=nearest, params=effort.params, filter=own))
-            weights.append(2 * fusion.vector_weight)  # equal weights are 1, as without weights
+            weights.append(2 * fusion.vector_weight)  # equal weights are 1, the default of the engine
         if words is not None:
             parts.append(engine.Prefetch(limit=depth, query=words, filter=own))
             weights.append(2 * (1 - fusion.vector_weight))
@@ -285,7 +285,7 @@ def _close(shard: qdrant_edge.EdgeShard, folder: Path) -> None:
 
 @contextmanager
 def _explain_errors() -> Iterator[None]:
-    """Raise errors of the engine, and of the disk, as `RetrieverError`, in one line."""
+    """Raise errors of the engine and the disk as `RetrieverError`, in one line."""
     try:
         yield
     except RetrieverError:

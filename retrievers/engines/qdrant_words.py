@@ -1,4 +1,4 @@
-"""Every call of Qdrant's engine about words: how they are stored, what a query asks, and fusion with vectors.
+"""The calls of Qdrant's engine for words: how they are stored and queried, and their fusion with vectors.
 
 BM25 is scored in one of two ways: as sparse vectors, whose weights are computed when the index is built, or by a text
 index, which stores counts and is scored at search time.
@@ -27,12 +27,12 @@ Language = Literal[
 """Languages that the engine has both stop words and a stemmer for."""
 
 _COUNTING = 1e6
-"""A saturation so high that the weight of a term is its count, to a millionth."""
+"""A saturation so high that the weight of a term equals its count to within a millionth."""
 
 
 @dataclass(frozen=True)
 class SparseSettings:
-    """What the weights of sparse vectors depend on; the mean length is that of the corpus if it is None."""
+    """The settings of the weights of sparse vectors; a mean length of None stands for that of the corpus."""
 
     k1: float
     b: float
