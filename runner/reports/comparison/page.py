@@ -14,7 +14,7 @@ from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
 from runner.comparison.queries import build_query_outcome
 from runner.reports.comparison import data, tables
-from runner.reports.evaluation.rankings import build_rankings, replace_nan
+from runner.reports.evaluation.rankings import build_rankings, describe_length, replace_nan
 from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
@@ -74,6 +74,8 @@ def build_columns(comparison: Comparison) -> list[DataColumn]:
         DataColumn("text", "text", "text", list(queries.texts)),
         DataColumn("type", "type", "type", list(queries.types), kind="setting", shown=any(queries.types)),
     ]
+    lengths = [describe_length(text) for text in queries.texts]
+    columns.append(DataColumn("length", "length", "length", lengths, kind="setting", shown=False))
     for i, label in enumerate(comparison.labels):
         definition = f"{primary} of {label}"
         columns.append(DataColumn(f"value{i}", f"value{i}", label, scores[i].tolist(), "score", definition=definition))

@@ -11,7 +11,7 @@ from retrievers.base import Corpus
 from runner.comparison.queries import build_query_outcome
 from runner.reports.evaluation import grades, insights, tables
 from runner.reports.evaluation.insights import Insights
-from runner.reports.evaluation.rankings import build_rankings, replace_nan
+from runner.reports.evaluation.rankings import build_rankings, describe_length, replace_nan
 from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
@@ -57,6 +57,7 @@ def build_columns(result: Result, insight: Insights) -> list[DataColumn]:
     """Return what is known of each query as columns: its text, its values of all measures, and why it was missed."""
     queries = result.queries
     places = range(len(queries.ids))
+    lengths = [describe_length(text) for text in queries.texts]
     statuses = [status.replace("_", " ") for status in queries.statuses]
     outcomes = [build_query_outcome(result, i) for i in places]
     classes = {failure.query: ", ".join(failure.classes) or "unclassified" for failure in insight.failures}
@@ -78,6 +79,7 @@ def build_columns(result: Result, insight: Insights) -> list[DataColumn]:
             "words", "words", "words", [len(text.split()) for text in queries.texts], "integer", shown=False,
             definition="Length of the query in words",
         ),
+        DataColumn("length", "length", "length", lengths, kind="setting", shown=False),
         DataColumn(
             "gold", "gold", "gold", [len(expected) for expected in queries.expected], "integer", shown=False,
             definition="Number of expected documents",

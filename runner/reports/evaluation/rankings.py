@@ -90,6 +90,16 @@ def build_rankings(
     return {"documents": table.to_dict(), "systems": systems, "gold": gold}
 
 
+LENGTHS = ((2, "1 to 2 words"), (4, "3 to 4 words"), (8, "5 to 8 words"), (16, "9 to 16 words"))
+"""Lengths of queries up to a number of words."""
+
+
+def describe_length(text: str) -> str:
+    """Return the slice of queries of about the same length that a query belongs to."""
+    words = len(text.split())
+    return next((name for most, name in LENGTHS if words <= most), "17 words or more")
+
+
 _EVIDENCE = {
     "semantic_rank": "LSA rank", "lead": "lead", "overlap": "overlap", "rival_overlap": "overlap above", "idf": "IDF",
     "spread": "spread", "unjudged": "unjudged",

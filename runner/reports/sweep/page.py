@@ -150,7 +150,8 @@ def _list_importance_plots(
         rows = [{"name": " x ".join(i.settings), "share": i.share, "low": i.low, "high": i.high} for i in shown]
         text = (
             f"The share of the variance of {board.primary} over combinations that each setting explains, and each pair "
-            f"(x) beyond its two settings, with {board.confidence:.0%} intervals over queries."
+            f"(x) beyond its two settings, with {board.confidence:.0%} intervals over queries. "
+            "Settings that vary together share what they explain."
         )
         spec = sweep_specs.build_shares(rows, "share of the variance")
         yield Plot("importance", "Importance of settings", text, spec, tables.shares_table(shown))

@@ -100,7 +100,7 @@ def build_heat_map(measure: str) -> Spec:
         "params": [create_brush("x", "y")],
         "mark": {"type": "rect", "stroke": "$card"},
         "encoding": {
-            "x": x,
+            "x": {**x, "axis": {"labelAngle": 0}},
             "y": {**y, "sort": "descending"},
             "color": {**mean, "scale": {"scheme": "$heat", "zero": False}},
             "tooltip": [x, y, mean, {"field": "rows", "title": "combinations"}],

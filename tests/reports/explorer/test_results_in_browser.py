@@ -105,6 +105,31 @@ def test_every_view_fits_runs_no_markup_and_has_no_serious_fault(
     assert page.locator("main img, main iframe").count() == 0
 
 
+def test_the_queries_of_a_type_and_of_a_length_have_a_mean_with_an_interval(show: Show, of_result: str) -> None:
+    page = show(of_result)
+    page.get_by_role("tab", name="Queries", exact=True).click()
+    page.get_by_label("Group by").select_option(label="type")
+    of_type = np.array(ONE.queries.types) == "precise"
+    values = ONE.of(PRIMARY)[of_type]
+    values = values[~np.isnan(values)]
+    half = 1.96 * values.std(ddof=1) / np.sqrt(len(values))
+    shown = f"{PRIMARY} {values.mean():.3f} [{values.mean() - half:.3f}, {values.mean() + half:.3f}]"
+    assert shown in page.locator("#board tr.group").first.inner_text()
+    page.get_by_label("Group by").select_option(label="length")
+    assert "words" in page.locator("#board tr.group").first.inner_text()
+
+
+def test_a_page_works_inside_another_that_gives_it_no_address(show: Show, of_result: str) -> None:
+    """As MLflow shows artifacts."""
+    page = show("<!doctype html><html class=live><iframe sandbox=allow-scripts width=900 height=800></iframe></html>")
+    page.evaluate("html => { document.querySelector('iframe').srcdoc = html }", of_result)
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("tab", name="Queries", exact=True).click()
+    frame.get_by_label("Filter queries").fill("type = wide")
+    wide = sum(kind == "wide" for kind in ONE.queries.types)
+    assert frame.locator("#board output").inner_text() == f"{wide} of {len(ONE.queries.ids)}"
+
+
 def test_a_filter_and_a_query_are_in_the_address(show: Show, of_result: str) -> None:
     page = show(of_result)
     page.get_by_role("tab", name="Queries", exact=True).click()

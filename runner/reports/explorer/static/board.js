@@ -164,8 +164,20 @@ class Board {
           values.reduce((sum, x) => sum + x, 0) / values.length) : ""];
       }));
       const shown = value === null ? "(none)" : String(value);
-      return [{text: `${column.title} = ${shown}: mean of ${group.length.toLocaleString("en")}`, cells}, ...group];
+      const text = `${column.title} = ${shown}: mean of ${group.length.toLocaleString("en")}${this.describeMean(group)}`;
+      return [{text, cells}, ...group];
     });
+  }
+
+  /** Return the mean of the queries of a group with its 95% interval, "" for rows that are no queries. @param {number[]} rows */
+  describeMean(rows) {
+    const column = this.data.columns.find(c => c.id === this.data.order);
+    const values = column ? rows.map(row => column.values[row]).filter(value => value !== null) : [];
+    if (!column || values.length < 2) return "";
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
+    const half = 1.96 * Math.sqrt(variance / values.length);
+    return `, ${column.title} ${mean.toFixed(3)} [${(mean - half).toFixed(3)}, ${(mean + half).toFixed(3)}]`;
   }
 
   show() {

@@ -42,7 +42,11 @@ function writeState(state, data) {
   keep("queries", state.queries);
   keep("order", sort(state.querySort), "mean");
   keep("query", state.query === null ? "" : data.queries.ids[state.query]);
-  history.replaceState(null, "", `#${hash}`);
+  try {
+    history.replaceState(null, "", `#${hash}`);
+  } catch {
+    // A page that is shown inside another, as MLflow shows artifacts, has no address of its own.
+  }
 }
 
 /** Make tabs of the panels. @param {State} state @param {() => void} changed */
@@ -204,7 +208,7 @@ async function start() {
   document.documentElement.classList.add("live");
   if (state.slice) { const kept = state.sort; await board.slice(); state.sort = kept; }
   await changed();
-  requestIdleCallback?.(() => data.columns.forEach(orderOf)); // so that the first order by a text is quick too
+  window.requestIdleCallback?.(() => data.columns.forEach(orderOf)); // so that the first order by a text is quick too
 }
 
 start();

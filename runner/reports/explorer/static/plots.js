@@ -160,7 +160,8 @@ class Plots {
     const labels = {labelColor: muted, titleColor: muted, labelFont: font, titleFont: font, titleFontWeight: 500,
       labelFontSize: 12, titleFontSize: 12};
     return {background: null, font, view: {stroke: null}, range: {category},
-      axis: {...labels, labelOverlap: "greedy", labelSeparation: 8, gridColor: line, domainColor: line, tickColor: line},
+      axisQuantitative: {labelOverlap: "greedy", labelSeparation: 8},
+      axis: {...labels, gridColor: line, domainColor: line, tickColor: line},
       axisY: {labelLimit: innerWidth < 700 ? 110 : 230},
       legend: {...labels, orient: "top", columns: innerWidth < 700 ? 1 : 3, labelLimit: 300, gradientLength: 140}};
   }

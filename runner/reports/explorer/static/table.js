@@ -20,13 +20,23 @@ class WindowedTable {
     this.widths = create("colgroup");
     this.table = create("table", {"aria-label": label}, this.widths, create("thead", {}, this.head), this.body);
     this.scroll = create("div", {class: "scroll windowed", tabindex: "0", role: "region", "aria-label": label}, this.table);
-    this.scroll.addEventListener("scroll", () => requestAnimationFrame(() => this.draw()), {passive: true});
+    this.scroll.addEventListener("scroll", () => requestAnimationFrame(() => {
+      this.top = this.scroll.scrollTop;
+      this.draw();
+    }), {passive: true});
     place.replaceChildren(this.scroll);
     /** @type {TableView | null} */
     this.view = null;
     this.active = 0;
     this.all = false;
-    new ResizeObserver(() => this.draw()).observe(this.scroll);
+    this.heads = "";
+    // Kept, since reading them from the page in the middle of a change would lay it out twice.
+    this.top = 0;
+    this.height = 600;
+    new ResizeObserver(() => {
+      this.height = this.scroll.clientHeight || 600;
+      this.draw();
+    }).observe(this.scroll);
     window.addEventListener("beforeprint", () => { this.all = true; this.draw(); });
     window.addEventListener("afterprint", () => { this.all = false; this.draw(); });
   }
@@ -36,6 +46,14 @@ class WindowedTable {
     this.view = view;
     this.active = Math.min(this.active, Math.max(0, view.items.length - 1));
     this.table.setAttribute("aria-rowcount", String(view.items.length + 1));
+    const heads = `${view.columns.map(column => column.id + column.title + column.definition).join()} ${view.sort.join()}`;
+    if (heads !== this.heads) this.showHead(view);
+    this.heads = heads;
+    this.draw();
+  }
+
+  /** @param {TableView} view */
+  showHead(view) {
     const columns = view.columns.map(column =>
       create("col", {style: column.id === view.main ? null : `width:${widthOf(column)}ch`}));
     const total = view.columns.reduce((sum, column) => sum + widthOf(column), view.pin ? 5 : 0);
@@ -48,21 +66,21 @@ class WindowedTable {
       ...view.columns.map(column => {
         const sorted = view.sort[0] === column.id ? (view.sort[1] ? "descending" : "ascending") : null;
         const button = create("button", {type: "button", "data-column": column.id, title: column.definition || null,
-          click: () => view.order(column.id)}, column.title);
+          click: () => this.view?.order(column.id)}, column.title);
         return create("th", {scope: "col", class: isNumeric(column) ? "n" : null, "aria-sort": sorted}, button);
       }),
     );
     if (focused) this.head.querySelector(`[data-column="${CSS.escape(focused)}"]`)?.focus();
-    this.draw();
   }
 
   draw() {
     const view = this.view;
     if (!view) return;
     const count = view.items.length;
-    const shown = this.scroll.clientHeight || 600;
-    const first = this.all ? 0 : Math.max(0, Math.floor(this.scroll.scrollTop / ROW_HEIGHT) - MARGIN);
-    const last = this.all ? Math.min(count, 500) : Math.min(count, first + Math.ceil(shown / ROW_HEIGHT) + 2 * MARGIN);
+    const top = Math.min(this.top, Math.max(0, count * ROW_HEIGHT - this.height + 2 * ROW_HEIGHT));
+    const first = this.all ? 0 : Math.max(0, Math.floor(top / ROW_HEIGHT) - MARGIN);
+    const rowsInView = Math.ceil(this.height / ROW_HEIGHT) + 2 * MARGIN;
+    const last = this.all ? Math.min(count, 500) : Math.min(count, first + rowsInView);
     const span = view.columns.length + (view.pin ? 1 : 0);
     const focus = this.body.contains(document.activeElement) ? document.activeElement?.className : null;
     const rows = [];
@@ -94,8 +112,13 @@ class WindowedTable {
     }, pinned ? "\u2605" : "\u2606"));
     const cells = view.columns.map(column => {
       const text = showValue(column, item);
-      if (column.id !== view.main) return create("td", {class: isNumeric(column) ? "n" : null,
-        title: text.length > 24 ? text : null}, text);
+      if (column.id !== view.main) {
+        const cell = document.createElement("td"); // most of the page: without the detour over `create`
+        cell.textContent = text;
+        if (isNumeric(column)) cell.className = "n";
+        if (text.length > 24) cell.title = text;
+        return cell;
+      }
       return create("td", {}, create("button", {type: "button", class: "open", tabindex: stop, title: text,
         click: () => { this.active = place; view.open(item); }}, text));
     });
@@ -124,6 +147,7 @@ class WindowedTable {
     if (top < this.scroll.scrollTop) this.scroll.scrollTop = top;
     else if (top + ROW_HEIGHT + head > this.scroll.scrollTop + this.scroll.clientHeight)
       this.scroll.scrollTop = top + 2 * ROW_HEIGHT + head - this.scroll.clientHeight;
+    this.top = this.scroll.scrollTop;
     this.draw();
   }
 }
@@ -143,7 +167,7 @@ function widthOf(column) {
     const step = Math.max(1, Math.floor(column.values.length / 500));
     for (let row = 0; row < column.values.length; row += step)
       longest = Math.max(longest, showValue(column, row).length);
-    column.width = Math.min(46, Math.max(longest + 3, Math.min(column.title.length, 16) + 3));
+    column.width = Math.min(46, Math.max(longest + 3, Math.min(column.title.length, 16) + 5));
   }
   return column.width;
 }
