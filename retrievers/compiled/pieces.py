@@ -156,8 +156,16 @@ def find_ranges(text: Column, starts: Column, pieces: Pieces) -> Column:
     """Return the number of the piece between each start and the next one of a text, int32; -1 for unknown pieces."""
     _, lines, line_starts, slots = pieces
     numbers = np.empty(len(starts) - 1, dtype=np.int32)
-    for i in range(len(numbers)):
-        hashed = _hash(text, starts[i], starts[i + 1])
-        entry = slots[find_slot(hashed, slots, lines, line_starts, text, starts[i], starts[i + 1])]
-        numbers[i] = entry & 0xFFFFFFFF if entry >= 0 else -1
+    hashes, touched = np.empty(_BLOCK, dtype=np.int64), 0
+    for first in range(0, len(numbers), _BLOCK):
+        size = min(_BLOCK, len(numbers) - first)
+        for i in range(size):
+            hashes[i] = _hash(text, starts[first + i], starts[first + i + 1])
+        for i in range(size):  # the processor waits for all slots of a block at once
+            touched ^= slots[hashes[i] & (len(slots) - 1)]
+        for i in range(size):
+            begin, end = starts[first + i], starts[first + i + 1]
+            entry = slots[find_slot(hashes[i], slots, lines, line_starts, text, begin, end)]
+            numbers[first + i] = entry & 0xFFFFFFFF if entry >= 0 else -1
+    hashes[0] = touched  # so that the compiler keeps it
     return numbers

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
+from runner.analysis.roots import find_root
 from runner.analysis.significance import moments
 
 Floats = NDArray[np.float64]
@@ -79,12 +80,14 @@ def detectable_difference(
     `deviations` are the standard deviations of the differences of single queries; `chance` is above `alpha`. NaN below
     two queries.
     """
-    from scipy.optimize import brentq
     from scipy.special import stdtrit
 
     effects = np.full(len(queries), np.nan)
     for n in np.unique(queries[queries > 1]).tolist():
         beyond = 10 * (1 + stdtrit(n - 1, 1 - alpha / 2)) / np.sqrt(n)
-        root = brentq(lambda effect, n=n: float(power(n, effect, alpha)) - chance, 0, beyond, xtol=1e-12)
-        effects[queries == n] = root
+
+        def exceed(effect: float, n: int = n) -> float:
+            return float(power(np.array(n), np.array(effect), alpha)) - chance
+
+        effects[queries == n] = find_root(exceed, 0.0, float(beyond))
     return effects * deviations

@@ -15,6 +15,7 @@ from runner.analysis.comparison import compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.selection import find_front
 from runner.analysis.significance import mean_interval
+from runner.comparison.comma_separated import format_csv
 from runner.comparison.comparability import ReportError, find_gold_differences
 from runner.comparison.criteria import Criterion, select_criteria
 from runner.comparison.labels import label_results, split_swept
@@ -158,6 +159,15 @@ class Leaderboard:
         """Return a data frame with one row per combination and one column per swept setting."""
         import pandas as pd
 
+        columns, rows = self._list_rows()
+        return pd.DataFrame(rows, columns=columns)
+
+    def to_csv(self) -> str:
+        """Return the data frame as comma-separated values."""
+        return format_csv(*self._list_rows())
+
+    def _list_rows(self) -> tuple[list[str], list[dict[str, object]]]:
+        """Return the columns of the data frame and its rows, without settings that a combination does not have."""
         run = ["run"] if self.logged else []
         columns = ["rank", "name", "retriever", *run, *dict.fromkeys(key for row in self.rows for key in row.swept)]
         figures = ["low", "high", "difference", "difference_low", "difference_high", "effect", "p", "differs"]
@@ -171,11 +181,7 @@ class Leaderboard:
             | dict(row.means)
             for row in self.rows
         ]
-        return pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, *measured])))
-
-    def to_csv(self) -> str:
-        """Return the data frame as comma-separated values."""
-        return str(self.to_frame().to_csv(index=False))
+        return list(dict.fromkeys([*columns, *measured])), rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return the leaderboard for JSON."""

@@ -219,7 +219,10 @@ def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
     np.testing.assert_allclose(frame[PRIMARY], [row.mean for row in board.rows])
     dense = frame[frame["retriever"] == "dense"]
     assert dense["retriever.k1"].isna().all()
-    assert list(build_leaderboard([], PRIMARY).to_frame().columns)[:3] == ["rank", "name", "retriever"]
+    empty = build_leaderboard([], PRIMARY)
+    assert list(empty.to_frame().columns)[:3] == ["rank", "name", "retriever"]
+    for one in (board, empty, build_leaderboard(sweep(3), PRIMARY).with_runs(["a", "b", ""])):
+        assert one.to_csv() == one.to_frame().to_csv(index=False)
 
 
 def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -> None:
