@@ -1,7 +1,8 @@
 """A million generated vectors of 128 dimensions in Qdrant's engine: built once, swept over `ef_search`, memory bounded.
 
-The sweep runs through the program, with an encoder that generates the vectors of numbered documents block by block.
-Fewer vectors: `python -m benchmarks.million_vectors 100000`.
+The sweep runs through the program, with an encoder that generates the vectors of numbered documents block by block. It
+prints recall against exact search, the time of the build and of the sweep, and the peak memory of each. Fewer vectors,
+or other settings: `python -m benchmarks.million_vectors 100000 retriever.ef_construct=50`.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def million_vectors() -> list[Figure]:
 MILLION_VECTORS = (million_vectors,)
 
 
-def sweep_vectors(n: int) -> list[Figure]:
+def sweep_vectors(n: int, overrides: Sequence[str] = ()) -> list[Figure]:
     """Build an index of n vectors once and sweep `ef_search`; print recall, and return time and peak memory."""
     with folder_of_runs() as folder:
         _write(folder, n)
@@ -96,6 +97,7 @@ def sweep_vectors(n: int) -> list[Figure]:
             "--config-dir=conf",
         ]
         arguments += ["dataset=beir", "dataset.path=data", "metrics.depth=10", "metrics.k_values=[1,10]"]
+        arguments += overrides
         run = partial(spend, folder=folder, PYTHONPATH=str(Path(__file__).parents[1]))
         built = run([*RUNNER, *arguments, f"retriever.ef_search={EF_SEARCH[0]}"])
         swept = run([*RUNNER, "-m", *arguments, f"retriever.ef_search={','.join(map(str, EF_SEARCH))}"])
@@ -130,5 +132,6 @@ def _write(folder: Path, n: int) -> None:
 
 
 if __name__ == "__main__":
-    for figure in sweep_vectors(int(sys.argv[1])):
+    count, *settings = sys.argv[1:] or ["1000000"]
+    for figure in sweep_vectors(int(count), settings):
         print(f"{figure.name}: {figure.ours:.4g} {figure.unit}, {figure.ratio:.2f}, at most {figure.bar}")
