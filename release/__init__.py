@@ -1,1 +1,1 @@
-"""What a release needs: the review of licences, and the check of the packages that are published."""
+"""Tools for a release: generated pages of the documentation, a review of licences, and a check of the packages."""

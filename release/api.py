@@ -1,6 +1,6 @@
-"""The reference of the Python API, a page of the site, made of signatures and docstrings.
+"""Write the reference of the Python API, a page of the site, from signatures and docstrings.
 
-It reads the source files and imports none of them.
+The source files are read and not imported.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ RETURNED = (
 """The classes that functions return, each with its file."""
 
 SHOWN = {"runner.Dataset": ("of",), "Result": ("of", "failures")}
-"""The methods to show of a class with many that are not for callers."""
+"""The methods to show of classes that also have many methods that are not for callers."""
 INTERNAL = ("plan",)
 """Methods of retrievers that only sweeps call."""
 WITHOUT_FIELDS = ("ResultRankings", "SweepBoard")
 """Classes whose fields are not for callers."""
 
 RESULTS = ("Result", "Measurements")
-"""Classes that others here extend."""
+"""Classes that other classes of the page extend."""
 
 INTRODUCTION = """\
 # Python API
@@ -59,7 +59,7 @@ def list_chapters() -> dict[str, list[tuple[str, str]]]:
 
 
 def _list_public(package: str) -> list[tuple[str, str]]:
-    """Return the names that a package loads when they are used, each with its file."""
+    """Return the names that a package loads on first use, each with its file."""
     values = {
         ast.unparse(node.targets[0]): node.value
         for node in _parse(f"{package}/__init__.py").body
@@ -78,7 +78,7 @@ def format_signature(function: ast.FunctionDef, name: str) -> str:
 
 
 def _iter_parameters(arguments: ast.arguments) -> Iterator[str]:
-    """Yield the parameters of a function as formatters write them, without that of the object."""
+    """Yield the parameters of a function as formatters write them, without `self`."""
     names = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(names) - len(arguments.defaults)) + arguments.defaults
     for parameter, default in zip(names, defaults, strict=True):
@@ -122,7 +122,7 @@ def _render(public: str, node: ast.FunctionDef | ast.ClassDef) -> Iterator[str]:
 
 
 def _describe_field(field: ast.AnnAssign) -> str:
-    """Return the row of a field; the default of a pydantic field is within it."""
+    """Return the row of a field; the default of a pydantic field is read from its call."""
     default = "required"
     if isinstance(field.value, ast.Call) and ast.unparse(field.value.func) in ("Field", "field"):
         given = {word.arg: ast.unparse(word.value) for word in field.value.keywords}

@@ -1,9 +1,9 @@
-"""The check of a release: `python -m release.check [FOLDER]` builds the packages, and tries the wheel as a user would.
+"""Check a release: `python -m release.check [FOLDER]` builds the packages, and tries the wheel as a user would.
 
-It builds sdist and wheel into FOLDER (`dist/`), has twine check them, installs the wheel with the dependencies of the
+It builds sdist and wheel into FOLDER (`dist/`), checks them with twine, installs the wheel with the dependencies of the
 core into a bare environment, and takes the tour there from an empty folder. It fails if the environment is larger than
-`MOST_MEGABYTES`, without compiled bytecode, as uv installs, and pip with --no-compile. The seconds depend on the
-machine and the network, so they are only reported.
+`MOST_MEGABYTES`; compiled bytecode does not count, as uv and pip with --no-compile do not write it. The seconds depend
+on the machine and the network, so they are only reported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_SECONDS, MOST_MEGABYTES = 60, 800
 
 
 def main() -> int:
-    """Return 1 if the environment is too large; raises `CalledProcessError` where a step fails."""
+    """Return 1 if the environment is too large; raises `CalledProcessError` if a step fails."""
     target = Path(sys.argv[1] if sys.argv[1:] else ROOT / "dist").resolve()
     packages = build(target)
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def build(target: Path) -> list[Path]:
-    """Return the sdist and the wheel of the checkout."""
+    """Build the sdist and the wheel of the checkout, and return their paths."""
     for old in target.glob("retrieval_runner-*"):
         old.unlink()
     _run([sys.executable, "-m", "hatchling", "build", "--directory", str(target)], ROOT)
@@ -43,7 +43,7 @@ def build(target: Path) -> list[Path]:
 
 
 def check_metadata(packages: Sequence[Path], environment: Path) -> None:
-    """Have twine, in an environment of its own, check the metadata and the README as PyPI would show it."""
+    """Check the metadata, and the README as PyPI renders it, with twine in an environment of its own."""
     python = create_environment(environment)
     _run([*_pip(python), "twine"], environment)
     _run([python, "-m", "twine", "check", "--strict", *map(str, packages)], environment)
@@ -61,14 +61,14 @@ def take_tour(wheel: Path, folder: Path) -> tuple[float, float]:
 
 
 def create_environment(folder: Path) -> str:
-    """Return the interpreter of a new virtual environment."""
+    """Create a virtual environment and return its interpreter."""
     is_windows = sys.platform == "win32"
     venv.create(folder, with_pip=True, symlinks=not is_windows)
     return str(folder / ("Scripts/python.exe" if is_windows else "bin/python"))
 
 
 def count_megabytes(folder: Path) -> float:
-    """Return what the files in a folder take on disk, as `du -m` counts (2**20 bytes); on Windows, their sizes."""
+    """Return the disk usage of the files in a folder as `du -m` counts it (2**20 bytes); on Windows, their sizes."""
     stats = [path.lstat() for path in folder.rglob("*")]
     return sum(stat.st_size if sys.platform == "win32" else stat.st_blocks * 512 for stat in stats) / 2**20
 

@@ -1,4 +1,4 @@
-"""The reference of the configuration: `python -m release.configuration FILE` writes it from the files in conf/.
+"""Write the reference of the configuration from the files in conf/: `python -m release.configuration FILE`.
 
 Keys, defaults and comments come from the YAML, types and limits from the signature of the class that `_target_` names.
 """
@@ -24,13 +24,13 @@ ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
 
 ALIGNED = re.compile(r"^(.+?):  (\S.*)$")
-"""A line, or a part of one, that names an override: `BM25 alone:  retriever=bm25`."""
+"""A line, or a part of one, that explains an override: `BM25 alone:  retriever=bm25`."""
 
 COMMAND = re.compile(r"(?<!`)(python -m runner)")
 LISTED = ("analyzer", "experiment")
-"""Groups whose choices differ in values only, and are listed in one table."""
+"""Groups whose choices differ only in values, and are listed in one table."""
 PREFIXES = {"reranker": "retriever.reranker"}
-"""The keys of groups that are not named like the group."""
+"""The keys of groups whose names differ from their keys."""
 TARGETS = {
     ("compare", ""): "runner.commands.compare.CompareSettings",
     ("evaluate", ""): "runner.commands.evaluate.EvaluationSettings",
@@ -42,7 +42,7 @@ TARGETS = {
     ("traces", ""): "runner.commands.traces.TraceSettings",
     ("ui", ""): "runner.commands.ui.Address",
 }
-"""Classes of settings that no `_target_` names, by file and key; a field that is a dataclass has those of its class."""
+"""Classes of settings that no `_target_` names, by file and key; a dataclass field has the settings of its class."""
 SHARED = {
     "_api": "Keys of every API",
     "_given": "Datasets made in Python",
@@ -51,7 +51,7 @@ SHARED = {
 }
 """Titles of files that others extend."""
 PATHS = (LocalPath, RequiredPath)
-"""Types of text that names a file or a folder."""
+"""Types of strings that are paths of files or folders."""
 UNITS = {"_s": "seconds", "_mb": "MiB", "_bytes": "bytes"}
 """Units by the ending of a key."""
 GUESSED = {"bool": "true, false", "int": "integer", "float": "number"}
@@ -73,7 +73,7 @@ key. A choice also has the keys of the choices that it extends.
 
 @dataclass(frozen=True)
 class Setting:
-    """A key of a file: its default as written, the comments behind and above it, its class, its YAML tag."""
+    """A key of a file: its default as written, the comments beside and above it, its class, its YAML tag."""
 
     key: str
     default: str
@@ -117,7 +117,7 @@ def read_header(file: Path) -> tuple[str, list[str]]:
             text = f"{text.strip().rstrip(':')}."
             if commands[1:] and text != ".":
                 commands.insert(-1, f"# {text.rstrip('.')}")
-            if words and text == "." and words[-1].endswith(":"):  # it leads to the command, which the page moves
+            if words and text == "." and words[-1].endswith(":"):  # introduces the command, which the page moves
                 words[-1] = f"{words[-1][:-1]}."
             if commands[1:] or text == ".":
                 text = ""
@@ -193,7 +193,7 @@ def _nested_target(target: str, key: str) -> str:
 
 
 def _has_settings(name: str, node: yaml.MappingNode) -> bool:
-    """Return whether the keys of a mapping are settings, and not one value."""
+    """Return whether the keys of a mapping are settings, as opposed to a single value."""
     return not node.flow_style or name == "store" or any(key.value == "_target_" for key, _ in node.value)
 
 
@@ -211,7 +211,7 @@ def _slice(lines: list[str], node: yaml.Node) -> str:
 
 
 def _flow(node: yaml.Node) -> yaml.Node:
-    """Return a node as one line shows it."""
+    """Return a node in flow style, which fits on one line."""
     if isinstance(node, yaml.MappingNode):
         return yaml.MappingNode(node.tag, [(_flow(key), _flow(value)) for key, value in node.value], flow_style=True)
     if isinstance(node, yaml.SequenceNode):
@@ -220,7 +220,7 @@ def _flow(node: yaml.Node) -> yaml.Node:
 
 
 def _comment_after(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
-    """Return the comment behind a key or its value, with the lines below it that go on in the same column."""
+    """Return the comment beside a key or its value, with its continuation lines in the same column."""
     for line, column in ((key.end_mark.line, key.end_mark.column), (value.end_mark.line, value.end_mark.column)):
         after = value.end_mark.column if line == value.end_mark.line else column
         match = re.search(r"(?:^|[\s:])#\s?(.*)$", lines[line][after:]) if line < len(lines) else None
@@ -246,7 +246,7 @@ def _comment_above(lines: list[str], line: int, column: int, header: int) -> str
 
 
 def _header_lines(file: Path) -> list[str]:
-    """Return the comment at the top of a file, without marks."""
+    """Return the comment at the top of a file, without `#`."""
     lines: list[str] = []
     for line in file.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
@@ -256,7 +256,7 @@ def _header_lines(file: Path) -> list[str]:
 
 
 def _render_file(file: Path, prefix: str) -> Iterator[str]:
-    """Yield the blocks of a file: what it is, its commands, its keys."""
+    """Yield the blocks of a file: its description, its commands, its keys."""
     description, commands = read_header(file)
     if description:
         yield _escape(description)
@@ -287,7 +287,7 @@ def _find_target(file: Path) -> str:
 
 
 def _list_extended(file: Path) -> list[str]:
-    """Return what a file is built on: the keys of other choices."""
+    """Return the keys of the choices that a file extends."""
     defaults = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("defaults", [])
     names = [name.partition("@")[0].strip("/") for name in defaults if isinstance(name, str) and name != "_self_"]
     shown = {stem: f"the {title[0].lower()}{title[1:]}" for stem, title in SHARED.items()}
@@ -299,7 +299,7 @@ def _list_extended(file: Path) -> list[str]:
 
 
 def _describe_setting(setting: Setting) -> str:
-    """Return the values that a key takes, with its unit."""
+    """Return the values that a key accepts, with their unit."""
     kind = _type_of(setting.target).get(setting.key.rpartition(".")[2], "") if setting.target else ""
     unit = next((unit for ending, unit in UNITS.items() if setting.key.endswith(ending)), "")
     return _escape(", ".join(filter(None, [kind or GUESSED.get(setting.tag), unit])))

@@ -1,7 +1,7 @@
-"""The licences of all dependencies, read from their metadata. `python -m release.licences FILE` writes the page.
+"""List the licences of all dependencies, read from their metadata: `python -m release.licences FILE` writes the page.
 
-A licence is an SPDX expression. Older packages state it in free text or by a classifier, which `SPELLINGS` translates;
-what a package does not state is read from its licence file by hand, in `STATED_ELSEWHERE`.
+A licence is an SPDX expression. Older packages state it in free text or by a classifier, which `SPELLINGS` translates.
+For packages that do not state a licence, `STATED_ELSEWHERE` has what a person read in their licence files.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ ALLOWED = frozenset({
     "0BSD", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0",
     "CNRI-Python", "ISC", "MIT", "MIT-0", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib",
 })  # fmt: skip
-"""Licences that oblige neither this program nor its users beyond notices, and for MPL-2.0 changes to its own files."""
+"""Licences that only require notices and, for MPL-2.0, the publication of changes to the package's own files."""
 
 ALLOWED_FOR_DEVELOPMENT = ALLOWED | {"LGPL-3.0-only"}
-"""Licences of packages that only tests use, or that the user chooses to install; neither come with this program."""
+"""Licences of packages that only tests use or that users choose to install; this program includes neither."""
 
 LIBERAL_PARTS = ("development", "postgres")
-"""The parts with packages under these licences: psycopg, a driver under the LGPL, is what `postgres` is for."""
+"""The parts that may have packages under these licences; `postgres` needs psycopg, a driver under the LGPL."""
 
 SPELLINGS: Mapping[str, str] = {
     "3-clause bsd license": "BSD-3-Clause",
@@ -72,18 +72,18 @@ STATED_ELSEWHERE: Mapping[str, str] = {
     "sympy": "BSD-3-Clause",
     "zict": "BSD-3-Clause",
 }
-"""Packages whose metadata state no licence, or only "BSD": what their licence files say."""
+"""The licences, from their licence files, of packages whose metadata state no licence or only "BSD"."""
 
 VENDOR = re.compile(r"nvidia-.+|cuda-.+")
-"""Proprietary libraries that PyTorch's CUDA build brings, under the vendor's terms; nothing here needs them."""
+"""Proprietary libraries that PyTorch's CUDA build installs, under the vendor's terms; this program needs none."""
 
 PARTS = ("core", "dense", "llm", "postgres", "qdrant", "dask", "ray", "slurm", "ui", "development")
-"""What can be installed, in the order of the page; a package is listed in the first that brings it."""
+"""What can be installed, in the order of the page; a package is listed under the first part that requires it."""
 
 
 @dataclass(frozen=True)
 class Dependency:
-    """An installed package: its licence as an SPDX expression, "" if unknown, and the part that brings it."""
+    """An installed package: its licence as an SPDX expression, "" if unknown, and the part that requires it."""
 
     name: str
     licence: str
@@ -110,7 +110,7 @@ def list_dependencies() -> list[Dependency]:
 
 
 def read_licence(package: metadata.Distribution) -> str:
-    """Return a package's licence as an SPDX expression, or its own words if they are not known here."""
+    """Return a package's licence as an SPDX expression, or in the package's own words if these are unknown."""
     fields = package.metadata
     if expression := fields.get("License-Expression"):
         return str(expression)
@@ -128,7 +128,7 @@ def _split(expression: str) -> set[str]:
 
 
 def _find_parts() -> dict[str, str]:
-    """Return the first part that brings each package, by the requirements of this project and of what they bring."""
+    """Return the first part that requires each package, directly or indirectly."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras, development = project["project"]["optional-dependencies"], project["dependency-groups"]["dev"]
     declared = {"core": project["project"]["dependencies"], **extras, "development": development}

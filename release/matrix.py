@@ -1,8 +1,7 @@
 """Run the tests on every supported version of Python that this machine has: `python -m release.matrix [PYTEST ARGS]`.
 
-Versions that are missing are named, and do not fail the run. Interpreters are found on PATH, and where pyenv and uv
-install them. Each version has an environment of its own, `.venv-3.12`,
-with the packages of requirements.lock.
+Missing versions are listed, and do not fail the run. Interpreters are found on PATH, and where pyenv and uv install
+them. Each version has an environment of its own, such as `.venv-3.12`, with the packages of requirements.lock.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def main() -> int:
 
 
 def try_versions(versions: Sequence[str], arguments: Sequence[str], run: Run) -> list[str]:
-    """Test on each version that there is, print the outcome of each, and return those that failed."""
+    """Test on each installed version, print the outcome of each, and return the versions that failed."""
     outcomes = {version: try_version(version, arguments, run) for version in versions}
     for version, outcome in outcomes.items():
         print(f"Python {version}: {outcome}")
@@ -56,7 +55,7 @@ def try_version(version: str, arguments: Sequence[str], run: Run) -> str:
 
 
 def find_interpreter(version: str, run: Run) -> str | None:
-    """Return an interpreter of a version that runs, None without one. pyenv puts commands on PATH that only fail."""
+    """Return a working interpreter of a version, None without one; some commands that pyenv puts on PATH only fail."""
     places = {"PYENV_ROOT": ("~/.pyenv", "versions"), "UV_PYTHON_INSTALL_DIR": ("~/.local/share/uv/python", ".")}
     folders = [Path(os.environ.get(name, usual)).expanduser() / below for name, (usual, below) in places.items()]
     installed = [str(file) for folder in folders for file in sorted(folder.glob(f"*{version}.*/bin/python{version}"))]

@@ -1,8 +1,8 @@
-"""Hooks of MkDocs: what the documentation site shows beyond the pages in docs/.
+"""Hooks of MkDocs, which add pages to the documentation site beyond those in docs/.
 
-The reference of the Python API is written from the source. Notebooks, the changelog and the page for contributors
+The reference of the Python API is generated from the source. Notebooks, the changelog and the page for contributors
 become pages. A file of the repository that a page links to, such as a YAML file in conf/, is copied into the site as
-text, so that every link of the repository also works there.
+text, so that links that work in the repository also work in the site.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 """Pages outside docs/, with their names in the site."""
 
 API = "api.md"
-"""The page of the Python API, which is written from the source."""
+"""The page of the Python API, which is generated from the source."""
 
 LAST_FOUND = ("changelog", "coming_from/", "licences")
-"""Pages that answer a question only for readers who look for them by name."""
+"""Pages that the search shows last, because readers look for them by name."""
 
 FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")
@@ -54,18 +54,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Return the text of a page as the site needs it, and have the search show some pages after all others."""
+    """Return the text of a page for the site, and make the search show some pages after all others."""
     if page.file.src_uri.startswith(LAST_FOUND):
         page.meta["search"] = {"boost": 0.1}
     return rewrite_links(markdown, page.file.src_uri)
 
 
 def rewrite_links(markdown: str, name: str) -> str:
-    """Return the text of a page with its links as they are in the site, and pipes in tables without backslashes."""
+    """Return the text of a page with links for the site, and with unescaped pipes in tables."""
     folder = posixpath.dirname(name)
     text, blocks = _set_aside(markdown)
     text = LINK.sub(lambda link: f"]({posixpath.relpath(locate(_resolve(link[1], name)), folder or '.')}", text)
-    text = CODE_IN_TABLE.sub(lambda code: code[0].replace("\\|", "|"), text)  # GitHub needs the backslash
+    text = CODE_IN_TABLE.sub(lambda code: code[0].replace("\\|", "|"), text)  # only GitHub needs the backslash
     return re.sub("\0(\\d+)\0", lambda mark: blocks[int(mark[1])], text)
 
 
@@ -104,7 +104,7 @@ def _read(path: str) -> str:
 
 
 def _set_aside(markdown: str) -> tuple[str, list[str]]:
-    """Return a page with a mark in place of each fenced block, and the blocks."""
+    """Return a page with a placeholder for each fenced block, and the blocks."""
     blocks: list[str] = []
 
     def replace(match: re.Match[str]) -> str:

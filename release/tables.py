@@ -1,4 +1,4 @@
-"""Writes the tables of a new database of the installed MLflow, `runner/tracking/mlflow.sql`."""
+"""Write `runner/tracking/mlflow.sql`, the tables of a new database of the installed MLflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDEXES = re.compile(r"(?:^CREATE (?:UNIQUE )?INDEX\b.*\n)+", re.MULTILINE)
 
 
 def dump_tables() -> str:
-    """Return the tables that MLflow makes, with the rows of a new database, as SQL; the same text each time."""
+    """Return the tables and rows of a new MLflow database as SQL; the text is the same each time."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "mlflow.db"
         engine = create_engine(f"sqlite:///{file}")
@@ -29,7 +29,7 @@ def dump_tables() -> str:
 
 
 def sort_definitions(tables: str) -> str:
-    """Sort the constraints of each table, primary keys first, and the indexes: Alembic copies them from sets."""
+    """Sort the constraints of each table, primary keys first, and the indexes: Alembic's order is that of a set."""
     tables = INDEXES.sub(lambda indexes: "".join(sorted(indexes[0].splitlines(keepends=True))), tables)
     return CONSTRAINTS.sub(_sort_constraints, tables)
 
