@@ -1,1 +1,1 @@
-"""Speed and memory, measured beside a peer in the same run: `make bench`."""
+"""Benchmarks of speed and memory against a peer in the same run: `make bench`."""

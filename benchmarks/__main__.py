@@ -1,6 +1,6 @@
 """Measure every case, or those named, print a table, and write `results.json`: `python -m benchmarks [CASE ...]`.
 
-Each case is written as it ends; what was measured before and not now stays in the file, with its date.
+Each case is written when it ends; earlier results of other cases stay in the file, with their dates.
 """
 
 from __future__ import annotations

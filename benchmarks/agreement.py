@@ -1,9 +1,9 @@
-"""How well queries that were made stand for real ones: whether both put the same retrievers in the same order.
+"""Measure how well synthetic queries represent real ones: whether both rank the same retrievers in the same order.
 
-Each collection's documents are made into queries by `synthesize` with its defaults, one seed after the other, and five
-retrievers are swept over these and over the collection's own. Real and made means of nDCG@10 are compared by Kendall's
-tau: of ten pairs of retrievers, two that stand in another order are a tau of 0.6, which is the bar. Vectors of a model
-are made for all documents: the first run takes some minutes.
+`synthesize` generates queries from each collection's documents with its defaults, with several seeds, and five
+retrievers are swept over these queries and over the collection's own. Kendall's tau compares the means of nDCG@10 on
+real and on synthetic queries. The bar is a tau of 0.6, at which two of ten pairs of retrievers are in a different
+order. A model embeds all documents, so the first run takes some minutes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The peer of a BM25 run without anything around it: read, tokenise, index, search.
+"""The peer for a BM25 run without logging: read, tokenise, index, search.
 
 usage: python bm25s_alone.py FOLDER
 """

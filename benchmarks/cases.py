@@ -1,7 +1,7 @@
-"""What is measured, and the bar of each.
+"""The cases of the benchmark, and the bar of each.
 
-The peer is what a practitioner writes by hand (Hydra's multirun, bm25s, ir_measures, MLflow), found beside the project
-or where BENCH_PEER says; collections are found there or where RETRIEVAL_DATA says.
+The peer is a stack that a practitioner writes by hand (Hydra's multirun, bm25s, ir_measures, MLflow). It is beside the
+project or in BENCH_PEER, and the collections are beside the project or in RETRIEVAL_DATA.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def single_run() -> list[Figure]:
     with folder_of_runs() as folder:
         figures, database = folder / "figures.json", folder / "bare.db"
         alone = [sys.executable, str(Path(__file__).with_name("mlflow_alone.py")), str(database), str(figures)]
-        spend(command, folder)  # code is compiled
+        spend(command, folder)  # compiles
         figures.write_text(json.dumps(_read_figures(folder)))
 
         def fresh() -> float:
@@ -136,14 +136,14 @@ CASES = (help_time, single_run, scoring, memory)
 
 @contextmanager
 def folder_of_runs() -> Iterator[Path]:
-    """Give a fresh working directory."""
+    """Yield a fresh working directory."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(folder)
 
 
 @contextmanager
 def peer_stack() -> Iterator[Path]:
-    """Give a copy of the peer, its YAML quoted where a current parser wants it."""
+    """Yield a copy of the peer, with YAML values quoted where a current parser requires it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "peer"
         shutil.copytree(PEER, copy)

@@ -1,7 +1,7 @@
-"""Corpora of any size from a seed: words follow Zipf's law, look like words, and are asked for.
+"""Generate corpora of any size from a seed, with queries; words follow Zipf's law and look like real words.
 
-Documents are made in blocks, each with randomness of its own, so that a corpus is the beginning of every larger one.
-Nothing is read from anywhere. A folder in BEIR's layout: `python -m benchmarks.corpora FOLDER DOCUMENTS [QUERIES]`.
+Documents are generated in blocks with separate random generators, so that a corpus is the beginning of every larger
+one. No data is read. To write a folder in BEIR's layout: `python -m benchmarks.corpora FOLDER DOCUMENTS [QUERIES]`.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _COMMON, _ONSETS, _NUCLEI, _CODAS, _SUFFIXES = map(
         "s s s ed ed ing ing er ers ly al ation ations ness ment ful able ity ive 's",
     ),
 )
-"""The commonest words of English, the commonest first, and what invented ones are made of."""
+"""The most common English words, in descending order, and the parts of invented words."""
 
 _ACCENTS = str.maketrans("aeioun", "áéïöüñ")
 _ASKING = ("what is", "how does", "which", "why are", "who had", "where was", "effects of", "")
 
 _BLOCK = 8192
 _EXPONENT, _FLATTENED = 1.1, 2.7
-"""Zipf's exponent, and Mandelbrot's constant: how much less than Zipf's law says the very commonest words occur."""
+"""Zipf's exponent, and Mandelbrot's constant, which makes the most common words rarer than Zipf's law says."""
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A corpus to be: how many documents of how many words in the mean, from how many different words.
+    """Settings of a corpus: the number of documents, their mean number of words, and the number of different words.
 
-    The word of rank r occurs in proportion to 1 / (r + 2.7)^1.1, as in English about; one word in seven is one that its
-    document had shortly before. Lengths have a gamma distribution. One document in ten or so is not ASCII.
+    The frequency of the word of rank r is proportional to 1 / (r + 2.7)^1.1, roughly as in English; one word in seven
+    repeats a recent word of its document. Lengths have a gamma distribution. About one document in ten is not ASCII.
     """
 
     documents: int
@@ -82,7 +82,7 @@ class Synthetic:
         return [number * self.documents // queries for number in range(queries)]
 
     def question(self, position: int, text: str) -> str:
-        """Return a question that the document at a position of the corpus is the answer to: some of its words."""
+        """Return a question that the document at a position of the corpus answers: some of its words."""
         rng = np.random.default_rng([self.seed, 1, position])
         words = [word.strip(".,").lower() for word in text.split()]
         picked = sorted(rng.choice(len(words), min(len(words), int(rng.integers(3, 9))), replace=False))
@@ -90,7 +90,7 @@ class Synthetic:
 
 
 def _ranks(throws: NDArray[np.float64], size: int) -> NDArray[np.int64]:
-    """Turn numbers between 0 and 1 into ranks by the inverse of the distribution, taken as continuous."""
+    """Turn numbers between 0 and 1 into ranks by the inverse of the distribution, treated as continuous."""
     power = 1 - _EXPONENT
     first, last = _FLATTENED**power, (size + _FLATTENED) ** power
     ranks: NDArray[np.float64] = (first - throws * (first - last)) ** (1 / power) - _FLATTENED
@@ -98,9 +98,9 @@ def _ranks(throws: NDArray[np.float64], size: int) -> NDArray[np.int64]:
 
 
 def vocabulary(size: int, seed: int) -> list[str]:
-    """Return words that differ from each other, the commonest first: those of English, then invented ones.
+    """Return distinct words, the most common first: English words, then invented ones.
 
-    Half of the invented are an earlier one with an ending, for stemmers to take off; the rarer, the longer. One in a
+    Half of the invented words are an earlier word with an ending that stemmers remove; rarer words are longer. One in a
     hundred is a number.
     """
     rng = np.random.default_rng([seed, 2])
@@ -127,7 +127,7 @@ def _of(choices: list[str], throw: float) -> str:
 
 
 def write(corpus: Synthetic, folder: Path, queries: int = 1000) -> None:
-    """Write a corpus in BEIR's layout, a document at a time, with questions whose one answer is known."""
+    """Write a corpus in BEIR's layout, a document at a time, with questions that have one known answer each."""
     targets = set(corpus.select_targets(queries))
     (folder / "qrels").mkdir(parents=True)
     with (

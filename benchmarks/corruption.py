@@ -1,9 +1,9 @@
 """What damage to a large store does: `python -m benchmarks.corruption [--trials 50] [--megabytes 170] [--seed 0]`.
 
-A store is given invented postings of that size. In each trial its files are damaged at random (flipped bits; zeroed,
-overwritten and swapped pages; truncation; growth), the modification time restored in half of the trials. Then another
-process searches 1,000 queries. Its rankings have to be those of the intact postings, whatever was damaged. Prints one
-line a trial, then a summary, and returns 1 if a ranking was wrong or a process crashed.
+A store gets invented postings of that size. In each trial its files are damaged at random (flipped bits; zeroed,
+overwritten and swapped pages; truncation; growth); half of the trials restore the modification time. Then another
+process searches for 1,000 queries. Its rankings have to equal those of the intact postings, whatever was damaged. The
+script prints one line per trial, then a summary, and returns 1 if a ranking was wrong or a process crashed.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ DOCUMENTS, QUERIES, TERMS_A_QUERY, DEPTH = 200_000, 1_000, 5, 100
 PAGE = 4096
 LARGEST = "documents.npy"
 SETTLED_S = 2.5
-"""The age at which the files of an entry can be sealed, and some time more."""
+"""The age at which the files of an entry can be sealed, plus a margin."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a process reported: how many rankings were wrong, whether postings were counted again, and why.
+    """The report of a process: how many rankings were wrong, whether postings were counted again, and why.
 
-    `first_s` and `again_s` are the seconds in which a new store opens the intact postings: one that verifies them, and
-    one that finds them verified.
+    `first_s` and `again_s` are the seconds that a new store takes to open the intact postings: the first verifies them,
+    and the second finds them verified.
     """
 
     wrong: int
@@ -58,7 +58,7 @@ class Search:
 
 
 def write_columns(folder: Path, entries: int, seed: int) -> None:
-    """Write postings with about this many entries; the frequency of a term falls with the root of its rank."""
+    """Write postings with about `entries` entries; the frequency of a term falls with the root of its rank."""
     rng = np.random.default_rng(seed)
     frequencies = np.minimum((0.5 * DOCUMENTS / np.arange(1, 500_000) ** 0.5).astype(np.int64) + 1, DOCUMENTS // 2)
     frequencies = frequencies[: max(int(np.searchsorted(np.cumsum(frequencies), entries)), 100)]
@@ -96,7 +96,7 @@ class World:
         disk.WORTH_KEEPING_S = 0
 
     def _count(self, corpus: Corpus, analyzer: Analyzer) -> Mapping[str, NDArray[Any]]:
-        """Return the invented columns where the corpus's terms would be counted."""
+        """Return the invented columns in place of counting the corpus's terms."""
         if corpus is not self.corpus:
             return _count(corpus, analyzer)
         self.rebuilt = True
@@ -138,20 +138,20 @@ class World:
         return Search(wrong, rebuilt, lines.getvalue().strip(), first_s, again_s)
 
     def _open(self) -> float:
-        """Return the seconds in which a process without memory opens the postings."""
+        """Return the seconds that a new store takes to open the postings."""
         start = time.perf_counter()
         postings.load_postings(self.corpus, BM25().analyzer, disk.DiskStore(self.cache))
         return time.perf_counter() - start
 
 
 def flip_bits(content: NDArray[np.uint8], rng: np.random.Generator) -> None:
-    """Flip up to a million bits anywhere, or as many as there are bytes."""
+    """Flip up to a million bits anywhere, but no more than there are bytes."""
     places = rng.integers(0, len(content), int(10 ** rng.uniform(0, min(6, np.log10(len(content))))))
     np.bitwise_xor.at(content, places, (1 << rng.integers(0, 8, len(places))).astype(np.uint8))
 
 
 def flip_low_bits(content: NDArray[np.uint8], rng: np.random.Generator) -> None:
-    """Flip the lowest bit of 400,000 numbers of 32 bits, or of as many as there are."""
+    """Flip the lowest bit of 400,000 32-bit numbers, or of all if there are fewer."""
     n_numbers = max((len(content) - 128) // 4, 1)
     np.bitwise_xor.at(content, 128 + 4 * rng.integers(0, n_numbers, min(400_000, n_numbers)), np.uint8(1))
 
@@ -187,7 +187,7 @@ WAYS: tuple[Callable[[NDArray[np.uint8], np.random.Generator], None], ...] = (
 
 
 def damage(entry: Path, rng: np.random.Generator) -> str:
-    """Damage a file of an entry in place, and return what was done. The largest is chosen in two trials of three."""
+    """Damage a file of an entry in place, the largest in two of three trials; return a description of the damage."""
     names = sorted(file.name for file in entry.iterdir())
     file = entry / (LARGEST if rng.random() < 2 / 3 else names[rng.integers(len(names))])
     before = file.stat()
@@ -208,12 +208,12 @@ def damage(entry: Path, rng: np.random.Generator) -> str:
 
 
 def trials(folder: Path, n: int, megabytes: float, seed: int) -> int:
-    """Damage a store this many times; return 1 if a ranking was wrong or a process crashed."""
+    """Damage a store n times; return 1 if a ranking was wrong or a process crashed."""
     write_columns(folder / "intact", int(megabytes * 1e6 / 4), seed)
     world, rng = World(folder), np.random.default_rng(seed)
     last, crashes, wrong, discarded, warm = world.run(), 0, 0, 0, []
     for trial in range(n):
-        if isinstance(last, int) or last.wrong or not last.rebuilt:  # what is left may be damaged
+        if isinstance(last, int) or last.wrong or not last.rebuilt:  # the store may still be damaged
             shutil.rmtree(world.cache)
             last = world.run()
         if isinstance(last, Search):

@@ -2,10 +2,10 @@
 
     python -m benchmarks.embedding_kills --kills 20 [--documents 20000] [--seed 0]
 
-The API is a stand-in on this machine, which bills a text when its reply was sent. Two sweeps over the same documents
-run at a time; after each kill the same command starts again. A kill may hit between the reply and its record: such
-calls are `lost` in the ledger, and only their texts may be billed again. Exits with 1 if more texts than these were, if
-the ledger has fewer calls than the API, or if a text has no vector at the end.
+The API is a stand-in on this machine, which bills a text once its reply is sent. Two sweeps over the same documents run
+at a time; after each kill the same command starts again. A kill may hit between a reply and its record: such calls are
+`lost` in the ledger, and only their texts may be billed again. The script exits with 1 if other texts were billed
+again, if the ledger has fewer calls than the API, or if a text has no vector at the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class StandIn(ThreadingHTTPServer):
         self.lock = threading.Lock()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that were killed."""
+        """Ignore errors from killed clients."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -70,7 +70,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> int:
-    """Run the loop and print what it found."""
+    """Run the sweeps and the kills, and print the findings."""
     parser = argparse.ArgumentParser()
     for name, default in (("kills", 20), ("documents", 20_000), ("seed", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -131,7 +131,7 @@ def build_command(server: StandIn, metric: str) -> list[str]:
 
 
 def start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
-    """Start a sweep in a folder, silently."""
+    """Start a sweep in a folder, without output."""
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -47,7 +47,7 @@ def write_dataset(folder: Path, documents: int) -> Beir:
 
 
 def read_vectors(store: Path) -> dict[str, bytes]:
-    """Return the bytes of the vectors of each shard, by digest."""
+    """Return the bytes of the vectors of each shard, by the digest of its key."""
     return {file.parent.name: file.read_bytes() for file in (store / "document_vectors").glob("*/vectors.npy")}
 
 
@@ -68,7 +68,7 @@ def kill_one_worker(store: Path, killed: list[int]) -> None:
 
 
 def main() -> int:
-    """Print how many bytes agree with those of one process; return 1 if any backend differs."""
+    """Print how many bytes equal those of one process; return 1 if any backend differs."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--documents", type=int, default=2048)
     parser.add_argument("--workers", type=int, default=2)

@@ -48,7 +48,7 @@ def _run_job(job: Path, baselines: Path, inputs: dict[str, str]) -> float:
 
 
 def _iter_scripts(given: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the script and the variables of each step of the action that runs one."""
+    """Yield the script and the variables of each step of the action that runs a script."""
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     inputs = {name: what.get("default", "") for name, what in action["inputs"].items()} | given
     for step in action["runs"]["steps"]:

@@ -2,10 +2,10 @@
 
     python -m benchmarks.kills --kills 30 --backend sequential [--store s3]
 
-What the console reported as done must be in MLflow or wait on disk, after each kill. Kills come in chains; at the end
-of each chain the same command runs to its end, and then each combination has one finished run, nothing waits, and no
-run lacks its artifacts or artifacts their run. With `--store s3`, the store is on an S3 server on this machine, every
-array is kept, and at the end each entry of the store is whole. Exits with 1 otherwise.
+After each kill, the combinations that the console reported as done must be in MLflow or wait on disk. Kills come in
+chains; at the end of each chain the same command runs to its end. Then each combination must have one finished run, no
+results may wait on disk, and runs and artifacts must match. With `--store s3`, the store is on an S3 server on this
+machine, every array is kept, and at the end each entry of the store must be complete. Exits with 1 otherwise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from runner.tracking.unlogged import waiting_in
 
 COMBINATIONS, CHAIN = 60, 6
 LONGEST_S = 300.0
-"""How long a start may take before it counts as hung."""
+"""The longest time of a start, in seconds, before it counts as hung."""
 
 AXES = ("retriever.k1=range(0.1,1.3,0.1)", "retriever.b=range(0.1,0.6,0.1)")
 START = """
@@ -56,7 +56,7 @@ COUNTED = re.compile(r"(\d+) of (\d+)(?:, \d+ failed)?, ")
 
 
 class Start:
-    """One start of the sweep; `reported` is how many combinations it has said are done, of all 60."""
+    """One start of the sweep; `reported` is how many of the 60 combinations it has reported as done."""
 
     def __init__(self, folder: Path, backend: str, store: Sequence[str]) -> None:
         workers = () if backend == "sequential" else ("sweep.workers=2", "sweep.retries=99")
@@ -79,7 +79,7 @@ class Start:
             self.changed.wait_for(lambda: self.reported >= count or not self._reader.is_alive(), LONGEST_S)
 
     def family(self) -> list[psutil.Process]:
-        """Return the process and those that it began, itself first."""
+        """Return the process and its descendants, itself first."""
         try:
             own = psutil.Process(self.process.pid)
             return [own, *own.children(recursive=True)]
@@ -87,7 +87,7 @@ class Start:
             return []
 
     def end(self) -> int:
-        """Wait for the process and all that it said; return its exit code."""
+        """Wait for the process and all of its output; return its exit code."""
         code = self.process.wait(LONGEST_S)
         self._reader.join(LONGEST_S)
         return code
@@ -113,14 +113,14 @@ def finished(folder: Path) -> Counter[str]:
 
 
 def stored_combinations(folder: Path) -> set[str]:
-    """Return the combinations that are in the database or wait on disk, whole."""
+    """Return the combinations that are in the database or wait, complete, on disk."""
     places = (folder / "mlruns" / "unlogged").glob("*")
     waiting = {each.combination for place in places for each in waiting_in(place) if each.read() is not None}
     return waiting | set(finished(folder))
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return what is wrong with a sweep that ran to its end, in words."""
+    """Return a description of each fault of a sweep that ran to its end."""
     runs, wrong = finished(folder), []
     if len(runs) != COMBINATIONS:
         wrong.append(f"{len(runs)} combinations are finished")
@@ -142,7 +142,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def damaged_entries(folder: Path, address: str) -> list[str]:
-    """Return what is wrong with the entries of a store in an object store, in words."""
+    """Return a description of each damaged entry of a store in an object store."""
     store = open_store(StoreSettings(address, str(folder / "read again")))
     present = store.list_entries()
     if len({entry.digest for entry in present}) != len(present) or len(present) < COMBINATIONS:
@@ -151,7 +151,7 @@ def damaged_entries(folder: Path, address: str) -> list[str]:
 
 
 def kill_one(start: Start, chance: random.Random) -> bool:
-    """Kill the process of the sweep, or now and then one that it began; tell whether a process was killed."""
+    """Kill the process of the sweep, or sometimes one of its descendants; return whether a process was killed."""
     family = start.family()
     if not family or start.process.poll() is not None:
         return False
@@ -161,14 +161,14 @@ def kill_one(start: Start, chance: random.Random) -> bool:
     except psutil.NoSuchProcess:
         return False
     if victim.pid == start.process.pid:
-        psutil.wait_procs(family[1:], 60)  # they notice that it is gone
+        psutil.wait_procs(family[1:], 60)  # the others notice that the parent has ended
         start.end()
     return True
 
 
 @contextmanager
 def fresh(template: Path) -> Iterator[Path]:
-    """Give a folder with an empty store of runs."""
+    """Yield a folder with an empty store of runs."""
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         (Path(name) / "mlruns").mkdir()
         shutil.copy(template, Path(name) / "mlruns" / "mlflow.db")
@@ -178,7 +178,7 @@ def fresh(template: Path) -> Iterator[Path]:
 def chain(
     folder: Path, kills: int, backend: str, chance: random.Random, address: str | None = None
 ) -> tuple[list[str], Counter[str]]:
-    """Kill a sweep this many times, then let it finish; return the faults and how many results each kill left."""
+    """Kill a sweep several times, then let it finish; return the faults and how many results each kill left."""
     store = [f"store.path={address}", f"store.copies={folder / 'copies'}"] if address else []
     wrong: list[str] = []
     seen: Counter[str] = Counter()
@@ -189,7 +189,8 @@ def chain(
             start.wait_for(chance.randint(min(most, COMBINATIONS - 1), COMBINATIONS))
             time.sleep(chance.choice([0.0, 0.02, 0.1, 0.5, 2.0]))
             seen["kills"] += kill_one(start, chance)
-            # Outside of the lock of a process that still runs, both only grow: what was reported is read first.
+            # A process of the sweep may still be running, as its lock is not taken here. Both numbers only grow, so
+            # the reported one is read first.
             reported = start.reported
             there = len(stored_combinations(folder))
             seen["reported"], seen["kept"] = seen["reported"] + reported, seen["kept"] + there
@@ -214,7 +215,7 @@ def chain(
 
 
 def main() -> int:
-    """Print what was lost, doubled or left behind; return 1 if anything was."""
+    """Print the results that were lost, doubled or left behind; return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--backend", choices=["sequential", "loky"], default="sequential")

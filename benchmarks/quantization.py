@@ -2,7 +2,7 @@
 
     python -m benchmarks.quantization [COLLECTION ...]
 
-The vectors are those of LSA with 128 dimensions. Every vector is compared, so that the loss is that of the codes alone.
+The vectors are those of LSA with 128 dimensions. Every vector is compared, so that any loss is due to the codes.
 """
 
 from __future__ import annotations

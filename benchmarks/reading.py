@@ -1,7 +1,7 @@
-"""The cases about existing runs: how long 100 runs of 1,000 queries with 1,000 hits take to read and to compare.
+"""The cases about existing runs: the time to read and to compare 100 runs of 1,000 queries with 1,000 hits.
 
-Four files are read in turn, under 100 names where they are compared. The peer of the stages of a comparison is
-ir_measures with pytrec_eval, on one file times 100; elsewhere, a limit of ten seconds stands in its place.
+Four files are read in turn; comparisons read them under 100 names. The peer for the stages of a comparison is
+ir_measures with pytrec_eval, on one file, times 100. The other cases have a limit of ten seconds in place of a peer.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ READING = (reading_runs, comparing_runs)
 
 
 def _measure_commands(kind: str, runs: list[Path], dataset: list[str], folder: Path) -> list[Figure]:
-    """Return the time of a sweep over all runs, of the same without MLflow, and of `compare`."""
+    """Return the times of a sweep over all runs, of the same sweep without MLflow, and of `compare`."""
     sweep, rest = [*RUNNER, "-m", "retriever=run", *dataset], ",".join(map(str, runs[1:]))
     spend([*sweep, f"retriever.path={runs[0]},{runs[1]}"], folder)  # compiles, and creates the database
     sweep += [f"retriever.path={runs[0]},{rest}", "sweep.resume=false"]
@@ -89,7 +89,7 @@ def _measure_commands(kind: str, runs: list[Path], dataset: list[str], folder: P
 
 
 def _measure_stages(runs: list[Path], folder: Path) -> tuple[float, float]:
-    """Return the seconds in which all runs are read and ranked, and scored."""
+    """Return the seconds to read and rank all runs, and the seconds to score them."""
     source = JudgedFiles(queries=str(folder / "queries.jsonl"), qrels=str(folder / "qrels.tsv"))
     config = {"choices": {"retriever": "run"}}
 
@@ -104,7 +104,7 @@ def _measure_stages(runs: list[Path], folder: Path) -> tuple[float, float]:
 
 
 def _measure_peer(run: Path, folder: Path) -> tuple[float, float]:
-    """Return the seconds in which ir_measures reads and scores a run, times 100; measures that it has."""
+    """Return the seconds in which ir_measures reads and scores a run, times 100, for the measures that it supports."""
     import ir_measures
 
     measures = [

@@ -1,8 +1,8 @@
-"""The cases about many documents: how fast they are counted and searched, and in how much memory.
+"""The cases about many documents: the time and memory of counting and searching them.
 
-The peers are bm25s, which stems and stops as English does here, and tantivy, which stems. What is measured
-runs in a process of its own (`python -m benchmarks.scale index|search ...`), its documents read and its code compiled
-before the clock runs.
+The peers are bm25s, with the same English stemming and stop words as here, and tantivy, with stemming only. Each
+measurement runs in a process of its own (`python -m benchmarks.scale index|search ...`), which reads the documents and
+compiles its code before the clock starts.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SCALE = (indexing, searching, million)
 def _index(
     name: str, data: Path, folder: Path, sides: Sequence[str], runs: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the seconds of each side in the median, and its peak memory in MiB."""
+    """Return the median seconds of each side, and its peak memory in MiB."""
     peaks = dict.fromkeys(sides, 0.0)
 
     def index(side: str) -> float:
@@ -123,7 +123,7 @@ def _seconds_to_index(side: str, data: Path) -> float:
 
 
 def _seconds_to_search(data: Path) -> dict[int, dict[str, float]]:
-    """Return the seconds a query of each side, by threads; both search in turn."""
+    """Return the seconds per query of each side, by number of threads; both search in turn."""
     import bm25s
     import Stemmer
     from numba import config

@@ -1,7 +1,7 @@
-"""How `serve` answers under load: how long a request takes, and what 99 of 100 take at most.
+"""Measure `serve` under load: the 99th percentile of the time of a request, and the elapsed time per request.
 
-Clients are coroutines of this process, each with a connection that stays open, asking the dataset's queries without a
-pause; they share the machine with the server, so that a figure is what both together can do.
+Clients are coroutines of this process, each with a persistent connection, that send the dataset's queries without a
+pause. They share the machine with the server, so the figures include the work of both.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ CLIENTS = (1, 8, 32)
 LOAD_S, WARM_S = 5.0, 1.0
 
 AT_ONCE_MS = 100.0
-"""What feels immediate (Nielsen 1993, Usability Engineering): the bar of the slowest of a hundred."""
+"""The time that feels immediate (Nielsen 1993, Usability Engineering): the bar of the 99th percentile."""
 
 EACH_MS = 10.0
-"""The bar of a request under load: a hundred a second."""
+"""The bar of the elapsed time per request under load: a hundred requests per second."""
 
 
 def serving_golden() -> list[Figure]:
@@ -76,7 +76,7 @@ def _server(dataset: Sequence[str]) -> Iterator[str]:
 
 
 def _load(url: str, queries: Sequence[str], clients: int, load_s: float) -> list[float]:
-    """Return the seconds of each request that so many clients made within a time."""
+    """Return the seconds of each request that the clients made within `load_s` seconds."""
     address = urlsplit(url)
     end = time.perf_counter() + load_s
 

@@ -1,4 +1,4 @@
-"""The cases about sweeps: what one more combination costs, and what the same sweep costs a second time."""
+"""The cases about sweeps: the cost of one more combination, and the cost of repeating a sweep."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from benchmarks.cases import DATA, PEER_RUNS, RUNNER, folder_of_runs, peer_stack
 from benchmarks.measure import Figure, medians, spend
 
 FEW = 2
-"""The size of a sweep whose time, taken from that of a larger one, leaves the cost of the combinations between."""
+"""The size of a sweep whose time is subtracted from that of a larger one, to leave the cost of the difference."""
 
 LOADED = 50
-"""So many combinations last longer than MLflow takes to load, which it does beside the first of them."""
+"""A number of combinations that take longer than MLflow takes to load, which it does during the first of them."""
 
 
 def marginal_scifact() -> list[Figure]:
@@ -42,7 +42,7 @@ def _marginal(collection: str, sizes: dict[str, tuple[int, int]], bar: float) ->
             command = [sys.executable, str(peer / "hydra_bm25s.py"), "-m", f"data={data}", f"k1={axis}"]
             return spend(command, folder, PEER_OUT=str(folder)).seconds
 
-        ours(_axis(FEW)), theirs(_axis(FEW))  # databases are made and kernels compiled
+        ours(_axis(FEW)), theirs(_axis(FEW))  # creates databases and compiles
         sides: dict[str, Callable[[], float]] = {"mlflow": lambda: _bare_mlflow(folder)}
         for side in (ours, theirs):
             for n in sizes[side.__name__]:
@@ -65,7 +65,7 @@ def fusion() -> list[Figure]:
     axes = ("retriever.alpha=range(0.004,1.004,0.008)", "retriever.normalization=minmax,zscore,max,rank")
     with folder_of_runs() as folder:
         command = [*RUNNER, "-m", "retriever=hybrid", *axes, *dataset, "sweep.resume=false"]
-        spend([*RUNNER, "-m", "retriever=hybrid", "retriever.alpha=0.5,0.6", *dataset], folder)  # embeddings are made
+        spend([*RUNNER, "-m", "retriever=hybrid", "retriever.alpha=0.5,0.6", *dataset], folder)  # embeds
         ours = spend(command, folder).seconds
         bare = _bare_mlflow(folder) * 500
     return [Figure("500 fusion settings, scifact, to MLflow's own calls", "s", ours, bare, 1.5)]
@@ -113,7 +113,7 @@ def composition() -> list[Figure]:
         return (time.perf_counter() - start) * 50
 
     def checked() -> float:
-        with check_files("evaluate", []):  # as a command composes
+        with check_files("evaluate", []):  # as in a command
             return ours(ConfigLoaderImpl(create_config_search_path(str(CONF))))
 
     took = medians({"ours": checked, "theirs": theirs}, 5)
@@ -142,7 +142,7 @@ def workers() -> list[Figure]:
 
 
 def _bare_mlflow(folder: Path) -> float:
-    """Return what MLflow's client takes to create, fill and close a run such as the last one, its files left out."""
+    """Return the seconds in which MLflow's client creates, fills and closes a run like the last one, without files."""
     from mlflow.entities import Metric, Param
     from mlflow.tracking import MlflowClient
 
@@ -150,7 +150,7 @@ def _bare_mlflow(folder: Path) -> float:
     from runner.tracking.tracker import Tracker
 
     tracking = Tracking(f"sqlite:///{folder}/mlruns/mlflow.db", artifacts=f"{folder}/mlruns/artifacts")
-    Tracker(tracking)  # which has SQLite write ahead, for both sides
+    Tracker(tracking)  # turns on SQLite's write-ahead log, for both sides
     client = MlflowClient(tracking.uri)
     experiment = client.get_experiment_by_name(tracking.experiment)
     wanted = "tags.kind = 'evaluation' and attributes.status = 'FINISHED'"

@@ -1,8 +1,8 @@
 """BM25 over ten million generated documents of 60 words, as a command; and a million of them next to tantivy.
 
-BENCH_SCALE=0.05 tries both at a twentieth of the size; the bars in seconds and memory are then scaled, too. Both sides
-of the second case search on one thread, for the same terms, with the same k1 and b; ours is given all queries at once,
-and analyses them. They run in a process of their own: `python -m benchmarks.ten_million FOLDER`.
+BENCH_SCALE=0.05 runs both at a twentieth of the size and scales the limits of time and memory. Both sides of the second
+case search on one thread, for the same terms, with the same k1 and b; our side receives all queries at once and
+analyses them. The searches run in a process of their own: `python -m benchmarks.ten_million FOLDER`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TEN_MILLION = (ten_million, million_tantivy)
 
 
 def compare_searches(data: Path) -> dict[int, dict[str, float]]:
-    """Return the seconds a query of each side, by depth; both search in turn."""
+    """Return the seconds per query of each side, by depth; both search in turn."""
     from numba import config
 
     from retrievers.analyzer import Analyzer
@@ -80,14 +80,14 @@ def compare_searches(data: Path) -> dict[int, dict[str, float]]:
             "tantivy": lambda depth=depth: theirs.search(parsed, depth),
         }
         for side in sides.values():
-            side()  # compiles, and reads what is read once
+            side()  # compiles, and reads data that is read only once
         seconds = medians({name: partial(measure_seconds, side) for name, side in sides.items()}, RUNS)
         took[depth] = {name: value / len(queries) for name, value in seconds.items()}
     return took
 
 
 class Tantivy:
-    """An index of terms in one segment, which one thread searches. Its queries are parsed before the clock runs."""
+    """An index of terms in one segment, searched by one thread. Queries are parsed before the clock starts."""
 
     def __init__(self, documents: Iterable[list[str]]) -> None:
         import tantivy
@@ -113,7 +113,7 @@ class Tantivy:
         return query.boolean_query([(occur, query.term_query(self._schema, "text", t, "freq")) for t in terms])
 
     def search(self, queries: list[Any], depth: int) -> None:
-        """Search each query, and count nothing."""
+        """Search for each query, without counting the matches."""
         for query in queries:
             self._searcher.search(query, depth, count=False)
 

@@ -1,8 +1,9 @@
-"""How often 95 % intervals of attractiveness, estimated from clicks, hold the attractiveness that clicks are drawn by.
+"""Measure how often 95 % intervals of attractiveness, estimated from clicks, contain the true attractiveness.
 
-Each query has 12 documents, of which a search shows ten. Rankings follow a noisy score that goes with attractiveness,
-as those of a search engine do, so documents change ranks from search to search. Users examine rank r with probability
-r to the power of minus 0.7. The raw click rate, which takes every shown document for examined, is beside.
+Each query has 12 documents, of which a search shows ten. Rankings follow a noisy score that correlates with
+attractiveness, as in a search engine, so documents change ranks from search to search. Users examine rank r with
+probability r to the power of minus 0.7. The raw click rate, which assumes that every shown document was examined, is
+shown for comparison.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How often intervals of a mean, nominally of 95 %, hold the mean of the queries that samples are drawn from.
+"""Measure how often nominal 95 % intervals of a mean contain the mean of the queries that samples are drawn from.
 
 Samples are drawn with replacement from the values of one BM25 on each collection, or from synthetic ones.
 """
@@ -24,7 +24,7 @@ METHODS: dict[str, Callable[[Floats], Floats]] = {"percentile": percentile, "BCa
 
 
 def populations() -> dict[tuple[str, str], Floats]:
-    """Return the values of queries by collection and measure: synthetic scores, and hits that 3 % of queries have."""
+    """Return the values of queries by collection and measure, with synthetic scores and hits of 3 % of queries."""
     measured = {
         (name, measure): values
         for name in COLLECTIONS

@@ -1,10 +1,10 @@
-"""Coverage and width of intervals from a biased judge and a few grades by people, for several judges and designs.
+"""Measure the coverage and width of intervals from a biased judge and a few human grades, by judge and design.
 
-The pool is the top ten of 20 BM25 settings on each collection; a pair that nobody judged counts as irrelevant. A judge
+The pool is the top ten of 20 BM25 settings on each collection; an unjudged pair counts as irrelevant. A judge
 is wrong on a quarter of the pairs: `symmetric` in either direction, `lenient` only upwards and mostly by one grade.
 Designs: a simple random sample of 200 pairs graded by people, the same with the judge (PPI++), and a stratified sample
-whose second half is allocated by the first. Widths are relative to people alone. For nDCG@10, expanded to first order,
-one relevant document of each query is known beforehand.
+whose second half is allocated by the first. Widths are relative to those from people alone. For nDCG@10, expanded to
+first order, one relevant document of each query is known in advance.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def draw_sample(truth: Ints, strata: Ints, design: str, rng: np.random.Generator
 
 
 def pool_ranking(pool: JudgedPool, truth: Ints) -> tuple[Ints, PooledRanking]:
-    """Return the pairs that remain in the pool, and the first system's ranking of these and one known gold a query."""
+    """Return the remaining pairs of the pool, and the first system's ranking of these and one known gold per query."""
     first = {int(query): place for place, query in reversed([*enumerate(pool.queries)]) if truth[place] > 0}
     known = np.zeros(len(truth), dtype=np.bool_)
     known[list(first.values())] = True

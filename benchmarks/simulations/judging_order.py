@@ -1,9 +1,9 @@
-"""How many judgments rank 20 systems as all judgments do, by the order in which pairs are judged.
+"""Count how many judgments it takes to rank 20 systems as all judgments do, by the order in which pairs are judged.
 
 The systems are twelve BM25 settings, four of LSA and four hybrids, whose top tens form the pool; a pair that nobody
 judged counts as irrelevant. A round judges a hundredth of the pool. Kendall's tau compares the systems' nDCG@10 with
-that of the whole pool: with unjudged pairs as irrelevant, and as the mean over random grades that the judged pairs and
-the ranks let expect.
+that of the whole pool: with unjudged pairs as irrelevant, and as the mean over random grades, drawn as the judged pairs
+and the ranks predict.
 """
 
 from __future__ import annotations

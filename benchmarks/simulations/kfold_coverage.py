@@ -1,7 +1,7 @@
-"""How often the interval of a nested cross-validation covers what the choice is worth on new queries.
+"""Measure how often the interval of a nested cross-validation covers the winner's true score on new queries.
 
-The truth is the mean, over all queries of a population, of the winners of the folds. Systems are equal ("shifted" to
-the same mean), where the choice is all luck, or as they are.
+The true score is the mean, over all queries of a population, of the winners of the folds. Systems are either "shifted"
+to the same mean, so that the choice is pure luck, or left unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.simulations.scores import populations
 from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds
 
 CASES = ((10, 50), (30, 50), (100, 50), (10, 150), (30, 150), (100, 150), (10, 300), (100, 300))
-"""Systems and queries."""
+"""The numbers of systems and queries of each case."""
 
 
 def main(trials: int = 500) -> None:

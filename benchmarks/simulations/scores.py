@@ -1,4 +1,4 @@
-"""Per-query scores that simulations draw from: of real systems on a collection, or synthetic where there is none."""
+"""Per-query scores that simulations draw from: those of real systems on a collection, and synthetic ones."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DEPTH = 10
 
 
 def populations(measure: str = "nDCG@10") -> dict[str, Floats]:
-    """Return the scores of 100 systems for each query of each collection that is there, and synthetic ones."""
+    """Return the scores of 100 systems for each query of each available collection, and synthetic ones."""
     found = {name: real(name, measure) for name in COLLECTIONS if (DATA / name).is_dir()}
     return {**found, "synthetic": synthetic()}
 
 
 def real(collection: str, measure: str) -> Floats:
-    """Return a measure (100 x queries) of ten k1 by five b, with and without stemming and stop words."""
+    """Return a measure (100 x queries) of BM25 with ten k1 by five b, with and without stemming and stop words."""
     dataset = Beir(path=str(DATA / collection)).load()
     rows = []
     for analyzer in (Analyzer(), Analyzer(stemmer=None, stopwords=None)):

@@ -27,10 +27,10 @@ ANALYZERS = (Analyzer(), Analyzer(stemmer=None, stopwords=None))
 
 @dataclass(frozen=True)
 class JudgedPool:
-    """Pairs with their true grades (N), and what rank a system has each at.
+    """Pairs with their true grades (N), and their ranks in each system.
 
-    `ranks` (systems x N) count from 1, 0 where a system has not the pair; `weights` are those of P@10. Pairs are sorted
-    by query (`queries`, from 0).
+    `ranks` (systems x N) count from 1, and are 0 if a system lacks the pair; `weights` are those of P@10. Pairs are
+    sorted by query (`queries`, from 0).
     """
 
     queries: NDArray[np.int64]

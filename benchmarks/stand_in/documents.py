@@ -1,4 +1,4 @@
-"""Documents that are computed from their number: their words, texts and vectors, and questions about some of them.
+"""Compute documents from their numbers: their words, texts and vectors, and questions about some of them.
 
 Every document has a topic. About half of its words are from the vocabulary of its topic, in which words come in pairs
 of synonyms; the others are from a vocabulary that all topics share. A question has words of one document, half of them
@@ -38,7 +38,7 @@ class Documents:
 
     @property
     def topics(self) -> int:
-        """Return the number of topics. The topic of a document is its number modulo this one."""
+        """Return the number of topics. The topic of a document is its number modulo this number."""
         return min(max(self.count // 100, 8), 2048)
 
     @property
@@ -53,7 +53,7 @@ class Documents:
 
     @cached_property
     def draws(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return tables that turn an evenly distributed number into a shared word and into a word of a topic."""
+        """Return tables that turn a uniformly distributed number into a shared word and into a word of a topic."""
         return _draw_by_zipf(self.shared_words, _DRAWS), _draw_by_zipf(TOPIC_WORDS, 1 << 10)
 
     @property
@@ -106,8 +106,8 @@ class Documents:
     def iter_questions(self, count: int, judged: int = 25) -> Iterator[tuple[str, str, Mapping[str, int]]]:
         """Yield the id and the text of questions, and the grades of documents by id.
 
-        The document that a question is about has grade 2. Others of its topic are judged, too: those that have two
-        words of the question or their synonyms are graded 1, the rest 0.
+        The document that a question is about has grade 2. Other documents of its topic are judged, too: those with two
+        words of the question, or their synonyms, have grade 1, the rest 0.
         """
         rng = np.random.default_rng(2)
         for place in range(count):
@@ -133,18 +133,18 @@ class Documents:
 
 
 def spell(number: int) -> str:
-    """Return a word as it is written: the digits of its number as syllables, the last one first."""
+    """Return the spelling of a word: the digits of its number as syllables, in reverse order."""
     return _SYLLABLES[number % 80] + _SYLLABLES[number // 80 % 80] + _SYLLABLES[number // 6400 % 80]
 
 
 def parse_word(word: str) -> int:
-    """Return the number of a word by how it is written, -1 for another word."""
+    """Return the number of a word from its spelling, -1 for an unknown word."""
     places = [_PLACES.get(word[at : at + 2], -1) for at in (0, 2, 4)]
     return (places[2] * 80 + places[1]) * 80 + places[0] if len(word) == 6 and min(places) >= 0 else -1
 
 
 def _draw_by_zipf(size: int, draws: int) -> NDArray[np.int32]:
-    """Return a table in which rank r stands about as often as 1 / (r + 2.7) says."""
+    """Return a table in which the frequency of rank r is about proportional to 1 / (r + 2.7)."""
     shares = np.cumsum(1 / (np.arange(size) + 2.7))
     places: NDArray[Any] = np.searchsorted(shares / shares[-1], (np.arange(draws) + 0.5) / draws)
     return places.astype(np.int32)
@@ -152,7 +152,7 @@ def _draw_by_zipf(size: int, draws: int) -> NDArray[np.int32]:
 
 @njit(cache=True, nogil=True)
 def _mix(value: np.uint64) -> np.uint64:
-    """Return a random number that belongs to a number (splitmix64; Steele, Lea and Flood 2014)."""
+    """Return a pseudorandom number determined by a number (splitmix64; Steele, Lea and Flood 2014)."""
     z = value * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -176,7 +176,7 @@ def _fill_words(number, topics, shared_words, shared, topical, words):  # type: 
 
 @njit(cache=True, nogil=True)
 def _sum_word_vectors(first, last, topics, shared_words, shared, topical, word_vectors, vectors):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Write the vectors of documents: the sum of those of their words, of length 1."""
+    """Write the vectors of documents: the sums of the vectors of their words, scaled to length 1."""
     words = np.empty(36, np.int32)
     total = np.empty(word_vectors.shape[1], np.float32)
     for number in range(first, last):
@@ -208,7 +208,7 @@ def count_terms(count, topics, shared_words, shared, topical, frequencies, lengt
 
 @njit(cache=True, nogil=True)
 def fill_postings(count, topics, shared_words, shared, topical, ends, numbers, occurrences):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Write the documents of each word and how often they have it; `ends` are where those of a word begin."""
+    """Write the documents of each word and how often they have it; `ends` are the next free entries of each word."""
     words = np.empty(36, np.int32)
     for number in range(count):
         length = _fill_words(number, topics, shared_words, shared, topical, words)

@@ -24,7 +24,7 @@ def write_files(documents: Documents, folder: Path, queries: int) -> None:
 
 
 def write_model(documents: Documents, folder: Path) -> None:
-    """Write a model that embeds a text as the documents are: by the mean of the vectors of its words."""
+    """Write a model that embeds a text like the documents: by the mean of the vectors of its words."""
     static = folder / "0_StaticEmbedding"
     static.mkdir(parents=True, exist_ok=True)
     modules = [{"idx": 0, "name": "0", "path": static.name, "type": "sentence_transformers.models.StaticEmbedding"}]

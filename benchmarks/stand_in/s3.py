@@ -1,4 +1,4 @@
-"""An S3 server on this machine, moto's, for tests and benchmarks."""
+"""Run moto's S3 server on this machine, for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.objects import _open_system
 
 @contextmanager
 def serve_s3() -> Iterator[str]:
-    """Yield the address of a bucket, which this process and those that it starts reach by their environment."""
+    """Yield the address of a bucket; this process and its children find the server through the environment."""
     import s3fs
     from moto.server import ThreadedMotoServer
 

@@ -16,7 +16,7 @@ from benchmarks.stand_in.documents import Documents, count_terms, fill_postings
 
 K1, B = 1.2, 0.75
 SCANNED_PER_CANDIDATE = 8
-"""How many vectors an approximate search compares for each candidate, in the order of the topics nearest to it."""
+"""How many vectors an approximate search compares for each candidate, nearest topics first."""
 
 Hits = list[tuple[int, float]]
 """Documents by number with their scores, best first."""
@@ -40,7 +40,7 @@ class Index:
         return self.vectors.mean(axis=1)
 
     def search_text(self, text: str, k: int) -> Hits:
-        """Return the documents with words of a text, by BM25."""
+        """Return the documents with any word of a text, by BM25."""
         words, repeats = np.unique(np.array(self.documents.parse_words(text), np.int64), return_counts=True)
         counts = (self.starts[words + 1] - self.starts[words]).astype(np.float64)
         idf = (repeats * np.log1p((len(self.lengths) - counts + 0.5) / (counts + 0.5))).astype(np.float32)
@@ -53,7 +53,7 @@ class Index:
         return _sort(found)
 
     def search_vector(self, vector: Sequence[float], k: int, candidates: int | None = None) -> Hits:
-        """Return the documents nearest to a vector, with their cosine; all are compared without `candidates`."""
+        """Return the documents nearest to a vector, with their cosine; without `candidates`, all are compared."""
         query = np.asarray(vector, np.float32)
         query = query / max(float(np.linalg.norm(query)), 1e-12)
         topics = np.argsort(-(self.centres @ query), kind="stable")

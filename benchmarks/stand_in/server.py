@@ -1,4 +1,4 @@
-"""The search API of OpenSearch and Elasticsearch over generated documents, as far as the presets and a user need it.
+"""Serve generated documents through the parts of the search API of OpenSearch and Elasticsearch that presets use.
 
 Queries: `match`, `knn` in both dialects, `script_score` with a cosine (exact search), `ids`, and `hybrid`, whose lists
 are normalised by their minimum and maximum and averaged. Documents: `_doc`, `_mget`, `_count`, `_mapping`.
@@ -30,7 +30,7 @@ MOST_HITS = 10_000
 
 
 class RequestError(ValueError):
-    """A request that the server does not support; its status is 400, or 404 for what does not exist."""
+    """A request that the server does not support; its status is 400, or 404 if its target does not exist."""
 
     def __init__(self, reason: str, kind: str = "parsing_exception", status: int = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(reason)
@@ -122,7 +122,7 @@ _SHARDS = {"total": 1, "successful": 1, "skipped": 0, "failed": 0}
 
 
 def _fuse(lists: list[Hits]) -> Hits:
-    """Return the mean of the scores of lists, each from 0 to 1."""
+    """Return the mean of several lists of hits, after scaling the scores of each list to 0 to 1."""
     totals: dict[int, float] = {}
     for hits in lists:
         lowest, highest = min((s for _, s in hits), default=0), max((s for _, s in hits), default=0)
@@ -172,7 +172,7 @@ def create_server(api: Api, host: str = "127.0.0.1", port: int = 0) -> Threading
 
 @contextmanager
 def run_server(api: Api) -> Iterator[str]:
-    """Serve on a free port of this machine until the block ends, and give the address."""
+    """Serve on a free port of this machine until the block ends, and yield the address."""
     with create_server(api) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
