@@ -80,7 +80,7 @@ class ExistingRetriever:
     usually set when the object is built and should be `metrics.depth`.
 
     `item_id` is the path of a document's id, such as `metadata.page`. If it is null, the candidates are the `ID_NAMES`
-    in the metadata, the id of a node's document (`ref_doc_id`) and the object's own id: the first that is an id of the
+    in the metadata, the id of a node's document (`ref_doc_id`) and the hit's own id: the first that is an id of the
     corpus is used, or else the first that exists. `score` is the path of the score; null stands for `score`, or 1 /
     rank for objects without scores. Of several hits of one document, only the first counts. Hits with the score NaN are
     left out and counted (`nan_scores`). If the object has a method `fetch_texts(ids)`, it returns, as a mapping, the
