@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import lru_cache
 from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any
@@ -33,7 +35,7 @@ from runner.arrow import (
     build_text_lists,
 )
 from runner.metrics.abstention import Abstention
-from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, ResultError, Timings
+from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, ResultError, SharedColumns, Timings
 
 VERSION = 1
 
@@ -46,19 +48,13 @@ def save_record(result: Result, folder: Path) -> None:
     import pyarrow.parquet as pq
 
     q = result.queries
-    table = {
-        "query_id": build_text_column(q.ids),
-        "query": build_text_column(q.texts),
-        "type": build_dictionary_column(q.types),
+    shared = dict(_build_shared_columns(q.shared))
+    table = {name: shared.pop(name) for name in ("query_id", "query", "type")} | {
         "status": build_dictionary_column(q.statuses),
         "error": build_dictionary_column(q.errors),
         "note": build_dictionary_column(q.notes),
-        "expected": build_text_lists(q.expected),
+        **shared,
     }
-    if q.expected_grades:
-        table["expected_grades"] = build_integer_lists(q.expected_grades)
-    if any(q.clusters):
-        table["cluster"] = build_dictionary_column(q.clusters)
     scores = {m: build_number_column(row) for m, row in zip(result.measures, result.scores, strict=True)}
     folder.mkdir(parents=True, exist_ok=True)
     # Writing statistics and dictionaries of numbers would take as long as everything else.
@@ -72,6 +68,22 @@ def save_record(result: Result, folder: Path) -> None:
     content = format_record(result)
     with replace_file(folder / "result.json") as new:
         new.write_bytes(content)
+
+
+@lru_cache(maxsize=1)
+def _build_shared_columns(queries: SharedColumns) -> Mapping[str, Any]:
+    """Return the columns that the records of all results on a dataset have in common."""
+    table = {
+        "query_id": build_text_column(queries.ids),
+        "query": build_text_column(queries.texts),
+        "type": build_dictionary_column(queries.types),
+        "expected": build_text_lists(queries.expected),
+    }
+    if queries.expected_grades:
+        table["expected_grades"] = build_integer_lists(queries.expected_grades)
+    if any(queries.clusters):
+        table["cluster"] = build_dictionary_column(queries.clusters)
+    return table
 
 
 def format_record(result: Result) -> bytes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import pickle
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import compress
 from typing import Any
 
@@ -67,6 +69,27 @@ class Timings:
 
 
 @dataclass(frozen=True, eq=False)
+class SharedColumns:
+    """Columns of queries that all results on a dataset have in common; they equal others that are the same objects."""
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    types: Sequence[str]
+    expected: Sequence[Sequence[str]]
+    expected_grades: Sequence[Sequence[int]]
+    clusters: Sequence[str]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SharedColumns) and self._list_objects() == other._list_objects()
+
+    def __hash__(self) -> int:
+        return hash(self._list_objects())
+
+    def _list_objects(self) -> tuple[int, ...]:
+        return tuple(map(id, vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
 class QueryTable:
     """The judged queries in columns: `expected` has the ids of each query's gold, `statuses` those of `list_statuses`.
 
@@ -86,9 +109,33 @@ class QueryTable:
     clusters: Sequence[str] = ()
 
     @property
+    def shared(self) -> SharedColumns:
+        """Return the columns that other results on the dataset have too."""
+        return SharedColumns(self.ids, self.texts, self.types, self.expected, self.expected_grades, self.clusters)
+
+    def __reduce__(self) -> tuple[Callable[..., QueryTable], tuple[Any, ...]]:
+        """Pickle the columns that results have in common once, and read them once."""
+        return _unpack_queries, (_pack_columns(self.shared), self.statuses, self.errors, self.notes)
+
+    @property
     def cluster_numbers(self) -> Clusters | None:
         """Return the number of each query's cluster, for statistics; None if every query is its own cluster."""
         return number_clusters(self.clusters)
+
+
+@lru_cache(maxsize=1)
+def _pack_columns(columns: SharedColumns) -> bytes:
+    return pickle.dumps(vars(columns), protocol=5)
+
+
+@lru_cache(maxsize=1)
+def _unpack_columns(content: bytes) -> dict[str, Any]:
+    columns: dict[str, Any] = pickle.loads(content)  # noqa: S301 (a part of a pickle)
+    return columns
+
+
+def _unpack_queries(columns: bytes, statuses: Sequence[str], errors: Sequence[str], notes: Sequence[str]) -> QueryTable:
+    return QueryTable(**_unpack_columns(columns), statuses=statuses, errors=errors, notes=notes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,6 +78,17 @@ def test_of_a_large_corpus_another_process_gets_what_was_found() -> None:
     assert sent.grades.tolist() == whole.grades.tolist()
 
 
+def test_results_on_the_same_queries_share_their_columns_in_another_process(tmp_path: Path) -> None:
+    first, other = result("a", quality=0.9), result("b", quality=0.2)
+    second = replace(other, queries=replace(first.queries, statuses=other.queries.statuses))
+    read = [pickle.loads(pickle.dumps(one)).queries for one in (first, second, other)]
+    assert [vars(table) for table in read] == [vars(one.queries) for one in (first, second, other)]
+    assert read[0].expected is read[1].expected
+    for one in (first, second, other, first):
+        save_record(one, tmp_path)
+        assert vars(load_record(tmp_path).queries) == vars(one.queries)
+
+
 def test_a_record_keeps_grades_times_and_what_is_shown_of_documents(tmp_path: Path) -> None:
     made = result(queries=3, no_result=1)
     assert made.hits is not None
