@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,11 @@ def room(path: Path) -> str:
 ROOMS = sorted({room(path) for path in FILES})
 
 
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def is_participle(name: str) -> bool:
     word = name.strip("_").partition("_")[0]
     return word in IRREGULAR or (word.endswith("ed") and word not in NOT_PARTICIPLES)
@@ -55,7 +61,7 @@ def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 
 def misnamed(path: Path) -> Iterator[str]:
     """Yield the functions named by a participle, and the vague identifiers, each with its line."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse(path)):
         name = None
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name.strip("_") in VAGUE or (is_participle(node.name) and not is_property(node)):
@@ -82,7 +88,7 @@ def test_a_function_is_a_verb_phrase_and_an_identifier_names_its_value(name: str
 def test_a_class_name_occurs_once() -> None:
     places: dict[str, list[str]] = defaultdict(list)
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parse(path)):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     several = {name: where for name, where in places.items() if len(where) > 1}
