@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sqlite3
+import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -36,6 +37,21 @@ hypothesis.settings.register_profile(
     "shared machine", max_examples=10, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("shared machine")
+
+MEMORY, ROOM = Path("/dev/shm"), 6 << 30
+"""A file system in memory, and the bytes that must be free there for the temporary files of tests."""
+
+
+def has_room(place: Path) -> bool:
+    """Return whether a file system has room for temporary files and runs programs, as those of some tests do."""
+    if not place.is_dir():
+        return False
+    state = os.statvfs(place)
+    return state.f_bavail * state.f_frsize >= ROOM and not state.f_flag & os.ST_NOEXEC
+
+
+if "TMPDIR" not in os.environ and has_room(MEMORY):  # on a disk, a new database waits for it many times
+    os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY), None
 
 DATA = Path(os.environ.get("RETRIEVAL_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
