@@ -67,8 +67,11 @@ def expect_contest(pool: RankedPool, grades: Ints, names: Sequence[str]) -> Cont
     leads = []
     for other in range(len(names)):
         if other != leader:
-            parts = (weights[leader] - weights[other]) ** 2 * expected.variance
-            difference, half = float(scores[leader] - scores[other]), _QUANTILE * float(parts.sum()) ** 0.5
+            apart = weights[leader] - weights[other]
+            variance = expected.estimate_variance(apart, pool.queries)
+            parts = apart**2 * expected.variance
+            parts *= variance / max(parts.sum(), 1e-300)  # the model's share shrinks with the others
+            difference, half = float(scores[leader] - scores[other]), _QUANTILE * variance**0.5
             more = _count_deciding(parts, difference) if difference <= half else None
             leads.append(Lead(names[other], difference, difference - half, difference + half, more))
     return _close(names[leader], float(scores[leader]), leads)

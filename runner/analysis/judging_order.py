@@ -56,12 +56,28 @@ class ExpectedGrades:
     """The mean and the variance of each pair's grade; judged pairs are certain (N,).
 
     `chance` is the probability of each pair to be relevant, and `gold` the grades of the relevant pairs so far.
+    `slopes` (N,) is the change of each mean with its logit. A logit is the sum of `features` (N x F) times coefficients
+    with a `covariance` (F x F), and of an effect of the query with a variance in `query_variance` (Q,).
     """
 
     mean: Floats
     variance: Floats
     chance: Floats
     gold: Floats
+    slopes: Floats
+    features: Floats
+    covariance: Floats
+    query_variance: Floats
+
+    def estimate_variance(self, weights: Floats, queries: Ints) -> float:
+        """Return the variance of a weighted sum of all grades, that of the model's parameters included.
+
+        That part is the delta method with the Laplace approximation of the parameters.
+        """
+        slopes = weights * self.slopes
+        gradient, by_query = slopes @ self.features, np.bincount(queries, slopes, len(self.query_variance))
+        model = gradient @ self.covariance @ gradient + by_query**2 @ self.query_variance
+        return float(weights**2 @ self.variance + model)
 
 
 def order_pairs(order: PoolOrder, pool: RankedPool, grades: Ints, size: int) -> list[int]:
@@ -87,14 +103,20 @@ def expect_grades(pool: RankedPool, grades: Ints) -> ExpectedGrades:
     features = _describe_ranks(pool)
     relevant = (grades > 0).astype(np.float64)
     both = 0 < relevant[judged].sum() < judged.sum()
-    logits = features @ _fit_logistic(features[judged], relevant[judged]) if both else _prior_logits(pool)
-    logits = logits + _fit_queries(pool.queries, logits, judged, relevant)[pool.queries]
-    chance = np.where(judged, relevant, _to_chance(logits))
+    logits, covariance = _prior_logits(pool), np.eye(features.shape[1]) / _RIDGE
+    if both:
+        coefficients, covariance = _fit_logistic(features[judged], relevant[judged])
+        logits = features @ coefficients
+    effects, query_variance = _fit_queries(pool.queries, logits, judged, relevant)
+    modelled = _to_chance(logits + effects[pool.queries])
+    chance = np.where(judged, relevant, modelled)
     gold = grades[grades > 0].astype(np.float64)
     gold = gold if len(gold) else np.ones(1)
     mean, square = gold.mean(), (gold**2).mean()
     expected = np.where(judged, grades, chance * mean)
-    return ExpectedGrades(expected, np.where(judged, 0.0, chance * square - (chance * mean) ** 2), chance, gold)
+    variance = np.where(judged, 0.0, chance * square - (chance * mean) ** 2)
+    slopes = np.where(judged, 0.0, mean * modelled * (1 - modelled))
+    return ExpectedGrades(expected, variance, chance, gold, slopes, features, covariance, query_variance)
 
 
 def expect_ndcg(pool: RankedPool, grades: Ints, k: int, seed: int = 0) -> Floats:
@@ -190,20 +212,20 @@ def _prior_logits(pool: RankedPool) -> Floats:
     return logits
 
 
-def _fit_queries(queries: Ints, logits: Floats, judged: NDArray[np.bool_], relevant: Floats) -> Floats:
-    """Return the effect of each query on the logits, by Newton's method with a ridge penalty."""
+def _fit_queries(queries: Ints, logits: Floats, judged: NDArray[np.bool_], relevant: Floats) -> tuple[Floats, Floats]:
+    """Return the effect of each query on the logits, by Newton's method with a ridge penalty, and its variance."""
     n = int(queries.max(initial=0)) + 1
     own, effects = queries[judged], np.zeros(n)
     for _ in range(_ROUNDS):
         chance = _to_chance(logits[judged] + effects[own])
         surprise = np.bincount(own, relevant[judged] - chance, n) - _QUERY_RIDGE * effects
-        step = surprise / (np.bincount(own, chance * (1 - chance), n) + _QUERY_RIDGE)
-        effects += np.clip(step, -1, 1)  # a full step can overshoot where all grades of a query surprise
-    return effects
+        curvature = np.bincount(own, chance * (1 - chance), n) + _QUERY_RIDGE
+        effects += np.clip(surprise / curvature, -1, 1)  # a full step can overshoot where a query surprises
+    return effects, 1 / curvature
 
 
-def _fit_logistic(features: Floats, relevant: Floats) -> Floats:
-    """Return the coefficients of a logistic regression with a ridge penalty, by Newton's method."""
+def _fit_logistic(features: Floats, relevant: Floats) -> tuple[Floats, Floats]:
+    """Return the coefficients of a logistic regression with a ridge penalty, and their covariance (Newton's method)."""
     penalty = np.full(features.shape[1], _RIDGE)
     penalty[0] = 1e-3
     weights = np.zeros(features.shape[1])
@@ -212,7 +234,7 @@ def _fit_logistic(features: Floats, relevant: Floats) -> Floats:
         gradient = features.T @ (chance - relevant) + penalty * weights
         curvature = (features * (chance * (1 - chance))[:, None]).T @ features + np.diag(penalty)
         weights -= np.linalg.solve(curvature, gradient)
-    return weights
+    return weights, np.asarray(np.linalg.inv(curvature), dtype=np.float64)
 
 
 def _to_chance(logits: Floats) -> Floats:

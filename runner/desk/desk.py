@@ -262,8 +262,8 @@ class Desk:
                 f"All grades so far are {word}, so no model of relevance can be fitted: do not rely on the intervals."
             )
         return (
-            f"order={self.settings.order} does not draw a random sample, so the intervals hold only if the model of "
-            "relevance is right: it expects the missing grades from ranks and from the grades so far."
+            f"order={self.settings.order} does not draw a random sample: the intervals rest on a model of relevance "
+            "and are too narrow. They show which differences are open; order=random gives intervals to report."
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runner.analysis.contests import estimate_contest, expect_contest
-from runner.analysis.judging_order import UNJUDGED, RankedPool
+from runner.analysis.judging_order import UNJUDGED, ExpectedGrades, Floats, Ints, RankedPool, expect_grades
 
 NAMES = ["first", "second", "third"]
 POOL = RankedPool(
@@ -68,3 +68,26 @@ def test_what_is_not_graded_leaves_doubt_that_the_most_uncertain_grades_would_en
 def test_results_that_rank_alike_are_decided() -> None:
     alike = RankedPool(POOL.queries, POOL.ranks[[0, 0]])
     assert expect_contest(alike, np.full(6, UNJUDGED), ["one", "copy"]).is_decided
+
+
+def test_few_grades_leave_the_model_itself_in_doubt() -> None:
+    """The same grades ten times over give the same model, which is then more certain."""
+    rng = np.random.default_rng(0)
+    ranks, grades = rng.integers(0, 4, (2, 40)), rng.choice([UNJUDGED, 0, 1], 40)
+    one = expect_grades(RankedPool(np.zeros(40, dtype=np.int64), ranks), grades)
+    ten = expect_grades(RankedPool(np.zeros(400, dtype=np.int64), np.tile(ranks, 10)), np.tile(grades, 10))
+    weights = np.where(grades == UNJUDGED, 1.0, 0.0)
+
+    def model_variance(expected: ExpectedGrades, parts: Floats) -> float:
+        own = float(parts**2 @ expected.variance)
+        return expected.estimate_variance(parts, np.zeros(len(parts), dtype=np.int64)) - own
+
+    first = np.concatenate([weights, np.zeros(360)])
+    assert 0 < 3 * model_variance(ten, first) < model_variance(one, weights)
+    assert is_certain_of_judged(one, grades)
+
+
+def is_certain_of_judged(expected: ExpectedGrades, grades: Ints) -> bool:
+    """Return whether judged pairs add nothing to the variance of a sum."""
+    judged = np.where(grades == UNJUDGED, 0.0, 1.0)
+    return expected.estimate_variance(judged, np.zeros(len(grades), dtype=np.int64)) == 0
