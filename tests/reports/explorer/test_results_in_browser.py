@@ -28,8 +28,10 @@ CORPUS = Corpus(
     [f"{'Nothing to see here. ' * 30}The keeper lit a lamp. {payload}" for payload in HOSTILE],
     HOSTILE,
 )
-ONE = result(text=f"which lamp burns {PAYLOADS[0]}")
-OTHER = result("hybrid", retriever="hybrid", seed=2, quality=0.7, text=f"which lamp burns {PAYLOADS[0]}")
+ONE = result(queries=12, no_result=2, text=f"which lamp burns {PAYLOADS[0]}")
+OTHER = result(
+    "hybrid", retriever="hybrid", seed=2, quality=0.7, queries=12, no_result=2, text=f"which lamp burns {PAYLOADS[0]}"
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +87,7 @@ def test_the_hits_of_two_systems_stand_side_by_side(show: Show, of_comparison: s
 
 @pytest.mark.parametrize(
     ("kind", "width", "scheme"),
-    [("of_result", 1400, "dark"), ("of_result", 390, "light"), ("of_comparison", 390, "dark")],
+    [("of_result", 390, "light"), ("of_comparison", 1400, "dark")],
 )
 def test_every_view_fits_runs_no_markup_and_has_no_serious_fault(
     show: Show, axe: str, kind: str, width: int, scheme: str, request: pytest.FixtureRequest

@@ -169,7 +169,7 @@ class Board {
     });
   }
 
-  /** Return the mean of the queries of a group with its 95% interval, "" for rows that are no queries. @param {number[]} rows */
+  /** Return the mean of the queries of a group with its interval, "" for rows that are no queries. @param {number[]} rows */
   describeMean(rows) {
     const column = this.data.columns.find(c => c.id === this.data.order);
     const values = column ? rows.map(row => column.values[row]).filter(value => value !== null) : [];
