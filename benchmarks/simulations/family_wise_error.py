@@ -1,14 +1,15 @@
 """How often a sweep of equal systems reports a difference to its best, and how many true differences it finds.
 
-Systems are made equal in three ways: each query's scores are dealt to the systems at random ("dealt"); or each system's
-scores are shifted to the same mean ("shifted"), which keeps how systems differ in spread and correlation; or, of two
-systems, only the scores that differ are shifted ("ties kept"), so that equal scores stay equal. Queries are then drawn
+Systems are made equal in three ways: the scores of each query are assigned to the systems at random ("shuffled"); the
+scores of each system are shifted to the same mean ("shifted"), which keeps how systems differ in spread and
+correlation; or they are shifted only on the queries on which the systems differ ("ties kept"). Queries are then drawn
 with replacement. Power is measured on the scores as they are.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 ALPHA, PERMUTATIONS = 0.05, 999
 AS_THEY_ARE = "as they are"
 TIES_KEPT = "ties kept"
-KINDS = ("dealt", "shifted", TIES_KEPT, AS_THEY_ARE)
+KINDS = ("shuffled", "shifted", TIES_KEPT, AS_THEY_ARE)
 SYSTEMS, QUERIES = (2, 10, 30, 100), (50, 300)
 
 
@@ -62,10 +63,10 @@ def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generat
     scores = population[rng.permutation(len(population))[:m]]
     if kind == "shifted":
         scores = scores - scores.mean(axis=1, keepdims=True)
-    if kind == TIES_KEPT and (differ := scores[0] != scores[1]).any():
+    if kind == TIES_KEPT and (differ := (scores != scores[0]).any(axis=0)).any():
         scores[:, differ] -= scores[:, differ].mean(axis=1, keepdims=True)
     scores = scores[:, rng.integers(0, scores.shape[1], n)]
-    return rng.permuted(scores, axis=0) if kind == "dealt" else scores
+    return rng.permuted(scores, axis=0) if kind == "shuffled" else scores
 
 
 def main() -> None:
@@ -76,20 +77,22 @@ def main() -> None:
     parser.add_argument("--scores", nargs="*", help="populations; all by default")
     parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--systems", nargs="*", type=int, default=SYSTEMS)
+    parser.add_argument("--queries", nargs="*", type=int, default=QUERIES)
+    parser.add_argument("--seed", nargs="*", type=int, default=[], help="one or more numbers, for other draws")
     options = parser.parse_args()
     print("| scores | treatment | number of systems | queries | trials | " + " | ".join(PROCEDURES) + " |")
     print("|---|---|" + "--:|" * (3 + len(PROCEDURES)))
     for name, population in populations().items():
-        for kind, m, n in product(options.kinds, options.systems, QUERIES):
-            if (not options.scores or name in options.scores) and (kind != TIES_KEPT or m == 2):
+        for kind, m, n in product(options.kinds, options.systems, options.queries):
+            if not options.scores or name in options.scores:
                 trials = options.power_trials if kind == AS_THEY_ARE else options.trials
-                cells = " | ".join(f"{share:.3f}" for share in shares(population, m, n, kind, trials))
+                cells = " | ".join(f"{share:.3f}" for share in shares(population, m, n, kind, trials, options.seed))
                 print(f"| {name} | {kind} | {m} | {n} | {trials} | {cells} |", flush=True)
 
 
-def shares(population: Floats, m: int, n: int, kind: str, trials: int) -> Floats:
+def shares(population: Floats, m: int, n: int, kind: str, trials: int, seed: Sequence[int] = ()) -> Floats:
     """Return, by procedure, the share of trials with a false difference, or of differences that are reported."""
-    rng = np.random.default_rng([m, n])
+    rng = np.random.default_rng([m, n, *seed])
     sums = np.zeros(len(PROCEDURES))
     for _ in range(trials):
         scores = sample(population, m, n, kind, rng)
