@@ -40,8 +40,9 @@ def estimate_importance(
 ) -> list[Importance]:
     """Return the importance of each setting and of each pair, the largest of each kind first.
 
-    `scores` are systems x queries; queries with a NaN are left out. `settings` have a value for each system, None for
-    a system without the setting. Clusters of queries are resampled as a whole. Returns nothing if all means are equal.
+    `scores` are systems x queries; queries with a NaN are left out. `settings` have a value for each system, None or
+    NaN for a system without the setting, which counts as a value of its own; such a setting is in no pair. Clusters of
+    queries are resampled as a whole. Returns nothing if all means are equal.
     """
     counted = ~np.isnan(scores).any(axis=0)
     values = scores[:, counted]
@@ -55,7 +56,7 @@ def estimate_importance(
     shares: dict[tuple[str, ...], NDArray[np.float64]] = {
         (name,): _explain(means, of) / total for name, of in codes.items()
     }
-    for one, other in combinations(codes, 2):
+    for one, other in combinations([name for name in codes if not any(map(_is_missing, settings[name]))], 2):
         both = _number_values(list(zip(codes[one].tolist(), codes[other].tolist(), strict=True)))
         is_full = both.max() + 1 == (codes[one].max() + 1) * (codes[other].max() + 1)
         if is_full or both.max() + 1 < len(values):  # else each system has a pair of its own, which explains all
@@ -80,9 +81,14 @@ def _resample(values: NDArray[np.float64], clusters: Clusters | None, rng: np.ra
     return means
 
 
+def _is_missing(value: object) -> bool:
+    return value is None or value != value  # NaN
+
+
 def _number_values(column: Sequence[object]) -> NDArray[np.int64]:
     numbers: dict[object, int] = {}
-    return np.array([numbers.setdefault(value, len(numbers)) for value in column], dtype=np.int64)
+    values = (None if _is_missing(value) else value for value in column)
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
 
 
 def _explain(means: NDArray[np.float64], codes: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -64,3 +65,13 @@ def test_the_variants_of_a_query_count_once() -> None:
 def test_equal_systems_and_queries_without_a_value_are_left_out() -> None:
     assert estimate_importance(np.ones((6, 5)), {"a": list(range(6))}, np.random.default_rng(0)) == []
     assert estimate_importance(np.full((6, 5), np.nan), {"a": list(range(6))}, np.random.default_rng(0)) == []
+
+
+@pytest.mark.parametrize("missing", [lambda: None, lambda: float("nan")])
+def test_a_setting_that_some_systems_lack_is_in_no_pair(missing: Callable[[], object]) -> None:
+    k1 = [0.5, 0.9, 0.5, 0.9, missing(), missing()]
+    settings = {"retriever": ["bm25"] * 4 + ["dense"] * 2, "k1": k1, "stemmer": ["yes", "yes", "no", "no", "yes", "no"]}
+    means = np.array([0.1, 0.2, 0.1, 0.2, 0.4, 0.4])
+    shares = {i.settings: i.share for i in estimate_importance(means[:, None], settings, np.random.default_rng(0))}
+    assert shares["k1",] == pytest.approx(1), "all systems without the setting have one value"
+    assert [pair for pair in shares if len(pair) == 2] == [("retriever", "stemmer")]

@@ -51,7 +51,7 @@ def build_bars(groups: Sequence[str], series: Mapping[str, Sequence[float | None
     ]
     return {
         **WIDE,
-        "height": {"step": 16, "for": "position"},
+        "height": {"step": 10, "for": "offset"},
         "data": {"values": values},
         "mark": "bar",
         "encoding": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -127,12 +128,23 @@ def _list_setting_plots(board: Leaderboard, columns: Sequence[DataColumn]) -> It
         text = f"The mean {board.primary} over all other swept settings, for the combinations shown."
         yield Plot("effect", "Effect of a setting", text, sweep_specs.build_effect(board.primary), choices={"x": ids})
     if len(ids) > 1:
-        ids = [column.id for column in sorted(axes, key=lambda column: column.format != "number")]
+        ids = [column.id for column in _order_for_pairs(axes)]
         text = f"The mean {board.primary} of each pair of values. Drag to select combinations."
         spec = sweep_specs.build_heat_map(board.primary)
         yield Plot("heat", "Two settings", text, spec, choices={"x": ids, "y": ids})
         text = "One line for each of the best combinations shown. Drag over an axis to select the lines that pass."
         yield Plot("parallel", "Parallel coordinates", text, sweep_specs.build_parallel(board.primary), wide=True)
+
+
+def _order_for_pairs(axes: Sequence[DataColumn]) -> list[DataColumn]:
+    """Return settings with that pair first of which the sweep has the most combinations of values."""
+
+    def count(pair: tuple[DataColumn, DataColumn]) -> int:
+        both = zip(pair[0].values, pair[1].values, strict=True)
+        return len({values for values in both if not any(value is None or value != value for value in values)})
+
+    first = max(combinations(sorted(axes, key=lambda column: column.format != "number"), 2), key=count)
+    return [*first, *(column for column in axes if column not in first)]
 
 
 def _list_importance_plots(
@@ -151,7 +163,8 @@ def _list_importance_plots(
         text = (
             f"The share of the variance of {board.primary} over combinations that each setting explains, and each pair "
             f"(x) beyond its two settings, with {board.confidence:.0%} intervals over queries. "
-            "Settings that vary together share what they explain."
+            "Unless the sweep is a full grid, shares overlap, and their sum can exceed 100 %. A combination without a "
+            "setting counts as a value of that setting, and the setting is in no pair."
         )
         spec = sweep_specs.build_shares(rows, "share of the variance")
         yield Plot("importance", "Importance of settings", text, spec, tables.shares_table(shown))
