@@ -162,8 +162,8 @@ def render_page() -> str:
     lines = [
         "# Licences", "",
         "retrieval-runner is licensed under Apache-2.0 (see [LICENSE](../LICENSE)). It contains vega, vega-lite and",
-        "vega-embed (BSD-3-Clause), and their licences, in `runner/reports/explorer/static/vendor`; `pip` installs its",
-        "dependencies. The tables list the packages that `requirements.lock`",
+        "vega-embed (BSD-3-Clause), with their licences, in `runner/reports/explorer/static/vendor`. All other",
+        "dependencies are installed by `pip`. The tables list the packages that `requirements.lock`",
         "installs, with the licence that each package states. A package is listed under the first part of the program",
         "that needs it. `make docs` writes this page. A test rejects all licences except those listed in",
         "`release/licences.py`: permissive licences, MPL-2.0, and LGPL-3.0 for packages that only tests use and for",

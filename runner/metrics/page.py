@@ -35,11 +35,11 @@ such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search).
 _DELEGATED = """\
 ## Measures of ir_measures
 
-Write any other measure of ir_measures, or a built-in one with another threshold, with its parameters and, in a shell,
-in quotes: `'metrics.measures=[nDCG,"AP(rel=2)","RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case with
-underscores. `rel` is the lowest grade that counts as relevant, and `max_rel` is the largest grade in the dataset. A
-measure that does not support the dataset's grades is rejected before any work starts: `ERR` and `nDCG(dcg='exp-log2')`
-support grades up to 4 and need Perl."""
+Any other measure of ir_measures, or a built-in one with another threshold, is written with its parameters, and quoted
+in a shell: `'metrics.measures=[nDCG,"AP(rel=2)","RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case
+with underscores. `rel` is the lowest grade that counts as relevant, and `max_rel` is the largest grade in the dataset.
+A measure that does not support the dataset's grades is rejected before any work starts: `ERR` and
+`nDCG(dcg='exp-log2')` support grades up to 4 and need Perl."""
 
 _UNSUPPORTED = """\
 ## Unsupported measures
