@@ -77,7 +77,7 @@ STATED_ELSEWHERE: Mapping[str, str] = {
 VENDOR = re.compile(r"nvidia-.+|cuda-.+")
 """Proprietary libraries that PyTorch's CUDA build installs, under the vendor's terms; this program needs none."""
 
-PARTS = ("core", "dense", "llm", "postgres", "qdrant", "dask", "ray", "slurm", "ui", "development")
+PARTS = ("core", "dense", "llm", "datasets", "postgres", "qdrant", "s3", "dask", "ray", "slurm", "ui", "development")
 """What can be installed, in the order of the page; a package is listed under the first part that requires it."""
 
 
