@@ -312,7 +312,8 @@ def test_a_bm25_run_never_imports_torch(here: Path) -> None:
 
 
 def test_an_evaluation_whose_rankings_are_stored_loads_neither_compiler_nor_mlflow(here: Path) -> None:
-    assert run_command(DATA, here).returncode == 0
+    keep = "from runner.store import disk; disk.WORTH_KEEPING_S = 0.0"  # in a warm process, nothing takes long
+    assert run_command(DATA, here, keep).returncode == 0
     code = (
         f"import sys; from runner.__main__ import main; code = main({DATA!r}); "
         "print(code, sorted({'alembic', 'llvmlite', 'mlflow', 'numba', 'sqlalchemy', 'torch'} & set(sys.modules)))"

@@ -28,11 +28,9 @@ from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record, write_trec
 from runner.reports import console
-from runner.reports.evaluation import grades, tables
-from runner.reports.evaluation import insights as insight_tables
 from runner.reports.evaluation.insights import Insights, insights
 from runner.reports.evaluation.markdown import result_markdown
-from runner.reports.rendering.page import render
+from runner.reports.evaluation.page import result_page
 from runner.result import Result
 from runner.store.disk import DiskStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits
@@ -163,9 +161,7 @@ def test_reports_show_the_hole_rate_and_warn_of_unknown_hits(
     measured: Callable[..., Result], capsys: pytest.CaptureFixture[str]
 ) -> None:
     result, told = measured(ids=tuple(JUDGED)), Insights()
-    parts = {"tables": tables, "insight_tables": insight_tables, "grade_tables": grades, "figures": []}
-    page = render("result.html.jinja", result=result, insights=told, limit=10, **parts)
-    for report in (result_markdown(result, told), page):
+    for report in (result_markdown(result, told), result_page(result, told)):
         assert "Hole rate" in report
         assert "are missing from the dataset" in report
     console.show_result(result)

@@ -81,6 +81,7 @@ class ServedDesk:
 def serve_desk(desk: Desk, folder: Path) -> Iterator[ServedDesk]:
     """Serve a desk from a thread until the block ends, then close its journal."""
     with bind_socket("127.0.0.1", 0) as listener:
+        listener.listen()  # a browser that is faster than the thread waits
         address = format_address(listener)
         app = create_desk_app(desk, folder, list_origins(address))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))

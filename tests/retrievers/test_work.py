@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[2]
 MAKERS = {"of", "_key", "_index_key", "beside", "build_key", "_load_or_run"}
 """The functions whose first argument is a kind of work."""
 
-COMPOSED = {f"{role} {what}" for role in ("document", "query") for what in ("vectors", "term weights", "token vectors")}
+ROLES = ("document", "query")
+"""What encoders make keys for; the kind is put together from the role."""
+
+COMPOSED = {f"{role} {what}" for role in ROLES for what in ("vectors", "term weights", "token vectors")}
 """The kinds whose names are put together in the code."""
 
 
@@ -25,7 +28,7 @@ def kinds_in(source: Path) -> Iterator[str]:
             called = node.func
             called_by = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
             key = not isinstance(called, ast.Attribute) or called_by != "of" or ast.unparse(called.value) == "Key"
-            if called_by in MAKERS and key and isinstance(name.value, str):
+            if called_by in MAKERS and key and isinstance(name.value, str) and name.value not in ROLES:
                 yield name.value
 
 

@@ -21,7 +21,6 @@ from retrievers.agentic import Agentic
 from retrievers.base import Corpus, Retriever
 from retrievers.bm25 import BM25
 from retrievers.dense import Dense
-from retrievers.encoders import sentence_transformer
 from retrievers.encoders.base import SHARD, Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -67,11 +66,11 @@ SHIPPED: dict[str, Retriever] = {
 def model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have texts encoded without a model, which takes seconds to open."""
 
-    def encode(how: object, model: object, role: str, texts: Sequence[str]) -> Vectors:
+    def encode(encoder: object, model: object, role: str, texts: Sequence[str]) -> Vectors:
         return np.array([[len(text), 1, 1 + text.count("e")] for text in texts], dtype=np.float32)
 
-    monkeypatch.setattr(sentence_transformer, "_open", lambda encoder: None)
-    monkeypatch.setattr(sentence_transformer, "_encode", encode)
+    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder: None)
+    monkeypatch.setattr(SentenceTransformerEncoder, "_encode", encode)
 
 
 class Recording(MemoryStore):
@@ -153,9 +152,9 @@ def test_opening_a_model_is_a_work_of_its_own_and_no_part_of_embedding(
 
             return super().share(key, noted)
 
-    monkeypatch.setattr(sentence_transformer, "_open", lambda encoder: opened.append(under_way[-1]))
+    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder: opened.append(under_way[-1]))
     search_cached(MINILM, harbour, ["ships"], 5, Nesting())
-    assert opened == ["live model"]
+    assert opened == ["live model of vectors"]
 
 
 def test_a_retriever_that_cannot_plan_is_a_search(harbour: Corpus) -> None:
