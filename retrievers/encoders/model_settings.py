@@ -102,7 +102,7 @@ class PromptedModel(PretrainedModel):
     def build_live_key(self) -> Key:
         """Return the key of the open model."""
         options = {"max_length": self.max_length, "device": self.device}
-        return Key.of(f"live model of {self.PRODUCT}", self.MADE_BY, model=self.identity, **options)
+        return Key.of("live model", self.MADE_BY, product=self.PRODUCT, model=self.identity, **options)
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard of documents, then that of the queries, as work."""

@@ -154,7 +154,7 @@ def test_opening_a_model_is_a_work_of_its_own_and_no_part_of_embedding(
 
     monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder: opened.append(under_way[-1]))
     search_cached(MINILM, harbour, ["ships"], 5, Nesting())
-    assert opened == ["live model of vectors"]
+    assert opened == ["live model"]
 
 
 def test_a_retriever_that_cannot_plan_is_a_search(harbour: Corpus) -> None:
