@@ -76,6 +76,7 @@ def build_histogram(field: str, title: str) -> Spec:
         "encoding": {
             "x": {"field": field, "bin": {"maxbins": 20}, "title": title},
             "y": {"aggregate": "count", "title": "queries"},
+            "detail": {"field": "on"},
             "opacity": FADED,
             "tooltip": [{"field": field, "bin": {"maxbins": 20}, "title": title}, {"aggregate": "count"}],
         },

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from retrievers.base import Corpus
 from runner.comparison.compare import TableStatistics, compare_results
@@ -28,9 +29,9 @@ CORPUS = Corpus(
     [f"{'Nothing to see here. ' * 30}The keeper lit a lamp. {payload}" for payload in HOSTILE],
     HOSTILE,
 )
-ONE = result(queries=12, no_result=2, text=f"which lamp burns {PAYLOADS[0]}")
+ONE = result(queries=18, no_result=2, text=f"which lamp burns {PAYLOADS[0]}")
 OTHER = result(
-    "hybrid", retriever="hybrid", seed=2, quality=0.7, queries=12, no_result=2, text=f"which lamp burns {PAYLOADS[0]}"
+    "hybrid", retriever="hybrid", seed=2, quality=0.7, queries=18, no_result=2, text=f"which lamp burns {PAYLOADS[0]}"
 )
 
 
@@ -114,11 +115,21 @@ def test_the_queries_of_a_type_and_of_a_length_have_a_mean_with_an_interval(show
     of_type = np.array(ONE.queries.types) == "precise"
     values = ONE.of(PRIMARY)[of_type]
     values = values[~np.isnan(values)]
-    half = 1.96 * values.std(ddof=1) / np.sqrt(len(values))
+    half = t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     shown = f"{PRIMARY} {values.mean():.3f} [{values.mean() - half:.3f}, {values.mean() + half:.3f}]"
     assert shown in page.locator("#board tr.group").first.inner_text()
     page.get_by_label("Group by").select_option(label="length")
     assert "words" in page.locator("#board tr.group").first.inner_text()
+
+
+def test_plots_draw_all_rows_in_full_colour_until_some_are_selected(show: Show, of_result: str) -> None:
+    page = show(of_result)
+    page.wait_for_selector('figure[data-plot="histogram"] .plot svg path[aria-roledescription="bar"]')
+    shades = page.evaluate(
+        '[...document.querySelectorAll(\'figure[data-plot="histogram"] path[aria-roledescription="bar"]\')]'
+        ".map(bar => bar.getAttribute('opacity'))"
+    )
+    assert set(shades) == {"0.9"}
 
 
 def test_a_page_works_inside_another_that_gives_it_no_address(show: Show, of_result: str) -> None:

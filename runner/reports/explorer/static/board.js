@@ -14,6 +14,20 @@
  *   open: ((row: number) => void) | null}} BoardOptions
  */
 
+/**
+ * Return the 0.975 quantile of Student's t (Abramowitz and Stegun 1964, 26.7.5), within 0.001 from four degrees on.
+ * @param {number} degrees
+ */
+function quantileOfT(degrees) {
+  const z = 1.959964, terms = [
+    (z ** 3 + z) / 4,
+    (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96,
+    (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384,
+    (79 * z ** 9 + 776 * z ** 7 + 1482 * z ** 5 - 1920 * z ** 3 - 945 * z) / 92160,
+  ];
+  return terms.reduce((sum, term, i) => sum + term / degrees ** (i + 1), z);
+}
+
 class Board {
   /**
    * @param {Data} data
@@ -173,10 +187,11 @@ class Board {
   describeMean(rows) {
     const column = this.data.columns.find(c => c.id === this.data.order);
     const values = column ? rows.map(row => column.values[row]).filter(value => value !== null) : [];
-    if (!column || values.length < 2) return "";
+    if (!column || !values.length) return "";
     const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    if (values.length < 5) return `, ${column.title} ${mean.toFixed(3)}`; // too few for an interval
     const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
-    const half = 1.96 * Math.sqrt(variance / values.length);
+    const half = quantileOfT(values.length - 1) * Math.sqrt(variance / values.length);
     return `, ${column.title} ${mean.toFixed(3)} [${(mean - half).toFixed(3)}, ${(mean + half).toFixed(3)}]`;
   }
 
