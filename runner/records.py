@@ -61,8 +61,11 @@ def save_record(result: Result, folder: Path) -> None:
     compact = {"compression": "zstd", "write_statistics": False}
     pq.write_table(pa.table(table | scores), folder / "per_query.parquet", **compact, use_dictionary=["type", "status"])
     if result.hits is not None:
-        coded = ["query_id", "document_id", "grade", "metadata", "parent_id"]
-        pq.write_table(_rankings_table(result), folder / "rankings.parquet", **compact, use_dictionary=coded)
+        hits = _rankings_table(result)
+        coded = ["query_id", "grade", "metadata", "parent_id"]
+        if 2 * len(hits["document_id"].chunk(0).dictionary) < len(hits):  # else, a dictionary would only take longer
+            coded.append("document_id")
+        pq.write_table(hits, folder / "rankings.parquet", **compact, use_dictionary=coded)
     if result.grades is not None:
         save_grades(result.grades, q.ids, folder / "grades.parquet")
     content = format_record(result)

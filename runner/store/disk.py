@@ -27,7 +27,10 @@ from runner.store.shelf import FolderShelf, Shelf
 T = TypeVar("T")
 
 LIVE_OBJECTS = 256
-"""The largest number of live objects in memory; the least recently used is dropped first."""
+"""The largest number of live objects in memory; the least recently used is dropped first.
+
+An object with an attribute `live_weight` counts as so many.
+"""
 
 MEMORY_BYTES = 512 << 20
 """The largest number of bytes of arrays in memory; the least recently used are dropped first."""
@@ -121,7 +124,7 @@ class DiskStore:
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
         """Return the live object of a key, created once in this process."""
-        kept: T = self._remember(self._live, lambda _: 1, key, lambda: self._measure(key, make))
+        kept: T = self._remember(self._live, _weigh_live, key, lambda: self._measure(key, make))
         return kept
 
     def note_use(self, costs: Costs, dataset: str, fingerprint: str, run: str) -> None:
@@ -244,6 +247,10 @@ class DiskStore:
         if (message, why) not in self._reported:
             self._reported.add((message, why))
             log.warning(message, *place, why)
+
+
+def _weigh_live(value: object) -> int:
+    return int(getattr(value, "live_weight", 1))
 
 
 def _bytes(arrays: Arrays) -> int | None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -268,6 +269,16 @@ def test_many_arrays_drive_no_live_object_out(tmp_path: Path) -> None:
     for n in range(stores.LIVE_OBJECTS):
         store.share(create_key(n), object)
     assert store.share(KEY, object) is not thing
+
+
+def test_few_heavy_objects_stay_alive(tmp_path: Path) -> None:
+    store, heavy = DiskStore(tmp_path), SimpleNamespace(live_weight=stores.LIVE_OBJECTS // 2)
+    store.share(KEY, object)
+    for n in range(2):
+        store.share(create_key(n), lambda: heavy)
+    assert all(store.share(create_key(n), object) is heavy for n in range(2))
+    store.share(create_key(2), lambda: heavy)
+    assert store.share(create_key(0), object) is not heavy  # the least recently used one is gone
 
 
 def test_mapped_arrays_are_not_held_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
