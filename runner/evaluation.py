@@ -35,8 +35,10 @@ from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
+from runner.metrics.tokens import build_token_gold
 from runner.result import DatasetSummary, Result, Timings
 from runner.selectivity import measure_by_selectivity
+from runner.span_sensitivity import measure_by_threshold
 from runner.store.base import WorkStore
 
 
@@ -77,7 +79,8 @@ class LoadedDatasets:
         key = repr(experiment.source), repr(experiment.chunking), search_type
         if key not in self._graders:
             n, judged_ids = len(dataset.documents), dataset.judged_ids
-            grader = Grader(judgments, len(dataset.queries), n, dataset.document_of, judged_ids)
+            tokens = build_token_gold(dataset)
+            grader = Grader(judgments, len(dataset.queries), n, dataset.document_of, judged_ids, tokens)
             self._graders[key] = grader, _resolve_queries(dataset, judgments)
         return self._graders[key]
 
@@ -140,7 +143,9 @@ class Bench:
         measurements = measure(rankings, grader, settings, queries, documents)
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
-        measurements = replace(measurements, diagnostics={**measurements.diagnostics, **by_filter})
+        by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)
+        diagnostics = {**measurements.diagnostics, **by_filter, **by_threshold}
+        measurements = replace(measurements, diagnostics=diagnostics)
         summary, config = _summarize(dataset, recorded_name), config_hash(experiment.config)
         environment, end = describe_environment() | {"code": describe_code(experiment.retriever)}, time.perf_counter()
         return Result(
@@ -219,7 +224,7 @@ def _summarize(dataset: Dataset, name: str) -> DatasetSummary:
         split=dataset.split,
         fingerprint=dataset.fingerprint,
         corpus_fingerprint=dataset.corpus.fingerprint,
-        documents=len(dataset.documents),
+        documents=len(dataset.full_documents),
         queries=len(dataset.queries),
         judgments=len(dataset.judgments),
         chunks=len(dataset.corpus) if dataset.whole else None,

@@ -70,6 +70,7 @@ def build_experiment(
     for key, part, kind in (("retriever", retriever, Retriever), ("metrics", metrics, MetricSettings)):
         if not isinstance(part, kind):
             raise ConfigError(f"{key}: expected a {kind.__name__}, found {type(part).__name__}")
+    metrics = _adapt_measures(metrics, source)
     _check_dataclass(retriever)
     _check_integers(config)
     grading = _build_grading(config, plugins)
@@ -80,6 +81,15 @@ def build_experiment(
         name or choice, choice, retriever, source, metrics, settled.public, {**first, **settled.parameters}, swept,
         grading, _find_name_setting(settled, source), chunking,
     )  # fmt: skip
+
+
+def _adapt_measures(metrics: MetricSettings, source: DatasetSource) -> MetricSettings:
+    """Return the measures of a dataset: with those of tokens if its gold is spans; raises `ConfigError` without."""
+    if source.gold == "spans":
+        return metrics.add_token_measures()
+    if of_spans := next((measure for measure in metrics.expanded if measure.needs_spans), None):
+        raise ConfigError(f"metrics: {of_spans} counts the words of gold spans; set dataset.gold=spans, or remove it")
+    return metrics
 
 
 def _find_name_setting(settled: Settled, source: DatasetSource) -> str:

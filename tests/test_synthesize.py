@@ -25,7 +25,7 @@ from tests.generation.synthesis.pages import TEXTS
 from tests.generation.synthesis.worlds import rows_of, scattered, write_chunks
 
 QUIET = "tracking.background=false"
-SIDES = ("", ".chunks.jsonl", ".rejected.jsonl", ".rejected_chunks.jsonl", ".summary.json")
+SIDES = ("", ".chunks.jsonl", ".spans.jsonl", ".rejected.jsonl", ".rejected_chunks.jsonl", ".summary.json")
 
 
 @pytest.fixture

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Self
 
 from omegaconf import DictConfig
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from runner.config.addresses import RequiredPath
 from runner.config.arguments import arguments
-from runner.config.objects import build_settings
+from runner.config.objects import ConfigError, build_settings
 from runner.config.values import resolve_config
 from runner.datasets.exporting import Format, export
 from runner.datasets.settings import build_dataset
+from runner.datasets.span_conversion import convert_judgments, read_documents
 from runner.reports import console
 from runner.reports.progress import Status
 
@@ -24,6 +27,14 @@ class ExportSettings:
     format: Format
     output: RequiredPath
     overwrite: bool = False
+    documents: str | None = Field(default=None, min_length=1)
+    span_similarity: float = Field(default=0.8, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _check_documents(self) -> Self:
+        if self.documents is not None and self.format != "spans":
+            raise ValueError(f"documents={self.documents}: used only with format=spans; remove it")
+        return self
 
 
 def main(cfg: DictConfig) -> int:
@@ -33,6 +44,10 @@ def main(cfg: DictConfig) -> int:
     with Status("export"):
         source, chunking = build_dataset(config["dataset"], config["plugins"])
         dataset = source.load().split_documents(chunking)
+        if own.documents is not None:
+            if dataset.spans is not None:
+                raise ConfigError("documents: the gold is spans already; remove documents, or dataset.gold=spans")
+            dataset = convert_judgments(dataset, read_documents(own.documents), own.span_similarity)
         written = export(dataset, own.format, Path(own.output).expanduser(), own.overwrite)
     for note in written.notes:
         console.note(note)

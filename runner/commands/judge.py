@@ -325,6 +325,11 @@ def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) 
         raise ConfigError(f"run: the sweep has several datasets ({names}); choose one of its combinations")
     built = [build_dataset(result.config["dataset"], plugins) for result in results]
     whole = built[0][0].load()
+    if whole.spans is not None:
+        raise ConfigError(
+            f"run: the gold of {whole.name} is spans, and judge grades documents; add passages to the file of spans, "
+            "or evaluate with dataset.gold=documents"
+        )
     datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
     for (_, chunking), result in zip(built, results, strict=True):
         dataset, summary = datasets[repr(chunking)], result.dataset

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from runner.comparison.headline import find_deepest_recall
+from runner.comparison.headline import find_deepest_recall, list_token_measures
 from runner.metrics.abstention import AtThreshold
 from runner.result import Result
 
@@ -64,6 +64,8 @@ def select_criteria(results: Sequence[Result], primary: str) -> list[Criterion]:
     recall = find_deepest_recall(measure for result in results for measure in result.measures)
     criteria = [mean_of(recall)] if recall and recall != primary else []
     criteria += [mean_of("RR", 6)] if primary != "RR" else []
+    tokens = list_token_measures(primary, {measure for result in results for measure in result.measures})
+    criteria += [mean_of(measure, 4) for measure in tokens if measure != primary]
     for threshold in sorted({threshold for result in results for threshold in _by_threshold(result)}):
         criteria += _at_threshold(threshold)
     criteria += [_INDEX_RECALL, _GRADE, _AUROC, *_rate_of_holes(results), *COSTS.values()]

@@ -9,7 +9,7 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from retrievers.filters import Filter
 from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking
 from runner.datasets.own_documents import ExcludeSelf, own_documents
+
+if TYPE_CHECKING:
+    from runner.datasets.overlap import SpanGold
 
 
 class DatasetError(ValueError):
@@ -118,6 +121,9 @@ class Dataset:
     to these, and a document has the rank of its first chunk. Rankings leave out documents that are the query itself;
     `exclude_self` says how these are recognised. `overrides` are the settings with which the command line loads the
     dataset, empty for a dataset that exists only in Python. `grade_intervals` give the uncertainty of estimated grades.
+
+    With `spans`, gold is passages of documents: `judgments` then refer to what is searched, chunks or documents, and
+    the spans that no chunk covers are among the `unknown_documents`.
     """
 
     name: str
@@ -131,6 +137,7 @@ class Dataset:
     exclude_self: ExcludeSelf = "auto"
     overrides: Sequence[str] = ()
     grade_intervals: Sequence[GradeInterval] = ()
+    spans: SpanGold | None = None
 
     @staticmethod
     def of(
@@ -148,31 +155,44 @@ class Dataset:
         return dataset
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.documents):,} documents, {len(self.queries):,} queries, {len(self.judgments):,} judgments"
+        sizes = (
+            f"{len(self.full_documents):,} documents, {len(self.queries):,} queries, {len(self.judgments):,} judgments"
+        )
         return f"Dataset({self.name}, {self.split}: {sizes})"
 
     @cached_property
     def own_documents(self) -> NDArray[np.int32]:
         """Return the position of the document that is the query itself, for each query (n,), or -1."""
-        return own_documents(self.documents, self.queries, self.judgments, self.exclude_self)
+        mode = "false" if self.spans is not None else self.exclude_self
+        return own_documents(self.documents, self.queries, self.judgments, mode)
 
     @property
     def documents(self) -> Corpus:
-        """Return the documents that judgments refer to: the corpus, or the documents of its chunks."""
+        """Return what judgments refer to: the corpus or, unless chunks are judged by spans, the chunks' documents."""
+        return self.corpus if self.spans is not None else self.full_documents
+
+    @property
+    def full_documents(self) -> Corpus:
+        """Return the documents before they were split."""
         return self.whole or self.corpus
+
+    @property
+    def judged_whole(self) -> Corpus | None:
+        """Return the documents of the chunks if judgments refer to them, None if they refer to what is searched."""
+        return None if self.spans is not None else self.whole
 
     @cached_property
     def document_of(self) -> NDArray[np.int32] | None:
-        """Return the position of each chunk's document; None if documents are searched whole."""
-        if self.whole is None:
+        """Return the position of each chunk's document; None if judgments refer to what is searched."""
+        if self.judged_whole is None:
             return None
-        at = {identifier: position for position, identifier in enumerate(self.whole.ids)}
+        at = {identifier: position for position, identifier in enumerate(self.judged_whole.ids)}
         return np.array([at[parent] for parent in self.parents], dtype=np.int32)
 
     @cached_property
     def parents(self) -> Sequence[str]:
-        """Return the id of each chunk's document; empty if documents are searched whole."""
-        return () if self.whole is None else [chunk[DOCUMENT] for chunk in self.corpus.metadata]
+        """Return the id of each chunk's document; empty if judgments refer to what is searched."""
+        return () if self.judged_whole is None else [chunk[DOCUMENT] for chunk in self.corpus.metadata]
 
     @cached_property
     def judged_ids(self) -> Mapping[str, int]:
@@ -180,13 +200,18 @@ class Dataset:
 
         These are the documents that the corpus lacks and, if chunks are searched, the whole documents.
         """
-        at = {} if self.whole is None else {name: place for place, name in enumerate(self.whole.ids)}
+        at = {} if self.judged_whole is None else {name: place for place, name in enumerate(self.judged_whole.ids)}
         return at | {name: len(self.documents) + place for place, name in enumerate(self.unknown_documents)}
 
     def split_documents(self, chunking: Chunking) -> Dataset:
-        """Return the same queries and judgments on chunks of the documents."""
-        chunks = chunking.split(self.documents)
-        return replace(self, corpus=chunks, whole=None if chunks is self.documents else self.documents)
+        """Return the same queries and gold on chunks of the documents; spans judge each chunk."""
+        documents = self.full_documents
+        chunks = chunking.split(documents)
+        split = replace(self, corpus=chunks, whole=None if chunks is documents else documents)
+        if self.spans is None:
+            return split
+        judgments, unknown = self.spans.judge(chunks)
+        return replace(split, judgments=judgments, unknown_documents=unknown)
 
     def with_documents(self, documents: Corpus) -> Dataset:
         """Return the same queries and judgments with `documents`, which start with those of the corpus, unsplit."""
@@ -216,7 +241,8 @@ class Dataset:
     def fingerprint(self) -> str:
         """Return a hash of all that scores depend on: documents, queries, types, clusters, filters and judgments.
 
-        Chunking is not included: different chunkings are compared on the same queries and documents.
+        Chunking is not included: different chunkings are compared on the same queries and documents. Neither are the
+        judgments that follow from spans.
         """
         texts = [
             f"{i}\0{t}\0{c}" for i, t, c in zip(self.queries.ids, self.queries.texts, self.queries.types, strict=True)
@@ -227,14 +253,19 @@ class Dataset:
             for name, judgments in grades
             for column in (judgments.queries, judgments.documents, judgments.grades)
         ]
+        unknown = self.unknown_documents
+        if self.spans is not None:
+            columns, unknown = ["spans", self.spans.fingerprint], ()
         own = self.own_documents
         left_out = [f"own documents\0{own.astype('<i4').tobytes().hex()}"] if (own >= 0).any() else []
         clusters = self.queries.clusters
         variants = ["clusters", *clusters] if any(clusters) else []
         filters = self.queries.filters
-        filtered = [self.documents.fields.fingerprint, *(str(own or "") for own in filters)] if any(filters) else []
+        filtered = (
+            [self.full_documents.fields.fingerprint, *(str(own or "") for own in filters)] if any(filters) else []
+        )
         return fingerprint(
-            "dataset", self.documents.fingerprint, *texts, *self.unknown_documents, *columns, *left_out, *variants,
+            "dataset", self.full_documents.fingerprint, *texts, *unknown, *columns, *left_out, *variants,
             *filtered,
         )  # fmt: skip
 

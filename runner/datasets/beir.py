@@ -36,7 +36,8 @@ class Beir(DatasetSource):
     def read(self) -> Raw:
         """Read the folder."""
         folder = self._folder()
-        judgments, file = self._qrels_path(folder), files.resolve_path(folder / self.queries, "queries")
+        judgments = None if self.gold == "spans" else self._qrels_path(folder)
+        file = files.resolve_path(folder / self.queries, "queries")
         documents = (
             files.json_lines(files.resolve_path(folder / self.documents, "path")) if self.documents is not None else ()
         )
@@ -46,7 +47,7 @@ class Beir(DatasetSource):
         return Raw(
             corpus=corpus_of(iter_documents(documents, fields)),
             queries=queries,
-            qrels=files.qrels(judgments),
+            qrels=() if judgments is None else files.qrels(judgments),
             qrels_name=str(judgments),
             document_fields=fields.names,
         )

@@ -24,11 +24,12 @@ from retrievers.files import UNFINISHED, replace_file
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError, GradeInterval, Qrel
 from runner.datasets.chunk_files import corpus_id
 from runner.datasets.chunking import DOCUMENT
+from runner.datasets.spans import describe_spans, iter_rows, report_spans
 
 RatingsFormat = Literal["ratings", "quepid", "rank_eval", "opensearch"]
 """Formats of judgments that name a query by its text; queries and documents are written next to them, in JSONL."""
 
-Format = Literal["beir", "trec", "jsonl", "mined", "synthetic"] | RatingsFormat
+Format = Literal["beir", "trec", "jsonl", "mined", "synthetic", "spans"] | RatingsFormat
 
 _LINE_ENDS = "\r\n"
 _BYTE_ORDER_MARK = "\ufeff"
@@ -60,6 +61,8 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
             f"output={folder}: the folder is not empty; choose another, or set overwrite=true to replace files of "
             "the same name"
         )
+    if dataset.spans is not None and format != "spans":
+        raise DatasetError(f"format={format}: cannot store the spans of dataset.gold=spans; choose format=spans")
     files, settings = _WRITERS[format](dataset, folder)
     if dataset.grade_intervals:
         files = {**files, folder / "grade_intervals.csv": _intervals(dataset)}
@@ -72,8 +75,9 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
                     file.writelines(lines)
     except OSError as error:
         raise DatasetError(f"output={folder}: cannot be written ({error.strerror})") from None
-    settings = {**settings, "split": dataset.split, **({"unknown_judged": "keep"} if dataset.unknown_documents else {})}
-    choice = "judged" if format in get_args(RatingsFormat) else str(format)
+    kept = {"unknown_judged": "keep"} if dataset.unknown_documents and format != "spans" else {}
+    settings = {**settings, "split": dataset.split, **kept}
+    choice = "judged" if format in get_args(RatingsFormat) else "beir" if format == "spans" else str(format)
     read = {"dataset": choice, **{f"dataset.{name}": str(value) for name, value in settings.items()}}
     return Exported(list(files), read, list(_notes(dataset, format)))
 
@@ -199,6 +203,27 @@ def _synthetic(dataset: Dataset, folder: Path) -> Written:
     return files, {"path": path, "level": "chunk" if chunks else "document"}
 
 
+def _export_spans(dataset: Dataset, folder: Path) -> Written:
+    if dataset.spans is None:
+        raise DatasetError(
+            "format=spans: gold is documents; set dataset.gold=spans, or set documents to the folder or JSONL file of "
+            "the whole documents that the judged chunks are from"
+        )
+    anchored = dataset.spans.anchored
+    queries = (
+        {"_id": i, "text": text, "metadata": {**known, "type": kind}} for i, text, kind, known in _queries(dataset)
+    )
+    path = folder / "spans.jsonl"
+    files = {
+        folder / "corpus.jsonl": map(_json, _documents(dataset, "_id")),
+        folder / "queries.jsonl": map(_json, queries),
+        folder / "spans.report.json": [orjson.dumps(report_spans(anchored), option=orjson.OPT_INDENT_2)],
+        path: map(_json, iter_rows(anchored, dataset.corpus)),
+    }
+    typed = {"type_field": "type"} if any(dataset.queries.types) else {}
+    return files, {"path": folder, "gold": "spans", "spans": path, **typed}
+
+
 def _export_ratings(dataset: Dataset, folder: Path) -> Written:
     rows = (row for text, judged in _list_rated(dataset, "ratings") for row in ((text, *pair) for pair in judged))
     return _write_judged(dataset, folder, "ratings", "ratings.csv", _csv(("query", "docid", "rating"), rows))
@@ -299,6 +324,7 @@ _WRITERS: Mapping[Format, Callable[[Dataset, Path], Written]] = {
     "jsonl": _jsonl,
     "mined": _export_mined,
     "synthetic": _synthetic,
+    "spans": _export_spans,
     "ratings": _export_ratings,
     "quepid": _export_quepid,
     "rank_eval": _export_rank_eval,
@@ -311,6 +337,9 @@ _GRADES: Mapping[Format, set[int]] = {"mined": {0, 1, 2}, "synthetic": {1}}
 
 def _notes(dataset: Dataset, format: Format) -> Iterator[str]:
     """Yield what the files store differently or leave out."""
+    if format == "spans" and dataset.spans is not None:
+        yield from describe_spans(dataset.spans.anchored)
+        return
     if format not in ("mined", "synthetic") and (silent := len(_unanswerable(dataset))):
         yield (
             f"queries without a relevant document ({silent:,}) are written with grade 0 for "
@@ -392,7 +421,7 @@ def _check_filters(dataset: Dataset, format: Format) -> None:
 def _check_grades(dataset: Dataset, format: Format, why: str) -> None:
     """Raise for a grade that a format cannot store, because scores would change without it."""
     grades = set(dataset.judgments.grades.tolist())
-    whole = (name for name in _WRITERS if name not in get_args(RatingsFormat))
+    whole = (name for name in _WRITERS if name not in (*get_args(RatingsFormat), "spans"))
     *others, last = (name for name in whole if grades <= _GRADES.get(name, grades))
     for query, judged in zip(dataset.queries.ids, _list_judged(dataset), strict=True):
         for document, grade in judged:

@@ -3,10 +3,14 @@
 The needle is named for the whole file (`needle_doc_id`) or for each question (`doc_id`, `expected_docs`,
 `target_doc_id`). A question may have several wordings (`human_queries`, `realistic_q1`), each of which is a query;
 their metadata share its id as `question_id`.
+
+A question may also name the passages that answer it, as `spans` or as lines of a document (`guide.md:10-20`); with
+`dataset.gold=spans`, these are the gold.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,9 +22,13 @@ from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, R
 from runner.datasets.files import SourceRecord
 from runner.datasets.folder import corpus_of_folder, is_document
 from runner.datasets.source import DatasetSource
+from runner.datasets.spans import GoldSpan, parse_span
 
 _TYPES = ("type", "dimension", "variant", "category")
 _OWN_WAYS = "human_queries"
+_SPANS = "spans"
+_LINES = re.compile(r"(.+\.\w+):(\d+)(?:-(\d+))?")
+"""A document with the lines that answer a question."""
 _QUESTION = "question_id"
 """The key in a query's metadata for the id of the question that it rewords."""
 
@@ -55,21 +63,14 @@ class Needle(DatasetSource):
 
     def read(self) -> Raw:
         """Read the file and the folder."""
-        path = files.resolve_path(self.questions, "questions")
-        content = files.json_content(path)
-        records = list(self._records(path, content))
-        if not records:
-            raise DatasetError(f"{path}: the file has no questions")
-        needle = str(content.get("needle_doc_id") or "") if isinstance(content, dict) else ""
+        path, records, needle = self._read_questions()
         ids: list[str] = []
         texts: list[str] = []
         types: list[str] = []
         metadata: list[Mapping[str, Any]] = []
         qrels: list[Qrel] = []
-        for number, record in enumerate(records, start=1):
-            if self.id_field not in record.fields:
-                record = record._replace(fields={self.id_field: f"q{number:04d}", **record.fields})
-            golds = self._golds(record, needle)
+        for record in records:
+            golds = [] if self.gold == "spans" else self._golds(record, needle)
             for query in self._ways(record):
                 ids.append(query.identifier(self.id_field))
                 texts.append(query.text(*self.text_fields))
@@ -84,6 +85,54 @@ class Needle(DatasetSource):
             qrels=qrels,
             qrels_name=str(path),
         )
+
+    def read_spans(self) -> list[GoldSpan]:
+        """Return the passages that the questions name, unless a setting names a file of spans."""
+        if self.spans is not None:
+            return super().read_spans()
+        _, records, needle = self._read_questions()
+        return [
+            span
+            for record in records
+            for query in self._ways(record)
+            for span in self._spans_of(record, query.identifier(self.id_field), needle)
+        ]
+
+    def _read_questions(self) -> tuple[Path, list[SourceRecord], str]:
+        """Return the file, its questions, each with an id, and the needle that the file names for all."""
+        path = files.resolve_path(self.questions, "questions")
+        content = files.json_content(path)
+        records = [
+            record
+            if self.id_field in record.fields
+            else record._replace(fields={self.id_field: f"q{number:04d}", **record.fields})
+            for number, record in enumerate(self._records(path, content), start=1)
+        ]
+        if not records:
+            raise DatasetError(f"{path}: the file has no questions")
+        return path, records, str(content.get("needle_doc_id") or "") if isinstance(content, dict) else ""
+
+    def _spans_of(self, record: SourceRecord, query: str, needle: str) -> Iterator[GoldSpan]:
+        """Yield the passages that answer a question; one without a document is in the question's gold document."""
+        listed = record.fields.get(_SPANS) or []
+        if not isinstance(listed, list) or not all(isinstance(span, dict) for span in listed):
+            raise record.fault(f"{_SPANS!r} is not a list of JSON objects")
+        if not listed:
+            references = [_LINES.fullmatch(gold) for gold in self._references(record, needle)]
+            listed = [
+                {"doc_id": lines[1], "lines": [int(lines[2]), int(lines[3] or lines[2])]}
+                for lines in references
+                if lines
+            ]
+        if not listed:
+            raise record.fault(
+                f"the question names no passage; add {_SPANS!r}, or lines to its document, such as guide.md:10-20, or "
+                "set dataset.gold=documents"
+            )
+        for span in listed:
+            known = {"doc_id": None, **span}
+            name = known["doc_id"] or known.get("document_id") or next(iter(self._golds(record, needle)))
+            yield parse_span(record._replace(fields={**known, "doc_id": _name_document(str(name))}), query)
 
     def _records(self, path: Path, content: object) -> Iterator[SourceRecord]:
         """Yield the questions of all lists, or of a file that is itself a list."""
@@ -107,18 +156,22 @@ class Needle(DatasetSource):
 
     def _golds(self, record: SourceRecord, needle: str) -> list[str]:
         """Return the documents that answer a question."""
-        field = next((name for name in self.gold_fields if record.fields.get(name)), "needle_doc_id")
-        listed = record.fields.get(field) or needle
-        listed = [listed] if isinstance(listed, str) else listed
-        if not isinstance(listed, list) or not all(isinstance(gold, str) for gold in listed):
-            raise record.fault(f"{field!r} is {listed!r:.60}; expected a document id or a list of them")
-        golds = [Path(gold).with_suffix("").as_posix() if is_document(Path(gold)) else gold for gold in listed]
+        golds = list(dict.fromkeys(map(_name_document, self._references(record, needle))))
         if not golds or not all(golds):
             raise record.fault(
                 f"the question has no gold document, either in {', '.join(self.gold_fields)} or in the file's "
                 "needle_doc_id; add one, or set dataset.gold_fields to the field that names it"
             )
-        return list(dict.fromkeys(golds))
+        return golds
+
+    def _references(self, record: SourceRecord, needle: str) -> list[str]:
+        """Return the documents that a question names, as written there."""
+        field = next((name for name in self.gold_fields if record.fields.get(name)), "needle_doc_id")
+        listed = record.fields.get(field) or needle
+        listed = [listed] if isinstance(listed, str) else listed
+        if not isinstance(listed, list) or not all(isinstance(gold, str) for gold in listed):
+            raise record.fault(f"{field!r} is {listed!r:.60}; expected a document id or a list of them")
+        return listed
 
     def _ways(self, record: SourceRecord) -> Iterator[SourceRecord]:
         """Yield the wordings of a question, each with the fields of the question and an id of its own."""
@@ -147,6 +200,13 @@ class Needle(DatasetSource):
     def _metadata(self, query: SourceRecord) -> dict[str, Any]:
         """Return the other fields of a question, with the expected answer under the standard key."""
         answer = next((query.text(name) for name in self.answer_fields if query.fields.get(name)), "")
-        idle = {self.id_field, _OWN_WAYS, *self.text_fields, *self.answer_fields, *self.gold_fields}
+        idle = {self.id_field, _OWN_WAYS, _SPANS, *self.text_fields, *self.answer_fields, *self.gold_fields}
         others = {name: value for name, value in query.fields.items() if name not in idle}
         return {**others, **({EXPECTED_ANSWER: answer} if answer else {})}
+
+
+def _name_document(reference: str) -> str:
+    """Return the id of a document that a question names by its file, perhaps with lines."""
+    lines = _LINES.fullmatch(reference)
+    name = lines[1] if lines and is_document(Path(lines[1])) else reference
+    return Path(name).with_suffix("").as_posix() if is_document(Path(name)) else name

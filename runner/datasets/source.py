@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RepeatedIdError, RetrieverError
@@ -19,7 +19,9 @@ from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.assembly import add_qrels, assemble, describe_repeated_id
 from runner.datasets.base import Dataset, DatasetError, Raw
+from runner.datasets.overlap import attach_spans
 from runner.datasets.own_documents import ExcludeSelf
+from runner.datasets.spans import SPANS, GoldSpan, anchor_spans, check_spans, list_span_qrels, read_spans
 from runner.datasets.splits import SPLIT, list_splits
 
 
@@ -35,6 +37,9 @@ class DatasetSource(ABC):
     value the variants of a query share: tests and intervals resample such clusters, and a query without the field is a
     cluster of its own. `filter_field` names the field of queries with conditions on the metadata of documents; null for
     none. `search_fields` are fields of documents, besides title and text, for retrievers with field weights.
+    If `gold` is `spans`, gold is passages of documents, in the file `spans`, which replace the judgments of the format:
+    a chunk is gold if it covers the share `span_threshold` of one. A passage that was edited is found again if its
+    similarity is at least `span_similarity`; `unknown_judged` also decides about passages that are lost.
     `extra_qrels` is a file of qrels that are added to the judgments of the dataset, and replace them for the same
     pairs. `unjudged_queries` says whether queries without any judgment are left out, or kept without gold so that
     people can judge their results. If `golden` is true, the metadata of documents are for readers, and evaluations
@@ -54,6 +59,10 @@ class DatasetSource(ABC):
     cluster_field: str | None = Field(default=None, min_length=1)
     filter_field: str | None = Field(default="filter", min_length=1)
     search_fields: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    gold: Literal["documents", "spans"] = "documents"
+    spans: str | None = Field(default=None, min_length=1)
+    span_threshold: float = Field(default=0.5, gt=0, le=1)
+    span_similarity: float = Field(default=0.8, gt=0, le=1)
     seed: int = Field(default=0, ge=0)
 
     @field_validator("exclude_self", mode="before")
@@ -61,6 +70,20 @@ class DatasetSource(ABC):
     def _format_boolean(cls, value: object) -> object:
         """Return a boolean as a word: YAML reads an unquoted true as a boolean."""
         return str(value).lower() if isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _check_gold(self) -> Self:
+        if self.gold != "spans":
+            if self.spans is not None:
+                raise ValueError(f"spans={self.spans}: set gold=spans too, or remove spans")
+            return self
+        if self.extra_qrels is not None:
+            raise ValueError("extra_qrels: grades of documents cannot be added to gold=spans; remove one of the two")
+        if self.exclude_self == "true":
+            raise ValueError("exclude_self=true: not supported with gold=spans; set auto or false")
+        if not self.has_documents:
+            raise ValueError("gold=spans: the dataset has no documents; spans are passages of documents")
+        return self
 
     @abstractmethod
     def read(self) -> Raw:
@@ -95,6 +118,8 @@ class DatasetSource(ABC):
         source = self._resolve_split()
         try:
             raw = source.read()
+            if source.gold == "spans":
+                return source._load_with_spans(raw)
             if source.extra_qrels is not None:
                 path = files.resolve_path(source.extra_qrels, "extra_qrels")
                 raw = add_qrels(raw, files.qrels(path), str(path))
@@ -103,6 +128,28 @@ class DatasetSource(ABC):
             raise DatasetError(describe_repeated_id(source, "document", error.identifier)) from None
         except RetrieverError as error:
             raise DatasetError(f"{source.origin}: {error}") from None
+
+    def read_spans(self) -> list[GoldSpan]:
+        """Read the file of spans; raises `DatasetError`. A format with spans of its own overrides this."""
+        return read_spans(self._find_spans())
+
+    def _find_spans(self) -> Path:
+        """Return the file of spans: the setting, or the one that a generator wrote next to the dataset."""
+        if self.spans is not None:
+            return files.resolve_path(self.spans.replace(SPLIT, self.split), "spans")
+        beside = Path(f"{self.origin}{SPANS}")
+        if not beside.is_file():
+            raise DatasetError(f"dataset.gold=spans: {beside} does not exist; set dataset.spans to the file of spans")
+        return beside
+
+    def _load_with_spans(self, raw: Raw) -> Dataset:
+        spans = anchor_spans(self.read_spans(), raw.corpus, self.span_similarity)
+        name = self.spans or f"the spans of {self.origin}"
+        check_spans(spans, name, self.unknown_judged)
+        judged = replace(
+            raw, qrels=list_span_qrels(spans), qrels_by_search_type={}, grade_intervals=(), qrels_name=name
+        )
+        return attach_spans(assemble(self, judged), spans, self.span_threshold)
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
         """Return where an id occurs, as FILE:LINE; empty for a format without line numbers."""

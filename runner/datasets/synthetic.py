@@ -31,7 +31,8 @@ class Synthetic(DatasetSource):
 
     A null corpus is the file of chunks next to the queries, `PATH.chunks.jsonl`. On level `chunk`, the gold items are
     the chunks that a query was generated from; on level `document`, the documents of these chunks; null is the level of
-    the corpus.
+    the corpus. With `gold=spans`, documents are joined from their chunks, and gold is the file of spans next to the
+    queries.
     """
 
     path: str
@@ -50,7 +51,7 @@ class Synthetic(DatasetSource):
         validations = [_object(record, "validation", record.fields.get("validation") or {}) for record in records]
         queries = Queries(
             ids=[
-                record.identifier("id") if "id" in record.fields else f"s{number:05d}"
+                record.identifier("id") if "id" in record.fields else name_query(number)
                 for number, record in enumerate(records, start=1)
             ],
             texts=[record.text("query") for record in records],
@@ -64,6 +65,8 @@ class Synthetic(DatasetSource):
 
     def _corpus(self, path: Path) -> tuple[Corpus, bool]:
         """Return the corpus, and whether it consists of chunks."""
+        if self.gold == "spans" and self.level == "chunk":
+            raise DatasetError("dataset.level=chunk: spans are passages of whole documents; remove it, or set document")
         place = files.resolve_path(self.corpus or path.with_name(path.name.removesuffix(".gz") + BESIDE), "corpus")
         if place.is_dir() and not any(file.is_file() and is_chunk_file(file) for file in place.rglob("*")):
             if self.level == "chunk":
@@ -73,7 +76,13 @@ class Synthetic(DatasetSource):
                 )
             return corpus_of_folder(place, "corpus"), False
         chunks = read_chunks(place)
-        return (_documents(chunks), False) if self.level == "document" else (_chunks(chunks), True)
+        whole = self.level == "document" or self.gold == "spans"
+        return (_documents(chunks), False) if whole else (_chunks(chunks), True)
+
+
+def name_query(number: int) -> str:
+    """Return the id of a query that has none, by its place in the file, from 1."""
+    return f"s{number:05d}"
 
 
 def _chunks(chunks: ChunkTable) -> Corpus:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.metrics.graded import Floats, Graded
+from runner.metrics.tokens import TokenCut
 
 Cutoff = Literal["required", "optional", "depth"]
 """Whether a measure is written with a cutoff; for `depth`, the cutoff only says how deep the ranking was."""
@@ -27,7 +28,8 @@ class Formula:
     `formula` and `reference` are Markdown for the documentation, `mlflow` is its name in MLflow without the cutoff, and
     `aliases` are other names, in lower case. A `whole_ranking` measure is meant for the whole ranking; its cutoff, if
     any, is the depth of the search. A higher value is better, unless `is_merit` is false: the share of judged documents
-    describes the judgments, and systems cannot be ranked by it. `compute` takes the judged documents found, the number
+    describes the judgments, and systems cannot be ranked by it. A measure that `needs_spans` counts the words of gold
+    spans, and its cutoff may be a number of words. `compute` takes the judged documents found, the number
     of gold documents per query, and the cutoff; it returns a value from 0 to 1 for each query.
     """
 
@@ -41,6 +43,7 @@ class Formula:
     aliases: tuple[str, ...] = ()
     whole_ranking: bool = False
     is_merit: bool = True
+    needs_spans: bool = False
 
 
 def find_formula(measure: str) -> Formula | None:
@@ -63,6 +66,14 @@ def is_merit(measure: str) -> bool:
 def _divide(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64]) -> Floats:
     """Return parts / wholes, 0 where the whole is 0."""
     return np.divide(parts, wholes, out=np.zeros(len(parts)), where=wholes > 0)
+
+
+_TOKENS = "Smith and Troynikov 2024, *Evaluating Chunking Strategies for Retrieval*, Chroma Technical Report"
+
+
+def _divide_cut(cut: TokenCut, by: Callable[[TokenCut], NDArray[np.int64]]) -> Floats:
+    """Return the gold words covered divided by another number of words, 0 where that is 0."""
+    return _divide(cut.covered, by(cut))
 
 
 def _index(formulas: Iterable[Formula]) -> dict[str, Formula]:
@@ -174,6 +185,40 @@ FORMULAS = _index(
             cutoff="depth",
             compute=lambda graded, golds, k: _divide(graded.first_ranks(k).preferred, golds),
             whole_ranking=True,
+        ),
+        Formula(
+            name="TokenR",
+            title="Token recall",
+            formula="(number of gold words in the first k chunks) / (number of gold words)",
+            reference=_TOKENS,
+            mlflow="token_recall",
+            cutoff="required",
+            compute=lambda graded, golds, k: _divide_cut(graded.count_tokens(k), lambda cut: cut.gold),
+            needs_spans=True,
+        ),
+        Formula(
+            name="TokenP",
+            title="Token precision",
+            formula="(number of gold words in the first k chunks) / (number of words in the first k chunks, counted "
+            "as often as they are returned)",
+            reference=_TOKENS,
+            mlflow="token_precision",
+            cutoff="required",
+            compute=lambda graded, golds, k: _divide_cut(graded.count_tokens(k), lambda cut: cut.returned),
+            needs_spans=True,
+        ),
+        Formula(
+            name="TokenIoU",
+            title="Token intersection over union",
+            formula="(number of gold words in the first k chunks) / (number of words in the first k chunks, counted "
+            "as often as they are returned, + number of gold words that are not in them)",
+            reference=_TOKENS,
+            mlflow="token_iou",
+            cutoff="required",
+            compute=lambda graded, golds, k: _divide_cut(
+                graded.count_tokens(k), lambda cut: cut.returned + cut.gold - cut.covered
+            ),
+            needs_spans=True,
         ),
     )
 )

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.metrics.errors import MeasureError
+
 if TYPE_CHECKING:
     from runner.metrics.scores import Grader
+    from runner.metrics.tokens import TokenCounts, TokenCut
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +22,8 @@ Floats = NDArray[np.float64]
 class Graded:
     """The judged documents that were found, in columns sorted by query, then by rank (from 1).
 
-    `returned` (queries) is the number of documents that each query found, judged or not.
+    `returned` (queries) is the number of documents that each query found, judged or not. `tokens` counts the words of
+    gold spans in the hits, None if gold is not spans.
     """
 
     grader: Grader
@@ -27,6 +31,7 @@ class Graded:
     ranks: NDArray[np.int64]
     grades: NDArray[np.int32]
     returned: NDArray[np.int64]
+    tokens: TokenCounts | None = None
 
     @cached_property
     def gold(self) -> Graded:
@@ -36,7 +41,7 @@ class Graded:
     def select(self, documents: NDArray[np.bool_]) -> Graded:
         """Return only some of the documents, selected by a mask."""
         columns = (self.queries[documents], self.ranks[documents], self.grades[documents])
-        return Graded(self.grader, *columns, self.returned)
+        return Graded(self.grader, *columns, self.returned, self.tokens)
 
     def first_ranks(self, k: int) -> Graded:
         """Return only the documents among the first k."""
@@ -45,6 +50,12 @@ class Graded:
     def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of documents among the first k (queries,); k may differ between documents."""
         return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
+
+    def count_tokens(self, cutoff: int) -> TokenCut:
+        """Return the words of the rankings up to a cutoff; raises `MeasureError` if gold is not spans."""
+        if self.tokens is None:
+            raise MeasureError("measures of tokens need spans as gold; set dataset.gold=spans")
+        return self.tokens.cut(cutoff)
 
     def total(self, values: Floats, k: int) -> Floats:
         """Return the sum of the values of the documents among the first k, added by rank (queries,)."""

@@ -14,30 +14,42 @@ from runner.metrics.formulas import FORMULAS, Formula, is_merit
 WHOLE_FROM = 1000
 """The depth from which a ranking counts as whole: that of TREC runs, for which `AP` without a cutoff is reported."""
 
+TOKEN_MEASURES = tuple(name for name, formula in FORMULAS.items() if formula.needs_spans)
+"""The measures that count the words of gold spans."""
+
+_TOKENS = "tokens="
 _NAMES = {name.lower(): name for name in FORMULAS} | {a: f.name for f in FORMULAS.values() for a in f.aliases}
-_PLAIN = re.compile(r"([A-Za-z]\w*)(?:@([0-9]+))?")
+_PLAIN = re.compile(r"([A-Za-z]\w*)(?:@(tokens=)?([0-9]+))?")
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure and its cutoff (None for the whole ranking).
+    """A measure and its cutoff (None for the whole ranking), a number of hits or, if `in_tokens`, of words.
 
     The name of a measure that ir_measures computes includes its parameters: `nDCG(dcg='exp-log2')`.
     """
 
     name: str
     cutoff: int | None = None
+    in_tokens: bool = False
 
     def __post_init__(self) -> None:
         _check_cutoff(str(self), self.cutoff)
 
     def __str__(self) -> str:
-        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+        if self.cutoff is None:
+            return self.name
+        return f"{self.name}@{_TOKENS if self.in_tokens else ''}{self.cutoff}"
 
     @property
     def formula(self) -> Formula | None:
         """Return how the measure is computed; None for a measure of ir_measures."""
         return FORMULAS.get(self.name)
+
+    @property
+    def needs_spans(self) -> bool:
+        """Return whether the measure counts the words of gold spans."""
+        return self.formula is not None and self.formula.needs_spans
 
     @property
     def built_in(self) -> bool:
@@ -51,10 +63,13 @@ def parse(text: str) -> Measure:
     name = _NAMES.get(plain[1].lower()) if plain else None
     if plain is None or name is None:
         return _parse_delegated(text.strip())
-    cutoff = None if plain[2] is None else int(plain[2])
+    cutoff = None if plain[3] is None else int(plain[3])
+    if plain[2] and not FORMULAS[name].needs_spans:
+        counted = ", ".join(f"{name}@{_TOKENS}{cutoff}" for name in TOKEN_MEASURES)
+        raise MeasureError(f"the measure {text!r} cannot be cut at a number of tokens; choose from {counted}")
     if cutoff is None and FORMULAS[name].cutoff == "required":
         raise MeasureError(f"the measure {text!r} needs a cutoff; write for example {name}@10")
-    return Measure(name, cutoff)
+    return Measure(name, cutoff, bool(plain[2]))
 
 
 def parse_primary(text: str) -> Measure:
@@ -68,9 +83,10 @@ def parse_primary(text: str) -> Measure:
     return measure
 
 
-def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, ...]:
+def expand(measures: Iterable[str], k_values: Sequence[int], token_budgets: Sequence[int] = ()) -> tuple[Measure, ...]:
     """Return the measures with these names, without duplicates, adding every cutoff to those written without one.
 
+    Measures of tokens are also cut at every number of tokens in `token_budgets`.
     `P` becomes `P@k` for each k, `AP` becomes `AP` and `AP@k` for each k, `P@7` and `Bpref` stay as they are.
     """
     expanded: dict[Measure, None] = {}
@@ -82,6 +98,8 @@ def expand(measures: Iterable[str], k_values: Sequence[int]) -> tuple[Measure, .
         else:
             cutoffs = k_values if cutoff == "required" else (None, *k_values)
             expanded |= dict.fromkeys(Measure(name, k) for k in cutoffs)
+            if FORMULAS[name].needs_spans:
+                expanded |= dict.fromkeys(Measure(name, budget, in_tokens=True) for budget in token_budgets)
     return tuple(expanded)
 
 

@@ -29,6 +29,9 @@ queries that have gold. Built-in measures have values from 0 to 1. A query witho
 without gold, and queries whose search failed, are excluded from means. Equal scores are ordered by document id,
 descending, as in trec_eval ([ties](explanations/ties.md)).
 
+Token measures count words of gold spans. They need `dataset.gold=spans` and are then measured at every cutoff in
+`metrics.k_values` and, after that number of words, in `metrics.token_budgets`: [gold spans](spans.md).
+
 If `metrics.depth` is below {WHOLE_FROM:,}, a measure of the whole ranking has the depth of the search as its cutoff,
 such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search)."""
 
@@ -67,6 +70,9 @@ def render_page() -> str:
 
 
 def _row(formula: Formula) -> list[str]:
+    if formula.needs_spans:
+        written, mlflow = f"`{formula.name}@k`, `{formula.name}@tokens=n`", f"`{formula.mlflow}_at_k`"
+        return [formula.title, written, formula.formula, "yes", f"{mlflow}, `{formula.mlflow}_at_tokens_n`"]
     mlflow = formula.mlflow if formula.cutoff == "depth" else f"{formula.mlflow}_at_k"
     names = f"`{formula.mlflow}`, `{mlflow}`" if formula.cutoff == "optional" else f"`{mlflow}`"
     better = "yes" if formula.is_merit else "not applicable: it describes the judgments"

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.base import NOTHING, Rankings
 from runner.datasets.base import Judgments
 from runner.metrics.measures import Measure
+from runner.metrics.scores import Grader
 
 
 def list_depth_warnings(judgments: Judgments, n_queries: int, depth: int, measures: Sequence[Measure]) -> list[str]:
@@ -27,6 +29,23 @@ def list_depth_warnings(judgments: Judgments, n_queries: int, depth: int, measur
             f"{beyond} have more judged documents than the search depth of {depth:,}, and Bpref ignores those "
             f"below it; set metrics.depth={int(judged[golds > 0].max())}"
         )
+    return warnings
+
+
+def list_token_warnings(grader: Grader, rankings: Rankings, measures: Sequence[Measure]) -> list[str]:
+    """Return a sentence for each number of words that rankings of full depth do not reach."""
+    tokens = grader.grade(rankings).tokens
+    if tokens is None:
+        return []
+    is_cut = (rankings.documents != NOTHING).all(axis=1) & grader.find_counted(rankings)
+    warnings = []
+    for budget in dict.fromkeys(measure.cutoff for measure in measures if measure.in_tokens and measure.cutoff):
+        short = int(np.count_nonzero(is_cut & (tokens.by_tokens().cut(budget).returned < budget)))
+        if short:
+            warnings.append(
+                f"{short:,} of {np.count_nonzero(grader.golds):,} queries return fewer than {budget:,} words within "
+                f"the search depth of {rankings.depth:,}, so measures @tokens={budget} end early; raise metrics.depth"
+            )
     return warnings
 
 

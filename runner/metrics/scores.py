@@ -6,7 +6,7 @@ All queries are scored at once, and quantities that several measures share are c
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import repeat
 
@@ -21,6 +21,7 @@ from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.graded import Floats, Graded, find_starts
 from runner.metrics.measures import Measure, parse
+from runner.metrics.tokens import TokenGold
 
 REPEATED = -2
 """The grade of a judged document that already appears at a better rank: neither a second hit nor irrelevant."""
@@ -88,7 +89,7 @@ class Grader:
     Later chunks of a document keep their ranks but count neither as gold nor as irrelevant.
 
     Hits that are missing from the corpus keep their rank. `judged_ids` maps the ids of those that may be judged to
-    their position in the judgments; all others are unjudged.
+    their position in the judgments; all others are unjudged. `tokens` are the words of gold spans, if gold is spans.
     """
 
     judgments: Judgments
@@ -96,6 +97,7 @@ class Grader:
     n_documents: int
     document_of: NDArray[np.int32] | None = None
     judged_ids: Mapping[str, int] = field(default_factory=dict)
+    tokens: TokenGold | None = None
     _ideal_dcg: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
     _latest: list[tuple[Rankings, Graded]] = field(default_factory=list, init=False, repr=False)
 
@@ -111,10 +113,12 @@ class Grader:
     def score(self, rankings: Rankings, measures: Sequence[Measure]) -> Scores:
         """Return the value of each measure for each query; a query that found nothing scores 0."""
         graded = self.grade(rankings)
+        by_tokens = replace(graded, tokens=graded.tokens and graded.tokens.by_tokens())
         values = np.empty((len(measures), self.n_queries))
         for row, measure in zip(values, measures, strict=True):
             if measure.built_in:
-                row[:] = FORMULAS[measure.name].compute(graded, self.golds, measure.cutoff or rankings.depth)
+                cut = by_tokens if measure.in_tokens else graded
+                row[:] = FORMULAS[measure.name].compute(cut, self.golds, measure.cutoff or rankings.depth)
         others = [position for position, measure in enumerate(measures) if not measure.built_in]
         if others:
             values[others] = self._by_ir_measures(rankings, [measures[position] for position in others])
@@ -143,7 +147,8 @@ class Grader:
             repeated = np.ones(len(grades), dtype=np.bool_)
             repeated[first] = False
             grades = np.where(repeated, np.int32(REPEATED), grades)
-        graded = Graded(self, queries, columns + 1, grades, np.count_nonzero(documents != NOTHING, axis=1))
+        tokens = None if self.tokens is None else self.tokens.count(rankings)
+        graded = Graded(self, queries, columns + 1, grades, np.count_nonzero(documents != NOTHING, axis=1), tokens)
         self._latest[:] = [(rankings, graded)]
         return graded
 

@@ -184,5 +184,5 @@ def _workers(settings: SweepSettings) -> int:
 
 def _describe_dataset(dataset: Dataset) -> str:
     chunks = f" in {len(dataset.corpus):,} chunks" if dataset.whole else ""
-    documents, queries = f"{len(dataset.documents):,} documents{chunks}", f"{len(dataset.queries):,} queries"
+    documents, queries = f"{len(dataset.full_documents):,} documents{chunks}", f"{len(dataset.queries):,} queries"
     return f"{dataset.name} ({dataset.split}): {documents}, {queries}"

@@ -161,7 +161,7 @@ def metric_name(measure: str) -> str:
     name, _, cutoff = measure.partition("@")
     formula = find_formula(name)
     name = _slug(name) if formula is None else formula.mlflow
-    return f"{name}_at_{cutoff}" if cutoff else name
+    return f"{name}_at_{cutoff.replace('=', '_')}" if cutoff else name
 
 
 def metrics_of(result: Result) -> list[Point]:

@@ -148,3 +148,30 @@ def test_real_question_sets_load(needle: Path, name: str, folder: str, queries: 
     assert golds(dataset)[dataset.queries.ids[0]] == [gold]
     assert all(dataset.queries.types)
     assert all(metadata[EXPECTED_ANSWER] for metadata in dataset.queries.metadata)
+
+
+def test_a_question_names_passages_by_lines_or_as_spans(documents: Path) -> None:
+    questions = [
+        {"id": "q1", "question": "What shines?", "doc_id": "light.md:2", "realistic_q1": "light at night"},
+        {"id": "q2", "question": "How often?", "spans": [{"doc_id": "deep/ferry.md", "quote": "every hour"}]},
+        {"id": "q3", "question": "For whom?", "doc_id": "light", "spans": [{"lines": [1, 2], "grade": 2}]},
+    ]
+    dataset = load(documents, questions, gold="spans")
+    assert dataset.spans is not None
+    texts = [
+        (dataset.queries.ids[query], dataset.corpus.texts[document][start:end])
+        for query, document, start, end in zip(
+            dataset.spans.queries, dataset.spans.documents, dataset.spans.starts, dataset.spans.ends, strict=True
+        )
+    ]
+    assert texts == [
+        ("q1.0", "It shines for ships."),
+        ("q1.1", "It shines for ships."),
+        ("q2", "every hour"),
+        ("q3", "# Lighthouse\nIt shines for ships."),
+    ]
+    del questions[1]["spans"]
+    whole = load(documents, [*questions[:1], {**questions[1], "doc_id": "deep/ferry"}, questions[2]])
+    assert golds(whole) == {"q1.0": ["light"], "q1.1": ["light"], "q2": ["deep/ferry"], "q3": ["light"]}
+    with pytest.raises(DatasetError, match=r"question 2: the question names no passage; add 'spans'"):
+        load(documents, questions, gold="spans")

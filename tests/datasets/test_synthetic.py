@@ -155,3 +155,22 @@ def test_chunks_that_are_not_there_are_missed_by_name(path: Path) -> None:
     path.with_name("q.jsonl.chunks.jsonl").unlink()
     with pytest.raises(DatasetError, match=r"dataset.corpus=.*q.jsonl.chunks.jsonl: no such file"):
         Synthetic(path=str(path)).load()
+
+
+def test_spans_beside_the_queries_judge_documents_joined_from_their_chunks(path: Path) -> None:
+    spans = [
+        {"query_id": f"s{number:05d}", "doc_id": chunk["doc_id"], "quote": chunk["chunk"]}
+        for number, query in enumerate(QUERIES, start=1)
+        for chunk in query["context_chunks"]
+    ]
+    write(path.with_name(f"{path.name}.spans.jsonl"), spans)
+    dataset = Synthetic(path=str(path), gold="spans").load()
+    assert list(dataset.corpus.ids) == ["ferry", "museum"]
+    split = dataset.split_documents(Tokens(size=4))
+    gold = [
+        (split.queries.ids[query], split.corpus.ids[chunk])
+        for query, chunk in zip(split.judgments.queries, split.judgments.documents, strict=True)
+    ]
+    assert gold == [("s00001", "ferry#0"), ("s00002", "ferry#0"), ("s00002", "museum#0")]
+    with pytest.raises(DatasetError, match="spans are passages of whole documents"):
+        Synthetic(path=str(path), gold="spans", level="chunk").load()

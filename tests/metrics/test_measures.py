@@ -18,7 +18,22 @@ from runner.metrics.measures import Measure, check_grades, expand, parse
 
 @pytest.mark.parametrize(
     "name",
-    ["nDCG@10", "P@5", "R@100", "RR", "RR@10", "AP", "AP@100", "Success@1", "F1@5", "Judged@10", "Rprec", "Bpref"],
+    [
+        "nDCG@10",
+        "P@5",
+        "R@100",
+        "RR",
+        "RR@10",
+        "AP",
+        "AP@100",
+        "Success@1",
+        "F1@5",
+        "Judged@10",
+        "Rprec",
+        "Bpref",
+        "TokenR@5",
+        "TokenIoU@tokens=1024",
+    ],
 )
 def test_a_name_parses_prints_and_hashes_as_itself(name: str) -> None:
     assert str(parse(name)) == name

@@ -25,6 +25,7 @@ FIELDS: Sequence[Sequence[str]] = (
     ("fix_files",),
     ("expected_files", "expected_file"),
     ("canonical_path",),
+    ("spans",),
 )
 """The fields that name the gold, the most reliable first: the first line with any files gives all of them."""
 
@@ -183,10 +184,16 @@ def parse_symbols(value: object) -> Sequence[GoldSymbol]:
 
 
 def parse_chunks(value: object) -> Sequence[GoldChunk]:
-    """Return the line ranges of a list of objects with a file and lines; an object may have a single line."""
+    """Return the line ranges of a list of objects with a file and lines; an object may have a single line.
+
+    A gold span has `lines`, the first and the last, as in `dataset.gold=spans`.
+    """
     chunks: list[GoldChunk] = []
     for entry in value if isinstance(value, list) else ():
         start, end = get_nested(entry, "line_start"), get_nested(entry, "line_end")
+        lines = get_nested(entry, "lines")
+        if start is None and isinstance(lines, list) and len(lines) == 2:
+            start, end = lines
         note = get_text(entry, "annotation") or get_text(entry, "defect_type")
         if chunk := parse_chunk(entry, start, start if end is None else end, note):
             chunks.append(chunk)

@@ -201,7 +201,11 @@ def _find_symbols(definition: _Definition) -> Sequence[GoldSymbol]:
 
 def _find_chunks(definition: _Definition) -> Sequence[GoldChunk]:
     contents = definition.contents
-    stated = (get_nested(contents.get(name), "chunks") for name in ("ground_truth.json", "ground_truth_agent.json"))
+    stated = (
+        get_nested(contents.get(name), field)
+        for name in ("ground_truth.json", "ground_truth_agent.json")
+        for field in ("chunks", "spans")
+    )
     chunks = next(filter(None, map(parse_chunks, (_list_defects(contents.get("expected_defects.json")), *stated))), ())
     changes = contents.get("expected_changes.json")
     lines = get_nested(changes, "expected_line_range")

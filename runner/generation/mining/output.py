@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from runner.datasets.base import EXPECTED_ANSWER
+from runner.datasets.spans import SPANS, format_span
 from runner.generation.mining.base import Query, Verdict
 from runner.generation.mining.impacts import count_impacts, describe_impact, iter_impact_rows
 from runner.generation.mining.targets import Targets, Way
@@ -32,6 +33,7 @@ def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: 
         ".corpus.jsonl": documents,
         DOUBTFUL: rows(query for query in queries if query.verdict == "doubtful"),
         REJECTED: rows(query for query in queries if query.verdict == "rejected"),
+        SPANS: (span for query in kept for span in _iter_spans(query, targets)),
         "": rows(kept),
     }
     if any(query.impact for query in queries):
@@ -71,6 +73,14 @@ def format_row(query: Query, targets: Targets) -> dict[str, Any]:
         "negative_ctxs": [{"fqn": all_[i].id, "text": all_[i].text, "is_hard_negative": hard} for i, hard in negatives],
         "metadata": metadata,
     }
+
+
+def _iter_spans(query: Query, targets: Targets) -> Iterator[dict[str, Any]]:
+    """Yield the gold documents of a query as spans, with the grades that the dataset gives them."""
+    for rank, gold in enumerate(query.golds, start=1):
+        target = targets.all[gold]
+        grade = 2 if rank == 1 else 1
+        yield format_span(query.case.id, target.id, grade, target.text, 0, len(target.text))
 
 
 def summarize(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:

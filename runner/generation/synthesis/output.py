@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from runner.datasets.synthetic import BESIDE
+from runner.datasets.anchoring import CONTEXT
+from runner.datasets.spans import SPANS
+from runner.datasets.synthetic import BESIDE, name_query
 from runner.generation.saving import save
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
@@ -22,6 +25,7 @@ def write(output: Path, result: SynthesisResult, summary: JsonObject) -> None:
     chunks = result.chunks
     files = {
         BESIDE: (_chunk_row(chunks, position) for position in range(len(chunks))),
+        SPANS: _iter_spans(result),
         REJECTED_CHUNKS: _iter_rejections(result),
         REJECTED: (_query_row(chunks, candidate) for candidate in result.candidates if not candidate.verdict.accepted),
         "": (_query_row(chunks, candidate) for candidate in result.accepted),
@@ -50,6 +54,30 @@ def _query_row(chunks: Chunks, candidate: Candidate) -> JsonObject:
         ],
         "validation": validation if verdict.accepted else {**validation, "reason": verdict.reason},
     }
+
+
+def _iter_spans(result: SynthesisResult) -> Iterator[JsonObject]:
+    """Yield the gold chunks of each query as spans; where a text occurs again in its document, with the text around."""
+    source, chunks = result.source, result.chunks
+    counts = Counter(zip(source.doc_ids, source.texts, strict=True))
+    places = {key: place for place, key in enumerate(zip(source.doc_ids, source.chunk_ids, strict=True))}
+    for number, candidate in enumerate(result.accepted, start=1):
+        for golden in candidate.request.bundle.goldens:
+            document, text = chunks.doc_ids[golden], chunks.texts[golden]
+            place = places[document, chunks.chunk_ids[golden]]
+            around = {
+                "before": _text_beside(source, place, -1)[-CONTEXT:],
+                "after": _text_beside(source, place, 1)[:CONTEXT],
+            }
+            is_repeated = counts[document, text] > 1
+            yield {"query_id": name_query(number), "doc_id": document, "quote": text, **(around if is_repeated else {})}
+
+
+def _text_beside(chunks: Chunks, place: int, step: int) -> str:
+    """Return the text of the chunk before or after another of the same document, "" if there is none."""
+    other = place + step
+    is_beside = 0 <= other < len(chunks.texts) and chunks.doc_ids[other] == chunks.doc_ids[place]
+    return chunks.texts[other] if is_beside else ""
 
 
 def _chunk_row(chunks: Chunks, position: int) -> JsonObject:

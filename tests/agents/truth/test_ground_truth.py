@@ -246,6 +246,17 @@ def test_symbols_and_chunks_are_taken_where_they_are_whole(tmp_path: Path) -> No
     assert truth.symbols == (GoldSymbol("a.c", "f", "r"),)
 
 
+def test_spans_of_a_ground_truth_are_gold_files_and_line_ranges(tmp_path: Path) -> None:
+    spans = [
+        {"path": "src/a.py", "lines": [3, 5]},
+        {"path": "b.py", "lines": [7, 7], "grade": 2},
+        {"path": "c.py", "lines": [2]},
+    ]
+    truth = read_ground_truth(task(tmp_path, {"tests/ground_truth.json": {"spans": spans}}))
+    assert paths(truth.files) == ["src/a.py", "b.py", "c.py"]
+    assert truth.chunks == (GoldChunk("src/a.py", 3, 5), GoldChunk("b.py", 7, 7))
+
+
 def test_of_several_folders_the_surest_source_counts(tmp_path: Path) -> None:
     first = task(tmp_path / "first", {"instruction.md": "src/a.py"})
     second = task(tmp_path / "second", {"ground_truth.json": ["b.py"]})

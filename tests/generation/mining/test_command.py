@@ -129,7 +129,7 @@ def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
         assert main([*WORLD, *model, "output=killed.jsonl"]) == 0
         assert len(server.asked) <= 2 + 3 * 4 + 1
         assert main([*WORLD, *model, "output=whole.jsonl"]) == 0
-    for end in ("", ".corpus.jsonl", ".doubtful.jsonl", ".rejected.jsonl", ".summary.json"):
+    for end in ("", ".corpus.jsonl", ".spans.jsonl", ".doubtful.jsonl", ".rejected.jsonl", ".summary.json"):
         assert (here / f"killed.jsonl{end}").read_bytes() == (here / f"whole.jsonl{end}").read_bytes()
 
 

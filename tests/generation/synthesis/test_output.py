@@ -67,6 +67,9 @@ def test_files_have_the_schema_of_a_synthetic_ground_truth(tmp_path: Path) -> No
     assert lines(tmp_path / "out.jsonl.rejected_chunks.jsonl") == [
         {"doc_id": "a", "chunk_id": "1", "reason": "too short", "found": "2 tokens, below 5"}
     ]
+    spans = lines(tmp_path / "out.jsonl.spans.jsonl")
+    assert spans[0] == {"query_id": "s00001", "doc_id": "a", "quote": CHUNKS.texts[0]}
+    assert [(span["query_id"], span["doc_id"]) for span in spans] == [("s00001", "a"), ("s00002", "b"), ("s00002", "a")]
     assert orjson.loads((tmp_path / "out.jsonl.summary.json").read_bytes()) == {"accepted": 2}
 
 
