@@ -35,6 +35,7 @@ TARGETS = {
     ("compare", ""): "runner.commands.compare.CompareSettings",
     ("evaluate", ""): "runner.commands.evaluate.EvaluationSettings",
     ("evaluate", "sweep"): "runner.sweep.settings.SweepSettings",
+    ("explain", ""): "runner.commands.explain.ExplainSettings",
     ("export", ""): "runner.commands.export.ExportSettings",
     ("new", ""): "runner.commands.new.ProjectSettings",
     ("promote", ""): "runner.commands.promote.PromoteSettings",

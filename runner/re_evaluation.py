@@ -108,8 +108,8 @@ def re_evaluate(
     be restored.
     """
     try:
-        experiment = _build_experiment(baseline, candidate, plugins)
-        _check_repeatable(experiment, baseline, any_code)
+        experiment = build_recorded_experiment(baseline, candidate, plugins)
+        check_repeatable(experiment, baseline, any_code)
         if dataset is not None:
             bench.datasets.add(experiment.source, experiment.chunking, dataset)
         data = bench.dataset(experiment)
@@ -134,7 +134,11 @@ def load_documents(result: Result, bench: Bench, plugins: Sequence[str]) -> Corp
     return data.documents if data.fingerprint == result.dataset.fingerprint else None
 
 
-def _build_experiment(baseline: Result, candidate: Result, plugins: Sequence[str]) -> Experiment:
+def build_recorded_experiment(baseline: Result, candidate: Result, plugins: Sequence[str]) -> Experiment:
+    """Return the experiment of the baseline's recorded settings on the candidate's dataset.
+
+    Raises `NotComparable` if the record or the retriever does not allow a second evaluation.
+    """
     recorded, others = baseline.config, candidate.config
     if (recorded.get("choices") or {}).get("retriever") == "run":
         raise NotComparable(f"the rankings of {baseline.name} were read from a file")
@@ -165,7 +169,7 @@ def _build_experiment(baseline: Result, candidate: Result, plugins: Sequence[str
     return build_experiment(Settled(config, public, {}), name, baseline.swept)
 
 
-def _check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -> None:
+def check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -> None:
     """Raise `NotComparable` if a second search with the same settings could give other rankings on the same data."""
     for part in _iter_settings(experiment.retriever):
         if isinstance(part, RunFile):

@@ -31,6 +31,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "evaluate, for a sweep": ("evaluate", "-m", *BEIR, "retriever.k1=0.9,1.2"),
     "plan": (*BEIR, "retriever.k1=0.9,1.2"),
     "compare": ("baseline=good", "candidate=good", "statistics.permutations=100", "output=out"),
+    "explain": ("baseline=good", "candidate=good", "statistics.permutations=100"),
     "promote": ("run=good", "name=main"),
     "inspect": (*BEIR[:2], "output=inspection", *CHEAP),
     "export": (*BEIR[:2], "format=jsonl", "output=exported"),

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
+from runner.analysis.clusters import Clusters
 from runner.analysis.comparison import Differences, compare
 from runner.analysis.corrections import correct
 from runner.analysis.grading import SCALE
@@ -105,23 +106,26 @@ def check_gate(gate: Gate, comparison: Comparison) -> list[Check]:
     """Check each system except the first; raises `ConfigError` for a rule that applies to nothing."""
     checks: list[Check] = []
     for system in range(1, len(comparison.results)):
-        checks += _check_floors(gate, comparison, system)
+        checks += check_floors(gate, comparison, system)
         checks += _check_drops(gate, comparison, system)
-        if gate.max_errors is not None:
-            errors = len(comparison.results[system].failures)
-            label = comparison.labels[system]
-            before = len(comparison.results[0].failures)
-            checks.append(
-                Check(label, "errors", "errors", "", before, errors, gate.max_errors, violated=errors > gate.max_errors)
-            )
+        checks += check_errors(gate, comparison, system)
     return checks
 
 
-def _check_floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Check]:
+def check_errors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Check]:
+    """Yield the check of the number of failed queries, if it is limited."""
+    if gate.max_errors is not None:
+        before, errors = (len(comparison.results[i].failures) for i in (0, system))
+        is_violated = errors > gate.max_errors
+        label = comparison.labels[system]
+        yield Check(label, "errors", "errors", "", before, errors, gate.max_errors, violated=is_violated)
+
+
+def check_floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Check]:
     """Yield the checks of minimum values, each over all queries that count for the system."""
     result, label = comparison.results[system], comparison.labels[system]
-    for kind, measure, limit in _iter_rules(gate.floors, gate.floors_by_type, "floors", comparison):
-        value = compute_mean(_select_type(score_queries(result, measure), kind, comparison))
+    for kind, measure, limit in iter_rules(gate.floors, gate.floors_by_type, "floors", comparison):
+        value = compute_mean(select_type(score_queries(result, measure), kind, comparison))
         cost = _cost_of_tn_rate(result) if measure == TN_RATE else None
         yield Check(label, "floor", measure, kind, math.nan, value, limit, violated=not value >= limit, cost=cost)
 
@@ -134,22 +138,28 @@ def _check_drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]
     """
     results, label = (comparison.results[0], comparison.results[system]), comparison.labels[system]
     families: dict[bool, list[tuple[Check, Floats]]] = {}
-    for kind, measure, limit in _iter_rules(gate.drops, gate.drops_by_type, "drops", comparison):
-        scores = np.array([_select_type(score_queries(result, measure), kind, comparison) for result in results])
+    for kind, measure, limit in iter_rules(gate.drops, gate.drops_by_type, "drops", comparison):
+        scores = np.array([select_type(score_queries(result, measure), kind, comparison) for result in results])
         scores[:, np.isnan(scores).any(axis=0)] = np.nan
         cost = _cost_of_tn_rate(results[1]) if measure == TN_RATE else None
         check = Check(label, "drop", measure, kind, compute_mean(scores[0]), compute_mean(scores[1]), limit, cost=cost)
         families.setdefault(bool(kind), []).append((check, compute_differences(scores[1], scores[0])))
-    return [check for family in families.values() for check in _test_drops(family, gate.alpha, comparison)]
+    statistics, clusters = comparison.statistics, comparison.cluster_numbers
+    return [c for family in families.values() for c in judge_drops(family, gate.alpha, statistics, clusters)]
 
 
-def _test_drops(family: Sequence[tuple[Check, Floats]], alpha: float | None, comparison: Comparison) -> Iterator[Check]:
-    """Yield the checks of a family of drops, whose p-values are corrected together."""
-    rows, statistics = None, comparison.statistics
+def judge_drops(
+    family: Sequence[tuple[Check, Floats]],
+    alpha: float | None,
+    statistics: TableStatistics,
+    clusters: Clusters | None,
+) -> Iterator[Check]:
+    """Yield the checks of a family of drops, each with its paired differences; p-values are corrected together."""
+    rows = None
     if alpha is not None:  # enough permutations for a single test to reach a p-value below alpha
         enough = max(statistics.permutations, math.ceil(2 / alpha))
         of_gate = replace(statistics, alpha=alpha, permutations=enough)
-        rows = compare(np.array([differences for _, differences in family]), of_gate, comparison.cluster_numbers)
+        rows = compare(np.array([differences for _, differences in family]), of_gate, clusters)
     for i, (check, _) in enumerate(family):
         if math.isnan(check.drop):
             yield replace(check, violated=True)
@@ -175,13 +185,13 @@ def _cost_of_tn_rate(result: Result) -> tuple[float, float]:
     return everything.recall_lost, everything.left_with_nothing
 
 
-def _select_type(values: Floats, kind: str, comparison: Comparison) -> Floats:
+def select_type(values: Floats, kind: str, comparison: Comparison) -> Floats:
     """Return the values of the queries of a type ("" for all), NaN for the others."""
     selected = np.array([kind in ("", of_query) for of_query in comparison.queries.types])
     return np.where(selected, values, np.nan)
 
 
-def _iter_rules(
+def iter_rules(
     overall: Mapping[str, float], by_type: Mapping[str, Mapping[str, float]], place: str, comparison: Comparison
 ) -> Iterator[tuple[str, str, float]]:
     """Yield the type ("" for all queries), the measure and the limit of each rule."""
@@ -201,7 +211,7 @@ def _select_types(kind: str, types: Sequence[str], measure: str, comparison: Com
     if kind != EVERY_TYPE:
         return [kind]
     values = score_queries(comparison.results[0], measure)
-    return [one for one in types if not np.isnan(_select_type(values, one, comparison)).all()]
+    return [one for one in types if not np.isnan(select_type(values, one, comparison)).all()]
 
 
 def _resolve_measure(name: str, limit: float, place: str, comparison: Comparison) -> str:

@@ -1,0 +1,193 @@
+"""Mix two versions of a dataset: the documents of one with the judgments or the queries of the other.
+
+A query belongs to both versions if its id, text and filter are the same. Judgments differ only where both versions can
+have them: a query that one version lacks brings its judgments along, and so does a document that one version lacks.
+A removed document therefore takes its judgments with it, and their loss counts as an effect of the documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from retrievers.base import Corpus
+from runner.datasets.base import Dataset, Judgments
+
+PARTS = ("documents", "judgments", "queries")
+"""The parts of a dataset that can be mixed."""
+
+Grades = Mapping[str, Mapping[str, int]]
+"""The grade of each judged document, by query."""
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetPair:
+    """Two versions of a dataset with whole documents. A side is 0 for the first version and 1 for the second."""
+
+    first: Dataset
+    second: Dataset
+
+    @property
+    def sides(self) -> tuple[Dataset, Dataset]:
+        """Return both versions."""
+        return self.first, self.second
+
+    @cached_property
+    def changed(self) -> list[str]:
+        """Return the parts that differ."""
+        differs = {
+            "documents": not _has_same_documents(self),
+            "judgments": next(self._iter_differing_grades(), None) is not None,
+            "queries": dict(_iter_queries(self.first)) != dict(_iter_queries(self.second)),
+        }
+        return [part for part in PARTS if differs[part]]
+
+    @cached_property
+    def shared_queries(self) -> frozenset[str]:
+        """Return the ids of the queries with the same text and filter in both versions."""
+        first, second = (
+            {query: (text, condition) for query, (text, _, condition) in _iter_queries(data)} for data in self.sides
+        )
+        return frozenset(query for query in first if query in second and first[query] == second[query])
+
+    def list_grade_changes(self, search_type: str = "") -> list[tuple[str, str, int | None, int | None]]:
+        """Return the changed judgments as query, document and both grades (None: unjudged).
+
+        `search_type` selects the judgments, as in `Dataset.judgments_for`.
+        """
+        return [row[1:] for row in self._iter_differing_grades([search_type])]
+
+    def list_grades(self, search_type: str = "") -> tuple[Grades, Grades]:
+        """Return the grades on both sides for a search type, as in `Dataset.judgments_for`."""
+        return self._grades.get(search_type, self._grades[""])
+
+    def mix(self, documents: int, judgments: int, queries: int) -> Dataset:
+        """Return the dataset that has each of its parts from one side."""
+        if documents == judgments == queries:
+            return self.sides[documents]
+        base = replace(
+            self.sides[documents],
+            corpus=self._corpora[documents],
+            queries=self.sides[queries].queries,
+            grade_intervals=(),
+        )
+        tables = {kind: self._mix_grades(kind, documents, judgments, queries) for kind in self._kinds}
+        judged = {document for table in tables.values() for grades in table.values() for document in grades}
+        unknown = sorted(judged - base.corpus.positions.keys())
+        places = {**base.corpus.positions, **{name: len(base.corpus) + i for i, name in enumerate(unknown)}}
+        numbers = {query: i for i, query in enumerate(base.queries.ids)}
+        by_kind = {kind: _build_judgments(table, numbers, places) for kind, table in tables.items()}
+        return replace(
+            base,
+            judgments=by_kind.pop(""),
+            judgments_by_search_type=by_kind,
+            unknown_documents=tuple(unknown),
+        )
+
+    @cached_property
+    def _corpora(self) -> tuple[Corpus, Corpus]:
+        """Return the documents of both sides, each with the fields that the queries of either side filter by."""
+        first, second = self.first.corpus, self.second.corpus
+        if first.filter_fields == second.filter_fields:
+            return first, second
+        fields = tuple(sorted({*first.filter_fields, *second.filter_fields}))
+        return replace(first, filter_fields=fields), replace(second, filter_fields=fields)
+
+    @cached_property
+    def _kinds(self) -> list[str]:
+        """Return the search types with judgments of their own, after "" for the general judgments."""
+        return ["", *sorted({*self.first.judgments_by_search_type, *self.second.judgments_by_search_type})]
+
+    @cached_property
+    def _grades(self) -> dict[str, tuple[Grades, Grades]]:
+        """Return the grades on both sides, by search type."""
+        return {kind: (_list_grades(self.first, kind), _list_grades(self.second, kind)) for kind in self._kinds}
+
+    def _owns(self, document: str) -> int | None:
+        """Return the only side that has a document; None if both have it, or neither."""
+        first, second = (document in data.corpus.positions for data in self.sides)
+        return None if first == second else int(second)
+
+    def _iter_differing_grades(
+        self, kinds: list[str] | None = None
+    ) -> Iterator[tuple[str, str, str, int | None, int | None]]:
+        for kind in self._kinds if kinds is None else kinds:
+            first, second = self.list_grades(kind)
+            for query in (query for query in self.first.queries.ids if query in self.shared_queries):
+                old, new = first.get(query, {}), second.get(query, {})
+                for document in dict.fromkeys((*old, *new)):
+                    if old.get(document) != new.get(document) and self._owns(document) is None:
+                        yield kind, query, document, old.get(document), new.get(document)
+
+    def _mix_grades(self, kind: str, documents: int, judgments: int, queries: int) -> dict[str, dict[str, int]]:
+        tables, mixed = self._grades[kind], {}
+        for query in self.sides[queries].queries.ids:
+            mixed[query] = {
+                document: grade
+                for side, table in enumerate(tables)
+                for document, grade in table.get(query, {}).items()
+                if self._applies(query, document, side, (documents, judgments, queries))
+            }
+        return mixed
+
+    def _applies(self, query: str, document: str, side: int, parts: tuple[int, int, int]) -> bool:
+        """Return whether a judgment of one side is part of the mixture."""
+        documents, judgments, queries = parts
+        owner = self._owns(document)
+        if query in self.shared_queries:
+            return side == (judgments if owner is None else documents)
+        return side == queries and not (owner == side != documents)
+
+
+def _has_same_documents(pair: DatasetPair) -> bool:
+    """Return whether searches of both versions see the same documents; their order has no influence."""
+    first, second = (data.corpus for data in pair.sides)
+    if pair.first.exclude_self != pair.second.exclude_self or _read_fields(pair.first) != _read_fields(pair.second):
+        return False
+    return first.fingerprint == second.fingerprint or describe_documents(first) == describe_documents(second)
+
+
+def describe_documents(corpus: Corpus) -> dict[str, tuple[str, ...]]:
+    """Return the title, the text and the other searched fields of each document, by id."""
+    columns = [corpus.read_field(name) for name in ("title", "text", *corpus.search_fields)]
+    return dict(zip(corpus.ids, zip(*columns, strict=True), strict=True))
+
+
+def _read_fields(data: Dataset) -> Mapping[str, object]:
+    """Return the metadata of each document that has any, if queries filter by them."""
+    corpus = data.corpus
+    if not any(data.queries.filters):
+        return {}
+    return {name: fields for name, fields in zip(corpus.ids, corpus.metadata, strict=False) if fields}
+
+
+def _iter_queries(data: Dataset) -> Iterator[tuple[str, tuple[str, str, str]]]:
+    """Yield the id of each query with its text, type and filter."""
+    queries = data.queries
+    filters = queries.filters or [None] * len(queries)
+    for query, text, kind, condition in zip(queries.ids, queries.texts, queries.types, filters, strict=True):
+        yield query, (text, kind, str(condition or ""))
+
+
+def _list_grades(data: Dataset, kind: str) -> dict[str, dict[str, int]]:
+    names = [*data.corpus.ids, *data.unknown_documents]
+    grades: dict[str, dict[str, int]] = {}
+    judgments = data.judgments_for(kind)
+    for query, document, grade in zip(
+        judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist(), strict=True
+    ):
+        grades.setdefault(data.queries.ids[query], {})[names[document]] = grade
+    return grades
+
+
+def _build_judgments(table: Grades, numbers: Mapping[str, int], places: Mapping[str, int]) -> Judgments:
+    rows = sorted(
+        (numbers[query], places[document], grade)
+        for query, grades in table.items()
+        for document, grade in grades.items()
+    )
+    columns = np.array(rows, dtype=np.int32).reshape(-1, 3).T
+    return Judgments(*(np.ascontiguousarray(column) for column in columns))

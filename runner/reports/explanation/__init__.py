@@ -1,0 +1,1 @@
+"""Explanations of a difference between two results: tables, Markdown, JSON and a page."""

@@ -1,0 +1,26 @@
+"""An explained difference as one self-contained HTML file; the same input gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runner.comparison.explanation import Explanation
+from runner.comparison.gate import Check
+from runner.reports.comparison.tables import gate_verdict
+from runner.reports.explanation import tables
+from runner.reports.rendering.page import render
+
+LISTED = 500
+"""How many rows of each list a page has; the JSON file has all."""
+
+
+def explanation_page(explanation: Explanation, checks: Sequence[Check] = ()) -> str:
+    """Return the page of an explanation."""
+    return render(
+        "explanation.html.jinja",
+        explanation=explanation,
+        explanation_tables=tables,
+        checks=checks,
+        gate=gate_verdict(checks),
+        sections=tables.list_sections(explanation, LISTED),
+    )

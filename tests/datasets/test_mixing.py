@@ -1,0 +1,113 @@
+"""Two versions of a dataset: which parts differ, and what a mixture contains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from runner.datasets.base import Dataset
+from runner.datasets.mixing import DatasetPair
+
+DOCUMENTS = {"a": "apple", "b": "banana", "c": "cherry", "d": "date"}
+QUERIES = {"q1": "one", "q2": "two"}
+QRELS = {"q1": {"a": 1, "b": 2}, "q2": {"c": 1, "d": 0}}
+
+
+def build(
+    documents: dict[str, str] = DOCUMENTS,
+    queries: dict[str, str] = QUERIES,
+    qrels: dict[str, dict[str, int]] = QRELS,
+) -> Dataset:
+    return Dataset.of(documents, queries, qrels)
+
+
+def read(data: Dataset) -> dict[str, dict[str, int]]:
+    """Return the judgments of a dataset by query and document."""
+    names = [*data.corpus.ids, *data.unknown_documents]
+    table: dict[str, dict[str, int]] = {query: {} for query in data.queries.ids}
+    for query, document, grade in zip(*(c.tolist() for c in vars(data.judgments).values()), strict=True):
+        table[data.queries.ids[query]][names[document]] = grade
+    return table
+
+
+def test_equal_versions_have_no_changed_part_whatever_the_order_of_documents() -> None:
+    turned = build(dict(reversed(DOCUMENTS.items())))
+    pair = DatasetPair(build(), turned)
+    assert pair.changed == []
+    assert pair.mix(1, 1, 1) is turned
+
+
+@pytest.mark.parametrize(
+    ("other", "changed"),
+    [
+        (build({**DOCUMENTS, "e": "elder"}), ["documents"]),
+        (build({**DOCUMENTS, "d": "dates"}), ["documents"]),
+        (build(qrels={**QRELS, "q1": {"a": 1}}), ["judgments"]),
+        (build(queries={**QUERIES, "q3": "three"}, qrels={**QRELS, "q3": {"d": 1}}), ["queries"]),
+        (build(queries={**QUERIES, "q2": "2"}, qrels={**QRELS, "q2": {"a": 1}}), ["queries"]),
+        (build({**DOCUMENTS, "e": "elder"}, qrels={"q1": {**QRELS["q1"], "e": 1}, "q2": QRELS["q2"]}), ["documents"]),
+    ],
+)
+def test_a_document_and_a_query_bring_their_judgments(other: Dataset, changed: list[str]) -> None:
+    for pair in (DatasetPair(build(), other), DatasetPair(other, build())):
+        assert pair.changed == changed
+
+
+def test_a_mixture_takes_each_part_from_its_side() -> None:
+    new = build(
+        {"a": "apple", "b": "bananas", "c": "cherry", "e": "elder"},
+        {"q1": "one", "q3": "three"},
+        {"q1": {"a": 2, "e": 1}, "q3": {"c": 1, "e": 2}},
+    )
+    pair = DatasetPair(build(), new)
+    assert pair.changed == ["documents", "judgments", "queries"]
+    assert pair.shared_queries == {"q1"}
+    assert pair.list_grade_changes() == [("q1", "a", 1, 2), ("q1", "b", 2, None)]
+    assert read(pair.mix(1, 0, 0)) == {"q1": {"a": 1, "b": 2, "e": 1}, "q2": {"c": 1}}, "d took its judgment along"
+    assert read(pair.mix(0, 1, 0)) == {"q1": {"a": 2}, "q2": {"c": 1, "d": 0}}
+    assert read(pair.mix(0, 0, 1)) == {"q1": {"a": 1, "b": 2}, "q3": {"c": 1}}
+    assert read(pair.mix(0, 1, 1)) == {"q1": {"a": 2}, "q3": {"c": 1}}
+    assert list(pair.mix(1, 0, 0).corpus.texts) == ["apple", "bananas", "cherry", "elder"]
+
+
+def test_unmixed_sides_are_the_versions_themselves_and_mixtures_without_a_change_equal_them() -> None:
+    new = build({**DOCUMENTS, "e": "elder"})
+    pair = DatasetPair(build(), new)
+    assert pair.mix(0, 0, 0) is pair.first
+    assert read(pair.mix(1, 0, 1)) == read(new)
+    assert pair.mix(1, 0, 1).fingerprint == new.fingerprint
+
+
+def test_judgments_of_documents_that_no_version_has_are_kept() -> None:
+    first, second = (
+        replace(build(qrels=qrels), unknown_documents=("x",), judgments=judgments)
+        for qrels, judgments in ((QRELS, judge_unknown(1)), (QRELS, judge_unknown(2)))
+    )
+    pair = DatasetPair(first, second)
+    assert pair.changed == ["judgments"]
+    assert read(pair.mix(0, 1, 0))["q2"] == {"c": 1, "d": 0, "x": 2}
+
+
+def judge_unknown(grade: int) -> object:
+    """Return judgments with one of a document beyond the corpus."""
+    import numpy as np
+
+    from runner.datasets.base import Judgments
+
+    own = build().judgments
+    added = (np.array([value], dtype=np.int32) for value in (1, len(DOCUMENTS), grade))
+    return Judgments(*(np.append(column, value) for column, value in zip(vars(own).values(), added, strict=True)))
+
+
+def test_judgments_by_search_type_are_mixed_as_well() -> None:
+    first, second = (build(qrels={"q1": {"a": grade}, "q2": {"c": 1}}) for grade in (1, 2))
+    pair = DatasetPair(
+        replace(build(), judgments_by_search_type={"bm25": first.judgments}),
+        replace(build(), judgments_by_search_type={"bm25": second.judgments}),
+    )
+    assert pair.changed == ["judgments"]
+    assert pair.list_grade_changes("bm25") == [("q1", "a", 1, 2)]
+    mixed = pair.mix(0, 1, 0)
+    assert read(replace(mixed, judgments=mixed.judgments_for("bm25"))) == {"q1": {"a": 2}, "q2": {"c": 1}}
+    assert read(mixed) == QRELS
