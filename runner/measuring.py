@@ -85,7 +85,9 @@ def measure(
         by_type=scores.by_type(queries.types),
         abstention=measure_abstention(grader, rankings, settings.thresholds, deepest),
         hits=hits,
-        holes=_count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10, settings.k_values),
+        holes=None
+        if grader.tokens is not None  # spans do not tell which other passages were judged
+        else _count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10, settings.k_values),
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
         addresses=dict(rankings.addresses),

@@ -229,10 +229,11 @@ class Measurements:
     `measures` are names as ir_measures spells them, `primary` is the one to rank systems by; `scores` (measures x
     queries, float64) are NaN for queries that enter no mean. `means`, `intervals` (low, high) and `by_type` (type ->
     measure -> mean; type -> "queries" -> count) are computed from `scores`. `abstention` is about the queries whose
-    right result is empty. `holes` counts the unjudged hits; None for a record written without that count. `own_gold`
-    has the ids of the queries for which the dataset expects other items from this search type than in general.
-    `diagnostics` are the retriever's figures about itself, such as the recall of an approximate index. `addresses` are
-    those of the services that answered, by the part of the retriever that queried each. `settled` is as in `Rankings`.
+    right result is empty. `holes` counts the unjudged hits; None if gold is spans, which do not tell which hits were
+    judged. `own_gold` has the ids of the queries for which the dataset expects other items from this search type than
+    in general. `diagnostics` are the retriever's figures about itself, such as the recall of an approximate index, and
+    the means at other thresholds of gold spans. `addresses` are those of the services that answered, by the part of the
+    retriever that queried each. `settled` is as in `Rankings`.
     `warnings` are sentences to show with the figures.
     """
 

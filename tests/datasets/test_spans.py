@@ -18,6 +18,7 @@ from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.spans import read_spans
+from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import expand, parse
 from runner.metrics.reach import list_token_warnings
@@ -156,6 +157,21 @@ def test_measures_of_tokens_need_spans_and_only_they_are_cut_at_a_number_of_word
     assert {"TokenP@3", "TokenP@tokens=50", "TokenR@tokens=99", "nDCG@3"} <= {*names}
     assert metric_name("TokenR@tokens=99") == "token_recall_at_tokens_99"
     assert not any(name.startswith("Token") for name in map(str, MetricSettings().expanded))
+
+
+def test_an_evaluation_by_spans_has_no_hole_rate(
+    world: tuple[Dataset, dict[str, str], list[dict[str, object]]],
+) -> None:
+    dataset = world[0].split_documents(Tokens(5))
+    n = len(dataset.queries)
+    rankings = Rankings(np.tile(np.array([0, 1], dtype=np.int32), (n, 1)), np.ones((n, 2), dtype=np.float32))
+    queries = JudgedQueries(dataset.queries.ids, dataset.queries.texts, dataset.queries.types, [()] * n, [()] * n)
+    settings = MetricSettings(k_values=(1, 2), primary="nDCG@2", depth=2, token_budgets=(5, 1000)).add_token_measures()
+    for tokens in (None, build_token_gold(dataset)):
+        grader = Grader(dataset.judgments, n, len(dataset.corpus), None, dataset.judged_ids, tokens)
+        own = settings if tokens else MetricSettings(k_values=(1, 2), primary="nDCG@2", depth=2)
+        measurements = measure(rankings, grader, own, queries, RankedDocuments(dataset.corpus.ids))
+        assert (measurements.holes is None) == (tokens is not None)
 
 
 def test_a_budget_beyond_the_depth_of_the_search_is_a_warning(
