@@ -1,16 +1,19 @@
-"""Measure the coverage and width of intervals from a biased judge and a few human grades, by judge and design.
+"""Measure the coverage and width of intervals from a biased judge and some human grades, by judge and design.
 
 The pool is the top ten of 20 BM25 settings on each collection; an unjudged pair counts as irrelevant. A judge
 is wrong on a quarter of the pairs: `symmetric` in either direction, `lenient` only upwards and mostly by one grade.
-Designs: a simple random sample of 200 pairs graded by people, the same with the judge (PPI++), and a stratified sample
-whose second half is allocated by the first. Widths are relative to those from people alone. For nDCG@10, expanded to
-first order, one relevant document of each query is known in advance.
+People grade 400 pairs in each design, or as many as the third argument says: a simple random sample without the judge;
+a sample stratified by the number of systems that have a pair, also without the judge; a simple random sample with the
+judge (PPI++); a sample stratified by the judge's grade; and one stratified by the judge's grade and the number of
+systems, as `judge sample=` draws it. Two widths are shown, relative to the two designs without the judge. P@10 is that
+of every fifth system; coverage and width are means over these. For nDCG@10 of the first system, expanded to first
+order, one relevant document of each query is known in advance.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,21 +22,18 @@ from numpy.typing import NDArray
 from benchmarks.cases import DATA
 from benchmarks.simulations.systems import JudgedPool, load_settings_pool
 from runner.analysis.expansion import PooledRanking, draw_ideals, expand_ndcg
-from runner.analysis.prediction_powered import (
-    Expansion,
-    GradedSample,
-    allocate_sample,
-    estimate,
-    estimate_spreads,
-    expand_linear,
-)
+from runner.analysis.judging_order import RankedPool
+from runner.analysis.pair_strata import divide_strata, weigh_pairs
+from runner.analysis.people import draw_pairs, merge_ungraded
+from runner.analysis.prediction_powered import Expansion, GradedSample, estimate, expand_linear
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Expand = Callable[[GradedSample, np.random.Generator], Expansion]
 
 WRONG = 0.25
-SAMPLE = 200
+SAMPLE = 400
+DESIGNS = ("people alone", "people by systems", "PPI++", "by grade", "by grade and systems")
 
 
 def draw_judge(truth: Ints, kind: str, rng: np.random.Generator) -> Ints:
@@ -48,20 +48,19 @@ def draw_judge(truth: Ints, kind: str, rng: np.random.Generator) -> Ints:
     return np.where(wrong, others, truth)
 
 
-def draw_sample(truth: Ints, strata: Ints, design: str, rng: np.random.Generator) -> GradedSample:
-    """Return the sample of a design, graded without error."""
-    if design != "stratified":
-        sampled = rng.choice(len(truth), SAMPLE, replace=False)
-        return GradedSample(strata, sampled, truth[sampled], 3)
-    order = rng.permutation(len(truth))
-    sizes = np.bincount(strata)
-    sampled = np.zeros(0, dtype=np.int64)
-    for _ in range(2):
-        sample = GradedSample(strata, sampled, truth[sampled], 3)
-        taken = np.bincount(strata[sampled], minlength=len(sizes))
-        counts = taken + allocate_sample(sizes, estimate_spreads(sample), taken, SAMPLE // 2)
-        sampled = np.concatenate([order[strata[order] == h][: counts[h]] for h in range(len(sizes))])
-    return GradedSample(strata, sampled, truth[sampled], 3)
+def draw_sample(truth: Ints, judged: Ints, ranked: RankedPool, design: str, size: int, seed: int) -> GradedSample:
+    """Return the sample of a design, graded without error; the second half of a stratified one follows the first."""
+    nothing, equal = np.zeros_like(judged), np.ones(len(truth))
+    if design in ("people alone", "PPI++"):
+        sampled = np.random.default_rng(seed).choice(len(truth), size, replace=False)
+        return merge_ungraded(GradedSample(judged if design == "PPI++" else nothing, sampled, truth[sampled], 3))
+    strata, weights = nothing if design == "people by systems" else judged, equal
+    if design != "by grade":
+        strata, weights = divide_strata(strata, ranked, size), weigh_pairs(ranked)
+    rows = list[int]()
+    for part in (size // 2, size):
+        rows += draw_pairs(strata, weights, rows, truth[rows].tolist(), part, seed)
+    return GradedSample(strata, np.array(rows), truth[rows], 3)
 
 
 def pool_ranking(pool: JudgedPool, truth: Ints) -> tuple[Ints, PooledRanking]:
@@ -82,28 +81,32 @@ def pool_ranking(pool: JudgedPool, truth: Ints) -> tuple[Ints, PooledRanking]:
     )  # fmt: skip
 
 
-def main(draws: int = 1000, slow_draws: int = 100) -> None:
+def main(draws: int = 1000, slow_draws: int = 100, size: int = SAMPLE, *names: str) -> None:
     """Print a row for each collection, judge, measure and design; nDCG@10 has `slow_draws`."""
-    print("| collection | judge | measure | correlation | design | coverage | relative width |")
-    print("|---|---|---|--:|---|--:|--:|")
-    for name in (name for name in ("cranfield", "medquad") if (DATA / name).is_dir()):
+    print("| collection | judge | measure | correlation | design | coverage | width | width, by systems |")
+    print("|---|---|---|--:|---|--:|--:|--:|")
+    for name in names or [name for name in ("cranfield", "medquad") if (DATA / name).is_dir()]:
         pool = load_settings_pool(name)
-        truth = np.minimum(pool.grades, 3)
+        truth, ranked = np.minimum(pool.grades, 3), RankedPool(pool.queries, pool.ranks)
+        relevant = np.arange(4) >= min(2, truth.max())
         parts = {
-            "mean grade": np.tile(np.arange(4.0), (len(truth), 1)) / len(truth),
-            "P@10": pool.weights[0][:, None] * (np.arange(4) >= 2),
+            "mean grade": [np.tile(np.arange(4.0), (len(truth), 1)) / len(truth)],
+            "P@10": [weights[:, None] * relevant for weights in pool.weights[::5]],
         }
         kept, pooled = pool_ranking(pool, truth)
+        remaining = RankedPool(pool.queries[kept], pool.ranks[:, kept])
+        certain = np.eye(4)[truth[kept]]
+        exact = draw_ideals(pooled, 10, np.arange(4.0), certain, np.random.default_rng(0))
+        true_ndcg = expand_ndcg(pooled, 10, np.arange(4.0), certain, exact).base
         for kind in ("symmetric", "lenient"):
-            for measure, part in parts.items():
-                true = float(part[np.arange(len(truth)), truth].sum())
-                expand = partial(expand_rows, part)
-                print_rows(f"{name} | {kind} | {measure}", truth, kind, true, expand, draws)
-            certain = np.eye(4)[truth[kept]]
-            exact = draw_ideals(pooled, 10, np.arange(4.0), certain, np.random.default_rng(0))
-            true = expand_ndcg(pooled, 10, np.arange(4.0), certain, exact).base
+            for measure, rows in parts.items():
+                trues = [float(part[np.arange(len(truth)), truth].sum()) for part in rows]
+                expands: list[Expand] = [partial(expand_rows, part) for part in rows]
+                print_rows(f"{name} | {kind} | {measure}", truth, ranked, kind, trues, expands, size, draws)
             expand = partial(expand_ranking, pooled)
-            print_rows(f"{name} | {kind} | nDCG@10", truth[kept], kind, true, expand, slow_draws)
+            print_rows(
+                f"{name} | {kind} | nDCG@10", truth[kept], remaining, kind, [true_ndcg], [expand], size, slow_draws
+            )
 
 
 def expand_rows(parts: Floats, sample: GradedSample, rng: np.random.Generator) -> Expansion:
@@ -117,26 +120,36 @@ def expand_ranking(pooled: PooledRanking, sample: GradedSample, rng: np.random.G
     return expand_ndcg(pooled, 10, gains, chances, draw_ideals(pooled, 10, gains, chances, rng))
 
 
-def print_rows(title: str, truth: Ints, kind: str, true: float, expand: Expand, draws: int) -> None:
+def print_rows(
+    title: str,
+    truth: Ints,
+    ranked: RankedPool,
+    kind: str,
+    trues: Sequence[float],
+    expands: Sequence[Expand],
+    size: int,
+    draws: int,
+) -> None:
     """Print a row for each design."""
     if not draws:
         return
-    results: dict[str, list[tuple[bool, float]]] = {"people alone": [], "PPI++": [], "stratified": []}
+    results: dict[str, list[tuple[bool, float]]] = {design: [] for design in DESIGNS}
     correlations = []
     for draw in range(draws):
         rng = np.random.default_rng(draw)
         judged = draw_judge(truth, kind, rng)
         correlations.append(np.corrcoef(truth, judged)[0, 1])
-        strata = np.unique(judged, return_inverse=True)[1]
         for design, rows in results.items():
-            sample = draw_sample(truth, np.zeros_like(strata) if design == "people alone" else strata, design, rng)
-            done = estimate(sample, expand(sample, rng))
-            rows.append((done.low <= true <= done.high, done.high - done.low))
-    alone = np.mean([width for _, width in results["people alone"]])
+            sample = draw_sample(truth, judged, ranked, design, size, draws + draw)
+            for true, expand in zip(trues, expands, strict=True):
+                done = estimate(sample, expand(sample, rng))
+                rows.append((done.low <= true <= done.high, done.high - done.low))
+    alone, by_systems = (np.mean([width for _, width in results[design]]) for design in DESIGNS[:2])
     for design, rows in results.items():
         covered, width = np.mean(rows, axis=0)
-        print(f"| {title} | {np.mean(correlations):.2f} | {design} | {covered:.3f} | {width / alone:.2f} |", flush=True)
+        cells = f"{covered:.3f} | {width / alone:.2f} | {width / by_systems:.2f}"
+        print(f"| {title} | {np.mean(correlations):.2f} | {design} | {cells} |", flush=True)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*map(int, sys.argv[1:4]), *sys.argv[4:])

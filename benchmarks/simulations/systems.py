@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -69,12 +69,46 @@ def load_mixed_pool(collection: str) -> JudgedPool:
     return pool_documents(dataset, [*lexical, *latent, *hybrids])
 
 
+def draw_mixed_pools(collection: str, draws: int, depth: int = DEPTH) -> Iterator[JudgedPool]:
+    """Yield pools of 20 systems that are drawn from 60: twelve of 40 BM25 settings, four of LSA, four hybrids."""
+    dataset = Beir(path=str(DATA / collection)).load()
+    lexical: list[Retriever] = [
+        BM25(analyzer=analyzer, k1=k1, b=b)
+        for analyzer in ANALYZERS
+        for k1, b in product((0.3, 0.5, 0.9, 1.2, 2.5), (0.0, 0.25, 0.75, 1.0))
+    ]
+    latent: list[Retriever] = [
+        Dense(encoder=LSAEncoder(dimensions=dimensions)) for dimensions in (16, 32, 64, 128, 256)
+    ]
+    hybrids: list[Retriever] = [
+        Hybrid({"lexical": BM25(), "latent": part}, alpha=alpha)
+        for part in latent[2:]
+        for alpha in (0.15, 0.3, 0.5, 0.7, 0.85)
+    ]
+    hits = search_systems(dataset, [*lexical, *latent, *hybrids], depth)
+    first, last = len(lexical), len(lexical) + len(latent)
+    for draw in range(draws):
+        rng = np.random.default_rng(draw)
+        kinds = ((0, first, 12), (first, last, 4), (last, len(hits), 4))
+        chosen = [rng.choice(np.arange(start, end), size, replace=False) for start, end, size in kinds]
+        yield pool_hits(dataset, hits[np.concatenate(chosen)])
+
+
+def search_systems(dataset: Dataset, systems: Sequence[Retriever], depth: int) -> NDArray[np.int64]:
+    """Return the first documents of each system for each query (systems x queries x depth)."""
+    store = MemoryStore()
+    rows = [search_cached(system, dataset.corpus, dataset.queries.inputs, depth, store).documents for system in systems]
+    return np.stack(rows).astype(np.int64)
+
+
 def pool_documents(dataset: Dataset, systems: Sequence[Retriever]) -> JudgedPool:
     """Return the pool of the first documents of some systems."""
-    store = MemoryStore()
-    rows = [search_cached(system, dataset.corpus, dataset.queries.inputs, DEPTH, store).documents for system in systems]
+    return pool_hits(dataset, search_systems(dataset, systems, DEPTH))
+
+
+def pool_hits(dataset: Dataset, hits: NDArray[np.int64]) -> JudgedPool:
+    """Return the pool of documents found by some systems (systems x queries x ranks)."""
     size = len(dataset.corpus) + len(dataset.unknown_documents)
-    hits = np.stack(rows).astype(np.int64)  # systems x queries x ranks
     keys = hits + np.arange(hits.shape[1])[:, None] * size
     pairs = np.unique(keys[hits >= 0])
     ranks = np.zeros((len(hits), len(pairs)), dtype=np.int64)

@@ -1,6 +1,6 @@
 """Correct a judge by people's grades: choose the pairs for people to grade, and estimate judge and results.
 
-The strata of `runner.analysis.prediction_powered` are the judge's grades; pairs without one are a separate stratum.
+The strata of `runner.analysis.prediction_powered` are those of `runner.analysis.pair_strata`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from runner.analysis.expansion import (
 )
 from runner.analysis.judging import SCALE, JudgedRankings, Pair, rank_documents
 from runner.analysis.judging_order import UNJUDGED, RankedPool
+from runner.analysis.pair_strata import extract_grades, merge_parts
 from runner.analysis.prediction_powered import (
     Corrected,
     Expansion,
@@ -38,9 +39,6 @@ from runner.analysis.verdicts import GradeVerdict
 
 FEWEST = 10
 """The fewest grades by people from which estimates are made."""
-
-_NO_GRADE = SCALE.greatest + 1
-"""The stratum of pairs that the judge has not graded."""
 
 
 @dataclass(frozen=True)
@@ -78,28 +76,30 @@ class JudgeReport:
     figures: Sequence[CorrectedFigure]
 
 
-def list_strata(verdicts: Sequence[GradeVerdict]) -> Ints:
-    """Return the judge's grade of each pair, rounded (N,); one above the scale if there is none."""
-    grades = [_NO_GRADE if verdict.grade is None else int(verdict.grade + 0.5) for verdict in verdicts]
-    return np.array(grades, dtype=np.int64)
+def draw_pairs(
+    strata: Ints, weights: Floats, rows: Sequence[int], grades: Sequence[int | None], size: int, seed: int
+) -> list[int]:
+    """Return the pairs to add to a sheet so that it has `size` pairs, by position in the pool.
 
-
-def draw_pairs(strata: Ints, rows: Sequence[int], grades: Sequence[int | None], size: int, seed: int) -> list[int]:
-    """Return the pairs to add to a sheet so that it has `size` pairs, by position in the pool, in random order.
-
-    `rows` are the pairs in the sheet and `grades` people's grades of them. Strata in which people's grades vary get
-    more pairs.
+    `rows` are the pairs in the sheet and `grades` people's grades of them. Strata get more pairs if people's grades
+    vary for the judge's grade, or if their pairs have large `weights` (N,). Pairs of a stratum are in random order and
+    evenly spread over the result, so that any first part of it is a random sample of each stratum.
     """
     rng = np.random.default_rng(seed)
-    order = rng.permutation(len(strata))
-    taken = np.bincount(strata[np.asarray(rows, dtype=np.int64)], minlength=int(strata.max(initial=0)) + 1)
-    sample = collect_sample(strata, rows, grades)
-    counts = allocate_sample(np.bincount(strata), estimate_spreads(sample), taken, max(size - len(rows), 0))
+    order, sizes = rng.permutation(len(strata)), np.bincount(strata)
+    taken = np.bincount(strata[np.asarray(rows, dtype=np.int64)], minlength=len(sizes))
+    effects = np.sqrt(np.bincount(strata, weights**2) / np.maximum(sizes, 1))
+    # Spreads of single strata would be noisy: those where the first grades happen to be 0 would get too few more, and
+    # estimates would be too low.
+    spreads = estimate_spreads(collect_sample(merge_parts(strata), rows, grades))
+    spreads = spreads.take(merge_parts(np.arange(len(sizes))), mode="clip")
+    counts = allocate_sample(sizes, spreads * effects, taken, max(size - len(rows), 0))
     there = np.zeros(len(strata), dtype=np.bool_)
     there[np.asarray(rows, dtype=np.int64)] = True
     free = order[~there[order]]
-    new = np.concatenate([free[strata[free] == stratum][:count] for stratum, count in enumerate(counts.tolist())])
-    return [int(pair) for pair in rng.permutation(new)]
+    new = [free[strata[free] == stratum][:count] for stratum, count in enumerate(counts.tolist())]
+    turns = np.concatenate([(np.arange(len(pairs)) + rng.random()) / max(len(pairs), 1) for pairs in new])
+    return [int(pair) for pair in np.concatenate(new)[np.argsort(turns)]]
 
 
 def rank_pool(runs: Iterable[JudgedRankings], pairs: Sequence[Pair], k: int) -> RankedPool:
@@ -144,11 +144,11 @@ def report_judge(
 ) -> JudgeReport:
     """Return the quality of the judge, and corrected measures of the pool and of each result."""
     merged = merge_ungraded(sample)
-    judged = np.where(sample.strata == _NO_GRADE, 0, sample.strata)
+    judged = extract_grades(sample.strata)
     size, scale = len(pairs), np.arange(SCALE.greatest + 1, dtype=np.float64)
     chances = merged.chances()[merged.strata]
     bias = estimate(merged, expand_linear(0.0, (judged[:, None] - scale) / size, chances))
-    table = tabulate_grades(sample, [stratum % _NO_GRADE for stratum in range(len(sample.sizes))])
+    table = tabulate_grades(sample, extract_grades(np.arange(len(sample.sizes))).tolist())
     return JudgeReport(
         pairs=size,
         graded=len(sample.sampled),

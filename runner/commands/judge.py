@@ -30,11 +30,11 @@ from runner.analysis.judging import (
     pool,
     read_content,
 )
-from runner.analysis.judging_order import UNJUDGED, order_pairs
+from runner.analysis.judging_order import UNJUDGED, RankedPool, order_pairs
+from runner.analysis.pair_strata import divide_strata, list_strata, weigh_pairs
 from runner.analysis.people import (
     FEWEST,
     draw_pairs,
-    list_strata,
     name_runs,
     people_grades,
     rank_pool,
@@ -148,14 +148,15 @@ def main(cfg: DictConfig) -> int:
     if journal is not None and not _note_missing(verdicts):
         journal.forget()
     if own.sample is not None:
-        _extend_sheet(own, sheet, rows, ranked, pairs, verdicts, places)
+        ranks = rank_pool(ranked, list(pairs), judging.depth)
+        _extend_sheet(own, sheet, rows, ranked, pairs, verdicts, places, ranks)
         _write_people(folder / "people.tsv", ids, people)
-    if own.sample is not None and own.sheet_order == "random":
-        named = name_runs((result.name for result in results), ranked)
-        files |= _correct_judge(
-            own, named, pairs, verdicts, people, min(measure.cutoff or judging.depth, judging.depth)
-        )
-        _write_files(folder, files)
+        if own.sheet_order == "random":
+            named = name_runs((result.name for result in results), ranked)
+            strata = divide_strata(list_strata(verdicts), ranks, len(rows))
+            cutoff = min(measure.cutoff or judging.depth, judging.depth)
+            files |= _correct_judge(own, named, pairs, strata, people, cutoff)
+            _write_files(folder, files)
     if has_judge:
         console.line(f"judgments: {folder / 'judgments.tsv'}")
     parameters = {"judge": repr(judging.llm), "prompt": judging.prompt, "depth": str(judging.depth)}
@@ -227,14 +228,16 @@ def _extend_sheet(
     pairs: Mapping[Pair, Place],
     verdicts: Sequence[GradeVerdict],
     places: Sequence[int],
+    ranks: RankedPool,
 ) -> None:
     """Add pairs to the sheet until it has the requested number, and print how many wait for a grade."""
     ids, grades = _pair_ids(ranked[0].dataset, pairs), [row.grade for row in rows]
     size = min(int(own.sample or 0), len(pairs))
     if own.sheet_order == "random":
-        new = draw_pairs(list_strata(verdicts), places, grades, size, own.seed)
+        strata = divide_strata(list_strata(verdicts), ranks, max(size, len(rows)))
+        new = draw_pairs(strata, weigh_pairs(ranks), places, grades, size, own.seed)
     else:
-        ranks, people = rank_pool(ranked, list(pairs), own.judging.depth), people_grades(len(pairs), places, grades)
+        people = people_grades(len(pairs), places, grades)
         waiting = {place for place in places if people[place] == UNJUDGED}
         ordered = order_pairs(own.sheet_order, ranks, people, max(size - len(rows), 0) + len(waiting))
         new = [place for place in ordered if place not in waiting][: max(size - len(rows), 0)]
@@ -252,7 +255,7 @@ def _correct_judge(
     own: JudgeSettings,
     runs: Mapping[str, JudgedRankings],
     pairs: Mapping[Pair, Place],
-    verdicts: Sequence[GradeVerdict],
+    strata: Ints,
     people: Ints,
     k: int,
 ) -> dict[str, str]:
@@ -263,7 +266,7 @@ def _correct_judge(
             console.note(f"{len(graded)} of at least {FEWEST} grades; estimates appear once there are enough")
         return {}
     with Status("correcting the judge"):
-        sample = GradedSample(list_strata(verdicts), graded, people[graded], SCALE.greatest)
+        sample = GradedSample(strata, graded, people[graded], SCALE.greatest)
         report = report_judge(sample, runs, list(pairs), k, own.seed)
     console.show_table(judge_table(report))
     console.show_table(confusion_table(report))

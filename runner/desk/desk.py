@@ -67,8 +67,9 @@ class DeskView:
 
 @dataclass(frozen=True)
 class ContestReport:
-    """The comparison so far: `advice` says whether to stop, `assumption` what the intervals rest on.
+    """The comparison so far: `advice` says whether to stop, `assumption` what the ranges of differences rest on.
 
+    `range_name` says what these are: 95 % intervals by a random sample, or ranges by a model that is too certain.
     `history` has earlier contests by their number of grades, and `ndcg` the estimated nDCG of each result at the depth
     of the pool, best first.
     """
@@ -79,6 +80,7 @@ class ContestReport:
     assumption: str
     history: Sequence[tuple[int, Contest]] = ()
     ndcg: Sequence[tuple[str, float]] = ()
+    range_name: str = "95 % interval"
 
 
 class Desk:
@@ -231,7 +233,8 @@ class Desk:
                 history.append((n, self._compare(earlier)))
         estimates = expect_ndcg(self.pool.ranked, grades, self.pool.depth).tolist()
         ndcg = sorted(zip(self.pool.runs, estimates, strict=True), key=lambda row: -row[1])
-        return ContestReport(contest, count, _advise(contest), self._describe_assumption(grades), history, ndcg)
+        name = "95 % interval" if self.settings.order == "random" else "range by the model"
+        return ContestReport(contest, count, _advise(contest), self._describe_assumption(grades), history, ndcg, name)
 
     def _fill_grades(self, assessments: Mapping[str, Assessment]) -> Ints:
         grades = self.pool.known.copy()
@@ -258,12 +261,11 @@ class Desk:
         relevant = np.unique(grades[grades != UNJUDGED] > 0)
         if len(relevant) < 2:
             word = "relevant" if relevant[0] else "irrelevant"
-            return (
-                f"All grades so far are {word}, so no model of relevance can be fitted: do not rely on the intervals."
-            )
+            return f"All grades so far are {word}, so no model of relevance can be fitted: do not rely on the ranges."
         return (
-            f"order={self.settings.order} does not draw a random sample: the intervals rest on a model of relevance "
-            "and are too narrow. They show which differences are open; order=random gives intervals to report."
+            f"order={self.settings.order} does not draw a random sample. The ranges rest on a model of relevance and "
+            "often miss the true difference: they are not confidence intervals. They show which differences are open; "
+            "order=random gives intervals to report."
         )
 
 

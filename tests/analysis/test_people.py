@@ -12,7 +12,9 @@ from sklearn.metrics import cohen_kappa_score
 
 from runner.analysis.expansion import convert_grades, draw_ideals, expand_ndcg, expand_precision, list_pooled
 from runner.analysis.judging import JudgedRankings, fill_judgments
-from runner.analysis.people import collect_sample, draw_pairs, list_strata, report_judge
+from runner.analysis.judging_order import RankedPool
+from runner.analysis.pair_strata import divide_strata, extract_grades, list_strata, weigh_pairs
+from runner.analysis.people import collect_sample, draw_pairs, report_judge
 from runner.analysis.prediction_powered import (
     GradedSample,
     allocate_sample,
@@ -133,14 +135,48 @@ def test_the_effect_of_one_unknown_grade_on_ndcg_is_exact() -> None:
     assert_allclose(expansion.effects[0], np.array(values) - np.mean(values), atol=1e-12)
 
 
-def test_pairs_are_drawn_in_random_order_once_each_and_more_follow_later() -> None:
-    strata = np.repeat([0, 1, 3, 4], [50, 30, 20, 5])
-    first = draw_pairs(strata, [], [], 20, seed=1)
-    assert len(set(first)) == 20 and first != sorted(first) and first == draw_pairs(strata, [], [], 20, seed=1)
-    second = draw_pairs(strata, first, [None] * 20, 60, seed=1)
+def test_pairs_are_drawn_once_each_and_more_follow_later() -> None:
+    strata, weights = np.repeat([0, 1, 3, 4], [50, 30, 20, 5]), np.ones(105)
+    first = draw_pairs(strata, weights, [], [], 20, seed=1)
+    assert len(set(first)) == 20 and first != sorted(first)
+    assert first == draw_pairs(strata, weights, [], [], 20, seed=1)
+    second = draw_pairs(strata, weights, first, [None] * 20, 60, seed=1)
     assert len({*first, *second}) == 60
-    assert sorted([*first, *draw_pairs(strata, first, [0] * 20, 999, seed=1)]) == list(range(105))
-    assert np.bincount(strata[first], minlength=5).min() >= 0 and (np.bincount(strata[first])[[0, 1, 3, 4]] >= 4).all()
+    assert sorted([*first, *draw_pairs(strata, weights, first, [0] * 20, 999, seed=1)]) == list(range(105))
+    assert (np.bincount(strata[first])[[0, 1, 3, 4]] >= 4).all()
+
+
+def test_any_first_part_of_a_sheet_has_its_share_of_each_stratum() -> None:
+    strata = np.repeat([0, 3, 14], [100, 50, 50])
+    drawn = strata[draw_pairs(strata, np.ones(200), [], [], 80, seed=0)]
+    counts = np.cumsum(drawn[:, None] == np.array([0, 3, 14]), axis=0)
+    shares = np.arange(1, 81)[:, None] * counts[-1] / 80
+    assert counts[-1].tolist() == [40, 20, 20]
+    assert np.abs(counts - shares).max() < 2
+
+
+def test_equal_first_grades_of_a_part_do_not_shrink_its_next_sample() -> None:
+    """Both parts have the same grade by the judge; people's first grades vary in one of them only."""
+    strata, weights = np.repeat([0, 10], 100), np.ones(200)
+    first = draw_pairs(strata, weights, [], [], 20, seed=0)
+    grades = [3 * (place // 2 % 2) if pair >= 100 else 0 for place, pair in enumerate(first)]
+    more = draw_pairs(strata, weights, first, grades, 40, seed=0)
+    assert {grades[place] for place, pair in enumerate(first) if pair >= 100} == {0, 3}
+    assert np.bincount(strata[more])[[0, 10]].tolist() == [10, 10]
+
+
+def test_pairs_of_more_results_get_more_of_a_sample() -> None:
+    ranks = np.zeros((9, 90), dtype=np.int64)
+    ranks[0], ranks[:, 80:] = 1, 1  # 10 of 90 pairs are in all nine results
+    pool, judged = RankedPool(np.zeros(90, dtype=np.int64), ranks), np.tile([0, 3], 45)
+    small, large = (divide_strata(judged, pool, size) for size in (119, 120))
+    assert np.unique(small).tolist() == [0, 3]
+    assert np.unique(large[:80]).tolist() == [0, 3] and np.unique(large[80:]).tolist() == [10, 13]
+    assert extract_grades(large).tolist() == judged.tolist()
+    weights = weigh_pairs(pool)
+    assert (weights**2).mean() == pytest.approx(1)
+    drawn = draw_pairs(large, weights, [], [], 40, seed=0)
+    assert sum(pair >= 80 for pair in drawn) == 8  # its share of the pairs would be 4
 
 
 def test_a_judge_that_is_always_right_is_reported_as_such() -> None:

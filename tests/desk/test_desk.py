@@ -201,5 +201,5 @@ def test_the_comparison_narrows_until_the_whole_pool_is_graded(tmp_path: Path, o
     assert report.advice.startswith("You can stop: system A is better")
     widths = [earlier.leads[0].high - earlier.leads[0].low for _, earlier in report.history]
     assert widths and min(widths) > 0 and [count for count, _ in report.history] == sorted(c for c, _ in report.history)
-    assert ("no model" in report.assumption) == (order == "random")
+    assert ("no model" in report.assumption) == (report.range_name == "95 % interval") == (order == "random")
     desk.journal.close()

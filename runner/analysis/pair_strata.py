@@ -1,0 +1,66 @@
+"""Divide a pool into strata for a random sample: by the judge's grade, and by how many results have a pair.
+
+A pair that many results have counts in many measures, and it is more often relevant than the judge's grade alone says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from runner.analysis.judging import SCALE
+from runner.analysis.judging_order import RankedPool
+from runner.analysis.prediction_powered import Floats, Ints
+from runner.analysis.verdicts import GradeVerdict
+
+NO_GRADE = SCALE.greatest + 1
+"""The stratum of pairs that the judge has not graded."""
+
+_APART = 10
+"""Strata of different parts differ by a multiple of it, those of one part by less."""
+_MOST_PARTS = 3
+_PAIRS_PER_STRATUM = 15
+"""The fewest pairs of the sample per stratum, on average, for which the pool is divided further."""
+
+
+def list_strata(verdicts: Sequence[GradeVerdict]) -> Ints:
+    """Return the judge's grade of each pair, rounded (N,); `NO_GRADE` if there is none."""
+    grades = [NO_GRADE if verdict.grade is None else int(verdict.grade + 0.5) for verdict in verdicts]
+    return np.array(grades, dtype=np.int64)
+
+
+def divide_strata(strata: Ints, pool: RankedPool, size: int) -> Ints:
+    """Return the strata of a sample of a `size`, divided by the number of results that have each pair (N,).
+
+    Each part holds about as many results' pairs as the others. A small sample has one part only.
+    """
+    parts = min(max(size // (_PAIRS_PER_STRATUM * NO_GRADE), 1), _MOST_PARTS)
+    counts, place, pairs = np.unique((pool.ranks > 0).sum(axis=0), return_inverse=True, return_counts=True)
+    mass = np.cumsum(counts * pairs) - counts * pairs / 2
+    part = np.minimum(mass * parts // max((counts * pairs).sum(), 1), parts - 1).astype(np.int64)
+    divided: Ints = strata + _APART * part[place]
+    return divided
+
+
+def merge_parts(strata: Ints) -> Ints:
+    """Return each stratum as it was before it was divided."""
+    merged: Ints = strata % _APART
+    return merged
+
+
+def extract_grades(strata: Ints) -> Ints:
+    """Return the judge's grade of each stratum; 0 if it has none."""
+    grades = merge_parts(strata)
+    return np.where(grades > SCALE.greatest, 0, grades)
+
+
+def weigh_pairs(pool: RankedPool) -> Floats:
+    """Return the weight of each pair for allocating a sample (N,).
+
+    Its square is the mean of two: equal for all pairs, as in the mean grade of the pool, and proportional to the number
+    of results that have the pair, as in the sum of their variances of P@k.
+    """
+    counts = (pool.ranks > 0).sum(axis=0)
+    weights: Floats = np.sqrt((1 + counts / max(counts.mean(), 1e-12)) / 2)
+    return weights
