@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol, runtime_checkable
 
 import numpy as np
@@ -144,11 +144,19 @@ def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[s
     return Key.of("rankings", code_of(retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
 
 
-def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
+def search_cached(
+    retriever: Retriever,
+    corpus: Corpus,
+    queries: Sequence[str],
+    k: int,
+    store: Store,
+    search: Callable[[], Rankings] | None = None,
+) -> Rankings:
     """Return the rankings of queries from the store, or index the corpus, search it and store them.
 
-    If the rankings have no times, the first queries are searched again, one at a time, to measure them. Raises
-    `RetrieverError` if queries have filters that the retriever does not apply.
+    `search` returns the rankings if the searcher of the retriever has already answered these queries. If the rankings
+    have no times, the first queries are searched again, one at a time, to measure them. Raises `RetrieverError` if
+    queries have filters that the retriever does not apply.
     """
     if not len(corpus) and not is_live(retriever):
         raise RetrieverError(
@@ -163,7 +171,7 @@ def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 
     def work() -> Arrays:
         searcher = open_searcher(retriever, corpus, store)
-        rankings = searcher.search(queries, k, store)
+        rankings = search() if search else searcher.search(queries, k, store)
         if rankings.errors or not rankings.settled or is_live(retriever):
             raise _NotCached(rankings)
         seconds = rankings.seconds
@@ -172,26 +180,57 @@ def search_cached(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
         diagnostics = dict(rankings.diagnostics)
         if isinstance(searcher, Diagnosable):
             diagnostics |= _compute_diagnostics(searcher, queries, k, store, build_key("diagnostics"))
-        kept = {"documents": rankings.documents, "scores": rankings.scores, "seconds": seconds}
-        for name, value in (("notes", dict(rankings.notes)), ("unknown_ids", list(rankings.unknown_ids))):
-            if value:
-                kept[name] = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
-        return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in diagnostics.items()}
+        return _pack_rankings(replace(rankings, seconds=seconds, diagnostics=diagnostics))
 
     try:
-        kept = store.arrays(key, work)
+        return _unpack_rankings(store.arrays(key, work))
     except _NotCached as result:
         return result.rankings
+
+
+def search_block(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
+    """Return the rankings of a block of queries from the store, or search and store them; no query is timed.
+
+    `retrievers.blocks` joins the blocks of a set of queries. Raises `RetrieverError` as `search_cached` does.
+    """
+    check_filters(retriever, queries)
+    parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
+
+    def work() -> Arrays:
+        rankings = open_searcher(retriever, corpus, store).search(queries, k, store)
+        if rankings.errors or not rankings.settled or is_live(retriever):
+            raise _NotCached(rankings)
+        return _pack_rankings(rankings)
+
+    try:
+        return _unpack_rankings(store.arrays(Key.of("rankings of a block", code_of(retriever), **parts), work))
+    except _NotCached as result:
+        return result.rankings
+
+
+_DIAGNOSTIC = "diagnostic."
+
+
+def _pack_rankings(rankings: Rankings) -> Arrays:
+    """Return rankings without errors as arrays for a store."""
+    kept = {"documents": rankings.documents, "scores": rankings.scores}
+    if rankings.seconds is not None:
+        kept["seconds"] = rankings.seconds
+    for name, value in (("notes", dict(rankings.notes)), ("unknown_ids", list(rankings.unknown_ids))):
+        if value:
+            kept[name] = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
+    return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in rankings.diagnostics.items()}
+
+
+def _unpack_rankings(kept: Arrays) -> Rankings:
     diagnostics = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
     notes = json.loads(kept["notes"].tobytes()) if "notes" in kept else {}
     notes = {int(position): note for position, note in notes.items()}
     unknown = tuple(json.loads(kept["unknown_ids"].tobytes())) if "unknown_ids" in kept else ()
+    seconds = kept.get("seconds")
     return Rankings(
-        kept["documents"], kept["scores"], kept["seconds"], diagnostics=diagnostics, notes=notes, unknown_ids=unknown
+        kept["documents"], kept["scores"], seconds, diagnostics=diagnostics, notes=notes, unknown_ids=unknown
     )
-
-
-_DIAGNOSTIC = "diagnostic."
 
 
 def _compute_diagnostics(

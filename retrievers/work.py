@@ -53,6 +53,7 @@ KINDS: Mapping[str, WorkKind] = {
         WorkKind("live qdrant index", "index", "Qdrant index opened", counted=False),
         WorkKind("searcher", "index", "search made ready", counted=False),
         WorkKind("rankings", "search"),
+        WorkKind("rankings of a block", "search"),
         WorkKind("live rankings", "search", "rankings of a service in memory", counted=False),
         WorkKind("query terms", "search", "query analysis", counted=False),
         WorkKind("query vectors", "search"),

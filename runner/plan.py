@@ -54,7 +54,7 @@ class Plan:
     """The work of a sweep: the number of combinations, the names of those to do, and the stages of the work.
 
     `wall_seconds` is the time from the command to the report with this many `workers`, without the `calls` of language
-    models.
+    models. `race` describes the saving of a race, which the other figures leave out; "" without a race.
     """
 
     name: str
@@ -67,6 +67,7 @@ class Plan:
     workers: int
     store: str
     calls: Sequence[PlannedCalls] = field(default_factory=tuple)
+    race: str = ""
 
     @property
     def bytes(self) -> float:

@@ -20,6 +20,7 @@ from runner.comparison.comparability import ReportError, find_gold_differences
 from runner.comparison.criteria import Criterion, select_criteria
 from runner.comparison.labels import label_results, split_swept
 from runner.comparison.notes import describe_dataset, describe_unknown_hits, list_some, warn_unequal_holes
+from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
 from runner.comparison.systems import SystemsByDataset
@@ -87,8 +88,8 @@ class Leaderboard:
     so the best may be compared with any row. `detectable` is the difference from the best that a single test detects
     with a power of 0.8, for the median row. `shared` are the swept settings with one value, `criteria` the other
     columns. `letters`, by rank, are those of the finalists: two that differ significantly share none. `notes` are
-    further remarks. `selection`, `search` and `systems` (on several datasets) describe the sweep behind the
-    leaderboard.
+    further remarks. `selection`, `search`, `systems` (on several datasets) and `race` describe the sweep behind the
+    leaderboard; combinations that a race dropped have no row.
     """
 
     primary: str
@@ -109,6 +110,7 @@ class Leaderboard:
     notes: Sequence[str] = ()
     systems: SystemsByDataset | None = None
     clusters: int | None = None
+    race: RaceRecord | None = None
 
     def with_runs(self, runs: Sequence[str]) -> Leaderboard:
         """Return the leaderboard with the run ids of its results, in the order of the results it was built from."""

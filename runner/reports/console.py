@@ -159,7 +159,7 @@ def show_compare_command(board: Leaderboard, overrides: Sequence[str]) -> None:
 
 
 def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
-    """Print the best combinations, which of them really differ, and the failures."""
+    """Print the best combinations, which of them really differ, those that a race dropped, and the failures."""
     out = _open_output()
     if board.dataset is not None:
         out.print(Text(sweep_tables.board_heading(board), style="bold"))
@@ -179,6 +179,10 @@ def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
         out.print(Text(notice))
     if board.search is not None and len(board.search.objectives) > 1:
         print_table(out, selection.front_table(board.search), "Pareto front")
+    dropped = sweep_tables.drops_table(board)
+    print_table(out, Table(dropped.columns, dropped.rows[:top]), "Dropped by the race")
+    if len(dropped.rows) > top:
+        out.print(Text(f"and {len(dropped.rows) - top:,} more", style="dim"))
     show_groups(out, sweep_tables.failures_table(board), f"{len(board.failures):,} failed")
 
 

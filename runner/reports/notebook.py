@@ -43,10 +43,11 @@ def render_result(result: Result) -> str:
 
 
 def render_leaderboard(board: Leaderboard) -> str:
-    """Return a leaderboard as HTML: its best rows, which of them really differ, and the failures."""
+    """Return a leaderboard as HTML: its best rows, which of them really differ, the drops of a race, the failures."""
     table = sweep_tables.leaderboard_table(board)
     parts: list[Part] = [
         ("", Table(table.columns, table.rows[:MOST_ROWS]), sweep_tables.alike(board)),
+        ("Dropped by the race", sweep_tables.drops_table(board), ()),
         (f"{len(board.failures):,} failed", sweep_tables.failures_table(board), ()),
     ]
     more = [f"and {len(board.rows) - MOST_ROWS:,} more"] if len(board.rows) > MOST_ROWS else []

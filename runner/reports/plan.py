@@ -117,6 +117,8 @@ def closing(plan: Plan) -> list[str]:
         f" {_size(plan.bytes) if plan.bytes else 'nothing'} more in {plan.store}"
     ]
     lines += _describe_calls(plan)
+    if plan.race:
+        lines.append(plan.race)
     if plan.rough:
         lines.append(f"{ROUGH} measured on another machine, because the store has no comparable work")
     if plan.unknown:

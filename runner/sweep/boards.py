@@ -9,6 +9,7 @@ import numpy as np
 
 from runner.comparison.datasets import rank_systems
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
+from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
 from runner.metrics.settings import MetricSettings
@@ -44,8 +45,9 @@ def complete_boards(
     runs: Mapping[str, str],
     selections: Mapping[str, WinnerSelection],
     search: Search | None,
+    race: RaceRecord | None = None,
 ) -> list[Board]:
-    """Return leaderboards with the run ids of combinations, the selection for each dataset, and the search.
+    """Return leaderboards with the run ids of combinations, the selection for each dataset, the search and the race.
 
     `runs` is by combination, `selections` by the fingerprint of the dataset.
     """
@@ -56,6 +58,7 @@ def complete_boards(
                 board.leaderboard,
                 selection=selections.get(dataset.fingerprint) if (dataset := board.leaderboard.dataset) else None,
                 search=search,
+                race=race,
             ).with_runs([runs.get(combination, "") for combination in board.results]),
         )
         for board in boards

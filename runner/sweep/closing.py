@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from runner.comparison.race import RACE
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA
 from runner.metrics.settings import MetricSettings
@@ -52,7 +53,8 @@ def report(
     results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
     best = find_best([c.result for c in chosen if c.result] if chosen else list(results.values()))
     selections = [(c.measured, c.selection) for c in chosen]
-    own_files = {**build_selection_files(selections), **(files or {})}
+    race = {RACE: outcome.race.to_json()} if outcome.race else {}
+    own_files = {**build_selection_files(selections), **race, **(files or {})}
     log_reports = run.changed or not run.reported or not all(run.has(name, text) for name, text in own_files.items())
     if outcome.interrupted and len(results) < run.count_finished(wanted):  # an earlier report covers more
         log_reports, best = False, None
@@ -67,7 +69,7 @@ def report(
             runs = {combination: logged.id for combination, logged in logged_runs.items()}
             best_run = "" if best is None else find_run(best, outcome.results, runs)
             built = [] if empty else build_boards(results, list(outcome.failures.values()), metrics)
-        boards = complete_boards(built, runs, dict(selections), search)
+        boards = complete_boards(built, runs, dict(selections), search, outcome.race)
         _show(boards, str(metrics.primary_measure))
         log_reports = log_reports and not (empty or run.left)
         if log_reports or (output and not empty):

@@ -30,10 +30,10 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
         experiments = declared.experiments(declared.points)
     metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)
     choices = _choices(declared, experiments, axes)
-    select_on, seed = declared.settings.select_on or "", declared.settings.seed
-    head = declared.sweep(
-        axes, len(declared.points), experiments, "grid", select_on, str(seed) if select_on == KFOLD else ""
-    )
+    settings, select_on = declared.settings, declared.settings.select_on or ""
+    race = (f"race {settings.race_block} {settings.race_margin:g} {settings.seed}",) if settings.race else ()
+    seed = str(settings.seed) if select_on == KFOLD else ""
+    head = declared.sweep(axes, len(declared.points), experiments, "grid", select_on, seed, *race)
     with (
         log_exchanges(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
@@ -47,7 +47,7 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
             return SweepEnding(plan(declared, head, wanted, tracker))
         chosen: list[Chosen] = []
         try:
-            for _ in run.evaluate(wanted):
+            for _ in run.evaluate(run.race(wanted) if settings.race else wanted):
                 pass
             if not (declared.settings.fail_fast and run.outcome.failures):
                 chosen = [c for selecting in selectings if (c := selecting.choose(list(selecting.points)))]

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from runner.comparison.leaderboard import FailedCombination
+from runner.comparison.race import RaceRecord
 from runner.result import QueryTable, Result
 from runner.sweep.workers import Answer
 
@@ -18,8 +19,9 @@ FAILED, INTERRUPTED = 1, 130
 class SweepOutcome:
     """The results and failures of a sweep so far, by combination; `reused` results were computed by earlier commands.
 
-    Results keep their rankings only with `rankings`. `work` counts the pieces of work done, by kind, without those that
-    were in the store. `unlogged` is the number of results still to be logged.
+    Results keep their rankings only with `rankings`. `race` is the course of the race, if there was one. `work` counts
+    the pieces of work done, by kind, without those that were in the store. `unlogged` is the number of results still to
+    be logged.
     """
 
     rankings: bool = False
@@ -29,6 +31,7 @@ class SweepOutcome:
     interrupted: bool = False
     unlogged: int = 0
     work: Counter[str] = field(default_factory=Counter)
+    race: RaceRecord | None = None
     best: str = ""
     _best_mean: float = -math.inf
     _queries: dict[str, QueryTable] = field(default_factory=dict)

@@ -25,6 +25,7 @@ from runner.sweep.calls import estimate_calls
 from runner.sweep.declared import Declared
 from runner.sweep.estimates import Estimate, Estimator
 from runner.sweep.finished import load_result
+from runner.sweep.racing import check_race, describe_saving
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
@@ -47,6 +48,9 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
             if combination in wanted and not (_may_fail(wanted[combination]) and _is_unfinished(run, tracker))
         }
         made = plan_combinations(sweep.name, wanted, finished, declared.bench, _workers(declared.settings))
+        if declared.settings.race:
+            check_race(wanted, declared.bench)
+            made = replace(made, race=describe_saving(wanted, declared.bench, declared.settings))
     _show(made)
     return 0
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from retrievers.search import is_live
 from runner.comparison.leaderboard import FailedCombination
+from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.config.values import without_secrets
 from runner.evaluation import Bench
 from runner.experiment import Experiment
@@ -17,7 +18,7 @@ from runner.sweep.outcome import SweepOutcome
 from runner.sweep.reporting import EvaluationReport
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.record import Failed, Finished, axes_of
+from runner.tracking.record import Dropped, Failed, Finished, axes_of
 from runner.tracking.unlogged import Unlogged, Waiting
 
 
@@ -76,6 +77,18 @@ class ResultLog:
         self._note_refused()
         return replace(failure, error=error, traceback=trace)
 
+    def log_drop(self, experiment: Experiment, dropped: DroppedCombination, race: RaceRecord) -> None:
+        """Log a combination that a race dropped; its run has no value of a measure under the name of that measure."""
+        figures = {"race/queries": dropped.queries, "race/p": dropped.p, "race/partial_mean": dropped.mean}
+        figures |= {"race/partial_mean_of_leader": dropped.leader_mean}
+        tags = {
+            "combination": dropped.combination,
+            "dropped": f"after {dropped.queries:,} of {race.queries:,} queries, by {race.measure} against "
+            f"{dropped.leader}",
+        }
+        self._tracker.log(Dropped(dropped.name, _parameters(experiment), figures, tags))
+        self._note_refused()
+
     def log_result(self, combination: str, experiment: Experiment, result: Result) -> None:
         """Log a result; a graded result is afterwards logged or on disk, so that its journal can be deleted."""
         self._hand_over(combination, experiment, result)
@@ -131,7 +144,7 @@ class ResultLog:
 
     def _note_refused(self) -> None:
         """Keep the results that could be neither logged nor saved to disk in memory; report the first of them."""
-        refused = [entry for entry in self._tracker.take_unlogged() if not isinstance(entry, Failed)]
+        refused = [entry for entry in self._tracker.take_unlogged() if not isinstance(entry, Failed | Dropped)]
         if refused and not self._reported_refusal:
             meanwhile = "results wait" if self._outcome.interrupted else "the sweep continues, and results wait"
             console.note(f"{self._tracker.trouble}; {meanwhile} in {self._unlogged.folder}")

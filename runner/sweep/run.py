@@ -14,6 +14,7 @@ from typing import Self
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.work import kind_of
 from runner.comparison.leaderboard import FailedCombination
+from runner.comparison.race import RACE
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment
@@ -26,6 +27,7 @@ from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations
 from runner.sweep.identity import combination_id
 from runner.sweep.outcome import SweepOutcome
+from runner.sweep.racing import check_race, hold_race
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.result_log import ResultLog
 from runner.sweep.settings import SweepSettings
@@ -129,6 +131,23 @@ class SweepRun:
                 if isinstance(answer, FailedCombination) and self._settings.fail_fast:
                     return
 
+    def race(self, combinations: Mapping[str, Experiment]) -> dict[str, Experiment]:
+        """Race combinations and return the survivors, to be evaluated; log the others as dropped."""
+        check_race(combinations, self._bench)
+        self._experiments.update(combinations)
+        finished = {c: result for c, e in combinations.items() if (result := self._load_finished(c, e)) is not None}
+        earlier = self._read_report(RACE)
+        if len(finished) < len(combinations) and earlier is None:
+            self._start()
+        record = hold_race(combinations, finished, self._bench, self._settings, earlier)
+        self.outcome.race = record
+        if record.to_json() != earlier:
+            self._start()
+            for one in record.dropped:
+                self._log.log_drop(combinations[one.combination], one, record)
+        gone = {one.combination for one in record.dropped}
+        return {c: experiment for c, experiment in combinations.items() if c not in gone}
+
     @property
     def overrides(self) -> list[str]:
         """Return the overrides with which another command finds the runs of the sweep."""
@@ -185,11 +204,15 @@ class SweepRun:
 
     def has(self, report: str, text: str) -> bool:
         """Return whether the parent run has a report with exactly this text; False if unknown."""
+        return self._read_report(report) == text
+
+    def _read_report(self, report: str) -> str | None:
+        """Return a report of the parent run; None if there is none, or it is unknown."""
         folder = self._state.run.folder if self._state.run else None
         try:
-            return folder is not None and (folder / report).read_text(encoding="utf-8") == text
+            return None if folder is None else (folder / report).read_text(encoding="utf-8")
         except OSError:
-            return False
+            return None
 
     def finish(
         self, best: Result | None, reports: Mapping[str, str], tags: Mapping[str, str] | None = None

@@ -68,6 +68,8 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     own = build_settings(SearchSettings, node, "hydra.sweeper")
     if declared.settings.sample is not None:
         raise ConfigError("sweep.sample: has no effect on a search; set hydra.sweeper.n_trials instead")
+    if declared.settings.race:
+        raise ConfigError("sweep.race: supports grids, but not searches; remove it, or set hydra/sweeper=grid")
     space = SearchSpace(declared.products)
     probes = declared.experiments(space.probes(own.seed))
     metrics = declared.metrics(probes)

@@ -76,7 +76,9 @@ class SweepSettings(Space):
     `workers` null means one per processor, all workers of a cluster, or 16 SLURM jobs; a SLURM job evaluates `per_job`
     combinations and has the parameters `slurm`. `retries` is the number of further attempts after a worker dies.
     `timeout_s` and `memory_mb` limit each combination. With `reports`, each run has the report of a single evaluation,
-    which takes longer than most evaluations.
+    which takes longer than most evaluations. With `race`, queries are searched in blocks of `race_block`, and
+    combinations that are surely not the best are dropped, with `race_margin` also those that are surely not better by
+    more than the margin than one that stays.
     """
 
     name: str | None = None
@@ -94,6 +96,9 @@ class SweepSettings(Space):
     per_job: int = Field(default=1, ge=1)
     select_on: str | None = None
     reports: bool = False
+    race: bool = False
+    race_block: int = Field(default=20, ge=1)
+    race_margin: float = Field(default=0.0, ge=0, lt=1)
 
     @field_validator("backend")
     @classmethod
@@ -104,6 +109,15 @@ class SweepSettings(Space):
 
     @model_validator(mode="after")
     def _fits_together(self) -> SweepSettings:
+        if self.race and self.backend != "sequential":
+            raise ValueError(
+                f"race runs in the main process, but backend={self.backend} uses workers; remove race or backend"
+            )
+        if self.race and self.select_on == "kfold":
+            raise ValueError(
+                "race drops combinations by all queries, but select_on=kfold selects a winner without those of each "
+                "fold; remove race, or select on a split"
+            )
         if self.backend == "sequential":
             for name in ("workers", "timeout_s", "memory_mb", "address"):
                 if getattr(self, name) is not None:

@@ -21,7 +21,7 @@ from runner.result import Result
 from runner.tracking.logged import LoggedRun, State, Sweep, sqlite_state, this_time
 from runner.tracking.opening import WRITING, explain_errors, patience
 from runner.tracking.process import InlineExecutor, start_process
-from runner.tracking.record import DatasetMade, Failed, Finished
+from runner.tracking.record import DatasetMade, Dropped, Failed, Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
 from runner.tracking.unlogged import Waiting
@@ -43,7 +43,7 @@ LEAVING_S = 3.0
 
 _NOT_READY = "tracking: the work was stopped before MLflow was ready"
 
-Entry = Finished | Failed | Waiting
+Entry = Finished | Failed | Dropped | Waiting
 
 
 class BackgroundTracker:

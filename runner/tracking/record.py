@@ -124,6 +124,26 @@ class Failed:
 
 
 @dataclass(frozen=True)
+class Dropped:
+    """A combination that a race dropped, to log with figures about the queries that it has searched."""
+
+    name: str
+    parameters: Mapping[str, str]
+    figures: Mapping[str, float]
+    tags: Mapping[str, str] = field(default_factory=dict)
+    bytes: int = field(default=0, init=False)
+
+    @property
+    def record(self) -> RunRecord:
+        """Return the content of the run, whose status is KILLED because the evaluation is not finished."""
+        moment, tags = now(), {key: value[:LONGEST_TAG] for key, value in self.tags.items()}
+        metrics = [(name, float(value), 0) for name, value in self.figures.items()]
+        return RunRecord(
+            self.name, "KILLED", moment, moment, {"kind": "evaluation", **tags}, _parameters(self.parameters), metrics
+        )
+
+
+@dataclass(frozen=True)
 class DatasetMade:
     """A new dataset to log, with figures about it and files that describe it."""
 

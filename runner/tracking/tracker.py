@@ -35,6 +35,7 @@ from runner.tracking.record import (
     LONGEST_TAG,
     REUSED,
     DatasetMade,
+    Dropped,
     Failed,
     Finished,
     RunRecord,
@@ -50,7 +51,7 @@ from runner.tracking.settings import OFF, Tracking
 from runner.tracking.sqlite import SqliteRuns, open_memory, open_sqlite
 from runner.tracking.unlogged import Waiting
 
-Entry = Finished | Failed | DatasetMade | Waiting
+Entry = Finished | Failed | Dropped | DatasetMade | Waiting
 
 _RESULT_ID = "result_id"
 """The tag of a run on a server that identifies a result, to find one that was logged before."""
@@ -273,7 +274,7 @@ def _upload(server: ClientRuns, record: RunRecord, waiting: Waiting | None, agai
     return run
 
 
-def _read(entries: Sequence[Entry]) -> list[tuple[Finished | Failed | DatasetMade, Waiting | None]]:
+def _read(entries: Sequence[Entry]) -> list[tuple[Finished | Failed | Dropped | DatasetMade, Waiting | None]]:
     """Return the content of entries, each with its `Waiting` file or None; entries that cannot be read are left out."""
     read = [(entry.read() if isinstance(entry, Waiting) else entry, entry) for entry in entries]
     return [(content, entry if isinstance(entry, Waiting) else None) for content, entry in read if content is not None]

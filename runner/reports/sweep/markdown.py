@@ -47,6 +47,7 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result], hardest: int =
             difficulty.divisive(results, board.primary, hardest),
             f"Ordered by the standard deviation of their {escape(board.primary)}.",
         ),
+        *section("Dropped by the race", tables.drops_table(board), tables.DROPPED_ARE),
         *section("Failures", tables.failures_table(board)),
     ]
     return "\n\n".join(parts) + "\n"

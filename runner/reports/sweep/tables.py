@@ -39,6 +39,9 @@ from runner.result import Result
 FINALISTS_ARE = "the best few, and the best of each retriever and of each search type of an API"
 """How finalists are selected."""
 
+DROPPED_ARE = "Means are over the searched queries; they do not compare with those of the leaderboard."
+"""What the means of dropped combinations cover."""
+
 SHORT_ID = 8
 """How many characters of a run id are shown; the program accepts them in place of the whole id."""
 
@@ -50,7 +53,8 @@ def board_heading(board: Leaderboard) -> str:
     where = "" if d is None else f"{d.name} ({d.split}), {format_documents(d.documents)}, {queries}: "
     combinations = format_count(len(board.rows), "combination", "combinations")
     failed = f", {len(board.failures):,} failed" if board.failures else ""
-    return f"{where}{combinations} by {board.primary}{failed}"
+    dropped = f", {len(board.race.dropped):,} more dropped by the race" if board.race and board.race.dropped else ""
+    return f"{where}{combinations} by {board.primary}{failed}{dropped}"
 
 
 def describe_best(board: Leaderboard) -> str:
@@ -109,7 +113,7 @@ def verdict(board: Leaderboard) -> str:
 
 
 def notices(board: Leaderboard) -> list[str]:
-    """Return remarks on the search, the selection and the data behind a leaderboard, and on what reports leave out."""
+    """Return remarks on the search, selection, race and data behind a leaderboard, and on what reports leave out."""
     search = [describe_search(board.search)] if board.search else []
     selection = [describe_selection(board.selection)] if board.selection else []
     kinds = {(row.retriever, row.search_type) for row in board.rows}
@@ -118,7 +122,8 @@ def notices(board: Leaderboard) -> list[str]:
     cut += f"{len(kinds)} retrievers and search types."
     split = board.dataset.split if board.dataset else ""
     warning = [warn_selected_on_reported(split)] if board.is_best_of_several else []
-    return [*search, *selection, *warning, *board.notes, *([cut] if shown < kinds else [])]
+    race = [board.race.describe()] if board.race else []
+    return [*search, *selection, *race, *warning, *board.notes, *([cut] if shown < kinds else [])]
 
 
 def alike(board: Leaderboard) -> set[int]:
@@ -273,6 +278,21 @@ def reach(effect: Table) -> float:
     """Return the difference of the mean between the best and the worst value of a setting."""
     means = [float(row[2]) for row in effect.rows]
     return max(means) - min(means)
+
+
+def drops_table(board: Leaderboard) -> Table:
+    """Return the combinations that a race dropped, in the order of their drops; means are over the searched queries."""
+    race = board.race
+    columns = [
+        Column("combination", least=12),
+        Column("queries searched", number, numeric=True),
+        Column("leader", spare=2, least=12),
+        Column("p (any time)", p_value, numeric=True),
+        Column("mean so far", score4, numeric=True, spare=1),
+        Column("leader's so far", score4, numeric=True, spare=1),
+    ]
+    dropped = race.dropped if race else ()
+    return Table(columns, [[d.name, d.queries, d.leader, d.p, d.mean, d.leader_mean] for d in dropped])
 
 
 def failures_table(board: Leaderboard) -> Table:

@@ -1,0 +1,49 @@
+"""Join the rankings of blocks of queries: a race searches a few queries at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from retrievers.base import Rankings, create_empty_rankings
+from retrievers.unknown import align
+
+Block = tuple[NDArray[np.intp], Rankings]
+"""The positions of queries, and their rankings."""
+
+
+def join_blocks(blocks: Sequence[Block], queries: int, k: int, documents: int) -> Rankings:
+    """Return the rankings of all queries over a corpus of n documents; queries that are in no block have no hits.
+
+    Diagnostics that are counts are added, and shares (names with `recall`) and times (`_ms`) averaged over the queries.
+    """
+    joined, seconds = create_empty_rankings(queries, k), np.full(queries, np.nan, dtype=np.float32)
+    errors: dict[int, str] = {}
+    notes: dict[int, str] = {}
+    figures: dict[str, float] = {}
+    searched = sum(len(rows) for rows, _ in blocks)
+    aligned = align([rankings for _, rankings in blocks], documents)
+    for (rows, _), rankings in zip(blocks, aligned, strict=True):
+        joined.documents[rows, : rankings.depth], joined.scores[rows, : rankings.depth] = (
+            rankings.documents, rankings.scores,
+        )  # fmt: skip
+        if rankings.seconds is not None:
+            seconds[rows] = rankings.seconds
+        errors |= {int(rows[row]): error for row, error in (rankings.errors or {}).items()}
+        notes |= {int(rows[row]): note for row, note in rankings.notes.items()}
+        for name, value in rankings.diagnostics.items():
+            share = len(rows) / searched if "recall" in name or name.endswith("_ms") else 1.0
+            figures[name] = figures.get(name, 0.0) + share * value
+    return replace(
+        joined,
+        seconds=None if np.isnan(seconds).all() else seconds,
+        errors=errors or None,
+        diagnostics=figures,
+        notes=notes,
+        settled=all(rankings.settled for rankings in aligned),
+        unknown_ids=aligned[0].unknown_ids if aligned else (),
+        addresses=aligned[0].addresses if aligned else {},
+    )

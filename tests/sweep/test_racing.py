@@ -1,0 +1,159 @@
+"""A race drops combinations that are surely not the best; a language model is called only for the searched queries."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.__main__ import main
+from runner.analysis.racing import Race
+from tests.fake_llm import FakeLLM
+
+QUERIES, BLOCK = 60, 10
+
+
+def answer(path: str, body: Any) -> dict[str, Any]:
+    """Order two passages: the model `good` puts the gold first, all others last."""
+    question = body["messages"][-1]["content"]
+    gold_first = question.index("gold") < question.index("other")
+    best_first = gold_first == (body["model"] == "good")
+    text = "[1] > [2]" if best_first else "[2] > [1]"
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    return {"choices": [choice], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
+
+
+@pytest.fixture
+def fake(tracking: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeLLM]:
+    """Return a language model, in a folder with a dataset in which each query has two candidates, one of them gold."""
+    monkeypatch.chdir(tmp_path)
+    documents = [{"id": f"d{i}{kind}", "text": f"word{i} {kind}"} for i in range(QUERIES) for kind in ("gold", "other")]
+    queries = [{"id": f"q{i}", "text": f"word{i}", "gold": f"d{i}gold"} for i in range(QUERIES)]
+    for name, rows in (("documents", documents), ("queries", queries)):
+        Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with FakeLLM(respond=answer, delay_s=0.03) as service:
+        yield service
+
+
+def sweep(fake: FakeLLM, *more: str) -> list[str]:
+    return [
+        "-m", "retriever=reranked", "reranker@retriever.reranker=llm", "retriever.depth=2", "llm=openai",
+        f"llm.base_url={fake.url}", "llm.model=bad,good,worse", "grading=none", "metrics.primary=RR",
+        "dataset=jsonl", "dataset.documents=documents.jsonl", "dataset.queries=queries.jsonl",
+        "tracking.background=false", "sweep.race=true", f"sweep.race_block={BLOCK}", *more,
+    ]  # fmt: skip
+
+
+def count_calls(fake: FakeLLM) -> Counter[str]:
+    return Counter(request.model for request in fake.asked)
+
+
+def read_race() -> dict[str, Any]:
+    (file,) = Path().rglob("race.json")
+    record: dict[str, Any] = json.loads(file.read_text())
+    return record
+
+
+def rows(query: str) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect("mlruns/mlflow.db")) as database:
+        return database.execute(query).fetchall()
+
+
+def test_a_race_calls_the_model_only_until_a_combination_is_dropped(
+    fake: FakeLLM, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(sweep(fake)) == 0
+    record = read_race()
+    assert [one["name"] for one in record["dropped"]] == ["model=bad", "model=worse"]
+    searched = [one["queries"] for one in record["dropped"]]
+    assert count_calls(fake) == {"good": QUERIES, "bad": searched[0], "worse": searched[1]}
+    assert all(count % BLOCK == 0 and count < QUERIES for count in searched)
+    assert record["saved"] == record["saved_calls"] == 2 * QUERIES - sum(searched)
+    out = " ".join(capsys.readouterr().out.split())
+    assert "2 of 3 combinations were dropped" in out
+    assert f"saved {record['saved']} of {3 * QUERIES} searches" in out
+    assert f"up to {record['saved']} calls of language models" in out
+    assert "model=worse" in next(Path().rglob("report.md")).read_text()
+
+    dropped = "select run_uuid from tags where key = 'dropped'"
+    assert rows(f"select status, count(*) from runs where run_uuid in ({dropped}) group by 1") == [("KILLED", 2)]
+    names = {name for (name,) in rows(f"select distinct key from metrics where run_uuid in ({dropped})")}
+    assert names == {"race/queries", "race/p", "race/partial_mean", "race/partial_mean_of_leader"}
+    assert rows("select count(*) from runs where status = 'FINISHED' and name = 'model=good'") == [(1,)]
+
+    before, runs = count_calls(fake), rows("select * from runs")
+    assert main(sweep(fake)) == 0
+    assert count_calls(fake) == before and rows("select * from runs") == runs
+
+
+def test_an_interrupted_race_resumes_without_paying_twice(fake: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    observe = Race.observe
+    seen = []
+
+    def interrupt(race: Race, values: Any) -> Any:
+        seen.append(race.seen)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return observe(race, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Race, "observe", interrupt)
+        assert main(sweep(fake)) == 130
+    assert sum(count_calls(fake).values()) == 3 * 2 * BLOCK
+    assert main(sweep(fake)) == 0
+    record = read_race()
+    paid = {one["name"].partition("=")[2]: one["queries"] for one in record["dropped"]}
+    assert count_calls(fake) == {"good": QUERIES} | {name: max(n, 2 * BLOCK) for name, n in paid.items()}
+
+
+def test_the_survivor_has_the_same_result_as_without_a_race(fake: FakeLLM) -> None:
+    assert main(sweep(fake, "tracking.experiment=race")) == 0
+    assert main([*sweep(fake, "tracking.experiment=whole", "sweep.race=false")]) == 0
+    query = "select value from metrics join runs using (run_uuid) where key = 'mrr' and name = 'model=good'"
+    (first,), (second,) = rows(query)
+    assert first == second == 1
+
+
+def test_a_combination_with_failed_searches_is_never_dropped(fake: FakeLLM) -> None:
+    def fail(path: str, body: Any) -> dict[str, Any]:
+        if body["model"] == "bad":
+            raise ValueError
+        return answer(path, body)
+
+    fake.respond = fail
+    main(sweep(fake, "llm.retries=0"))
+    record = read_race()
+    assert record["exempt"] == ["model=bad"]
+    assert [one["name"] for one in record["dropped"]] == ["model=worse"]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("sweep.backend=loky", "race runs in the main process, but backend=loky uses workers"),
+        ("sweep.select_on=kfold", "race drops combinations by all queries"),
+        ("hydra/sweeper=optuna", "sweep.race: supports grids, but not searches"),
+        ("metrics.primary=NumRet", "a race needs a measure with values from 0 to 1"),
+        ("retriever=http", "queries a live service"),
+    ],
+)
+def test_a_race_that_is_not_possible_is_refused(
+    override: str, message: str, fake: FakeLLM, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = sweep(fake, override)
+    if override.startswith("retriever="):
+        drop = ("retriever=", "reranker@", "retriever.depth")
+        arguments = [
+            *(a for a in arguments if not a.startswith(drop)),
+            override,
+            "retriever.base_url=http://127.0.0.1:1",
+        ]
+    assert main(arguments) != 0
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not fake.asked
