@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -175,6 +176,48 @@ def test_equal_results_have_no_term(tmp_path: Path) -> None:
     explanation = explain_versions(version, version, tmp_path, "t")
     assert explanation.evaluations == 0
     assert tables.verdict(explanation).endswith("(+0.0000): nothing changed.")
+
+
+def test_settings_that_cannot_be_evaluated_again_are_explained_by_the_records(tmp_path: Path) -> None:
+    bench = Bench(open_store(StoreSettings(str(tmp_path))))
+    version = draw_version(np.random.default_rng(3))
+    first = replace(evaluate("baseline", version, bench), addresses={"retriever": "http://127.0.0.1:1"})
+    second = evaluate("candidate", replace(version, k1=8.0, b=1.0), bench)
+    named = Named(first, "first"), Named(second, "second")
+    explanation = explain_difference(*named, TableStatistics(test="t"), ExplanationSettings(), lambda: bench, [])
+    code, *_ = explanation.list_terms("nDCG@10")
+    assert code.effect == pytest.approx(second.means["nDCG@10"] - first.means["nDCG@10"], abs=1e-12)
+    assert not code.parts
+    assert "measured on a live service (http://127.0.0.1:1)" in explanation.notes[0]
+    assert tables.describe_changes(explanation) == ["Settings: retriever.k1, retriever.b 0.9, 0.4 to 8, 1."]
+
+
+def test_settings_without_a_valid_mixture_are_explained_together(tmp_path: Path) -> None:
+    bench = Bench(open_store(StoreSettings(str(tmp_path))))
+    version = draw_version(np.random.default_rng(3))
+    result = evaluate("baseline", version, bench)
+    named = []
+    for size, overlap in ((20, 10), (8, 2)):
+        chunking = {"_target_": "runner.datasets.chunking.Tokens", "size": size, "overlap": overlap}
+        config = {**result.config, "dataset": {**result.config["dataset"], "chunking": chunking}}
+        named.append(Named(replace(result, config=config), f"{size} words"))
+    explanation = explain_difference(
+        named[0], named[1], TableStatistics(test="t"), ExplanationSettings(), lambda: bench, []
+    )
+    assert "Settings are not split, because a mixture of them is invalid" in explanation.notes[0]
+    (setting,) = explanation.design.settings
+    assert str(setting) == "dataset.chunking.size, dataset.chunking.overlap 20, 10 to 8, 2"
+
+
+def test_two_versions_with_gold_in_spans_cannot_be_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(open_store(StoreSettings(str(tmp_path))))
+    rng = np.random.default_rng(4)
+    version = draw_version(rng)
+    first, second = (evaluate(n, v, bench) for n, v in (("a", version), ("b", replace_documents(rng, version))))
+    monkeypatch.setattr("runner.explanation.load_data", lambda *_: replace(version.dataset, spans=cast("Any", "spans")))
+    named = Named(first, "first"), Named(second, "second")
+    with pytest.raises(NotComparable, match="gold in spans cannot be mixed"):
+        explain_difference(*named, TableStatistics(), ExplanationSettings(), lambda: bench, [])
 
 
 Run = Callable[..., tuple[str, str]]

@@ -1,9 +1,8 @@
 """Explain differences with known causes: `python -m benchmarks.simulations.explanation`.
 
 Each draw makes a small collection and changes one part of it, or the settings. The table shows whether the terms add
-up, how often the interval of a part that did not change contains 0, and how often planted documents are named. In the
-last two scenarios, queries are added from the population of the others, so that their true effect is 0 while their
-estimated effect is not.
+up, how often the interval of a part that did not change contains 0, and how often planted documents are named. Like
+queries are drawn from the population of the others, so that their true effect is 0 while their estimated effect is not.
 """
 
 from __future__ import annotations
@@ -110,6 +109,12 @@ def add_hard_queries(rng: Generator, version: Version) -> Version:
     return replace(version, queries=texts, qrels=qrels)
 
 
+def change_everything(rng: Generator, version: Version) -> Version:
+    """Return a version with other settings, documents, judgments and queries."""
+    changed = change_judgments(rng, replace_documents(rng, change_settings(rng, version)))
+    return replace(add_queries(rng, changed, ADDED), planted=())
+
+
 CAUSES = {
     "settings": (change_settings, "code"),
     "5 % of documents replaced": (replace_documents, "documents"),
@@ -120,6 +125,7 @@ CAUSES = {
         lambda rng, version: add_queries(rng, change_settings(rng, version), ADDED),
         "code",
     ),
+    "settings, documents, judgments, queries": (change_everything, "code"),
 }
 """How a version changes, and the term whose true effect is not 0."""
 
@@ -200,7 +206,7 @@ def main(draws: int = 200, *causes: str) -> None:
         covers = np.mean([draw.covers for draw in results], axis=0)
         cells = [f"{covers[TERMS.index(name)]:.3f}" for name in (*TERMS[1:], TERMS[0])]
         size = np.mean([abs(draw.effects[TERMS.index(term)]) for draw in results]) if term else 0.0
-        named = f"{np.mean([draw.named for draw in results]):.3f}" if "documents" in cause else ""
+        named = f"{np.mean([draw.named for draw in results]):.3f}" if term == "documents" else ""
         error = max(draw.error for draw in results)
         print(f"| {cause} | {error:.1e} | {term} | {' | '.join(cells)} | {size:.4f} | {named} |", flush=True)
 
