@@ -39,8 +39,9 @@ check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
-	@if $(TYPESCRIPT) --version >/dev/null 2>&1; then $(TYPESCRIPT) --project runner/reports/explorer/static; \
-	else echo "The script of the explorer is not type-checked: npx cannot install TypeScript"; fi
+	@if $(TYPESCRIPT) --version >/dev/null 2>&1; then \
+		$(TYPESCRIPT) --project runner/reports/explorer/static && $(TYPESCRIPT) --project runner/desk/templates; \
+	else echo "The scripts of pages are not type-checked: npx cannot install TypeScript"; fi
 
 docs: setup  ## Write the generated pages of docs/, then build the site
 	$(PYTHON) -m runner.metrics.page docs/measures.md

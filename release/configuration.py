@@ -37,6 +37,7 @@ TARGETS = {
     ("evaluate", "sweep"): "runner.sweep.settings.SweepSettings",
     ("explain", ""): "runner.commands.explain.ExplainSettings",
     ("export", ""): "runner.commands.export.ExportSettings",
+    ("look", ""): "runner.commands.look.LookSettings",
     ("new", ""): "runner.commands.new.ProjectSettings",
     ("promote", ""): "runner.commands.promote.PromoteSettings",
     ("serve", ""): "runner.commands.serve.ServeSettings",

@@ -24,7 +24,7 @@ CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 JSON = "--json"
 """The flag that makes a command print one JSON document, and nothing else, on standard output."""
 
-SERVERS = ("serve", "ui")
+SERVERS = ("look", "serve", "ui")
 """The commands that run until they are stopped and do not support `--json`."""
 
 TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experimental-rerun)|-(c|p|cp|cn|cd|i)")

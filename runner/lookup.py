@@ -59,18 +59,42 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
     )
 
 
+def find_run(word: str, runs: Runs) -> Run:
+    """Return the run that a word names; raises `ConfigError`.
+
+    The word is the start of a run's id, the name of a sweep (the newest one), or `latest`, for the latest finished run.
+    """
+    if word == LATEST:
+        finished, _ = _find_latest(runs)
+        return finished
+    if RUN_ID.fullmatch(word.lower()) and (matches := runs.like(word.lower())):
+        return _select_run(word, matches)
+    return find_sweep(word, runs)
+
+
+def find_sweep(name: str, runs: Runs) -> Run:
+    """Return the newest sweep with a name; raises `ConfigError`."""
+    sweeps = [run for run in runs.list_started() if run.kind == "sweep"]
+    if named := [run for run in sweeps if run.name == name[:LONGEST_NAME]]:
+        return named[0]
+    names = list(dict.fromkeys(run.name for run in sweeps))
+    hint = f"; {suggestion(name, names[:20])}" if names else ""
+    raise ConfigError(
+        f"{name}: no run with an id that starts with this (at least 4 digits) and no sweep with this name in "
+        f"experiment {runs.tracking.experiment} of {runs.tracking.uri}{hint}"
+    )
+
+
 def results_of_run(word: str, tracking: Tracking) -> tuple[str, list[Result]]:
     """Return the full id of a run and its results: those of a sweep's combinations, or that of a single evaluation.
 
-    Raises `ConfigError`.
+    The word is as for `find_run`. Raises `ConfigError`.
     """
-    if not RUN_ID.fullmatch(word.lower()):
-        raise ConfigError(f"run={word}: should be an MLflow run id (at least its first 4 digits)")
     runs = Runs(tracking)
-    run = _the_run(word.lower(), runs)
+    run = find_run(word, runs)
     if run.kind != "sweep":
         return run.id, [runs.record(run)]
-    return run.id, [runs.record(combination) for combination in _combinations(run, runs)]
+    return run.id, [runs.record(combination) for combination in list_combinations(run, runs)]
 
 
 def baseline_names(baselines: Path) -> list[str]:
@@ -118,21 +142,27 @@ def _of_run(beginning: str, runs: Runs) -> Named:
 
 def _load_latest(runs: Runs) -> Named:
     """Return the latest finished run; its remark names the run, and any later run that is not finished."""
+    finished, last = _find_latest(runs)
+    named = _load_run(finished, runs)
+    remark = f"{LATEST}: {named.source} ({named.result.name})"
+    if last is not finished:
+        remark += f"; the later run {last.id} ({last.name}) is {last.status}"
+    return replace(named, remark=remark)
+
+
+def _find_latest(runs: Runs) -> tuple[Run, Run]:
+    """Return the latest finished run, and the latest run that has ended, which may be the same; both top-level."""
     ended = runs.list_ended()
     finished = next((run for run in ended if run.status == "FINISHED"), None)
     if finished is None:
         place = f"experiment {runs.tracking.experiment} of {runs.tracking.uri}"
         raise ConfigError(f"{LATEST}: no finished run in {place}; evaluate first, or set tracking.experiment=NAME")
-    named = _load_run(finished, runs)
-    remark = f"{LATEST}: {named.source} ({named.result.name})"
-    if ended[0] is not finished:
-        remark += f"; the later run {ended[0].id} ({ended[0].name}) is {ended[0].status}"
-    return replace(named, remark=remark)
+    return finished, ended[0]
 
 
 def _load_run(run: Run, runs: Runs) -> Named:
     if run.kind == "sweep":
-        best = _best(run, _combinations(run, runs))
+        best = find_best_run(run, runs)
         return Named(runs.record(best), f"run {best.id}, the best of sweep {run.id}")
     return Named(runs.record(run), f"run {run.id}")
 
@@ -144,6 +174,11 @@ def _the_run(beginning: str, runs: Runs) -> Run:
         raise ConfigError(
             f"{beginning}: no such file, and no run in {runs.tracking.uri} has an id that starts with this"
         )
+    return _select_run(beginning, matches)
+
+
+def _select_run(beginning: str, matches: Sequence[Run]) -> Run:
+    """Return the only run of some; raises `ConfigError` if there are several, or if it has no result."""
     if len(matches) > 1:
         raise ConfigError(
             f"{beginning}: {len(matches)} runs have ids that start with this; choose one: {format_runs(matches)}"
@@ -154,14 +189,17 @@ def _the_run(beginning: str, runs: Runs) -> Run:
     return run
 
 
-def _combinations(sweep: Run, runs: Runs) -> list[Run]:
+def list_combinations(sweep: Run, runs: Runs) -> list[Run]:
+    """Return the finished combinations of a sweep; raises `ConfigError` if there are none."""
     finished = runs.of_sweep(sweep)
     if not finished:
         raise ConfigError(f"{sweep.id}: no combination of the sweep {sweep.name} is finished")
     return finished
 
 
-def _best(sweep: Run, combinations: list[Run]) -> Run:
+def find_best_run(sweep: Run, runs: Runs) -> Run:
+    """Return the best combination of a sweep; raises `ConfigError` if it is not recorded."""
+    combinations = list_combinations(sweep, runs)
     best = [run for run in combinations if run.id == sweep.best_run] or [
         run for run in combinations if sweep.best and run.name == sweep.best[:LONGEST_NAME]
     ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +14,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Rankings
-from retrievers.texts import fetch_documents
-from runner.analysis.grades import verdict_columns, verdict_of
+from runner.analysis.grades import verdict_columns
 from runner.analysis.judging import (
     SCALE,
     JudgedRankings,
@@ -47,16 +45,14 @@ from runner.analysis.verdicts import GradeVerdict, cut_warning, shorten
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
-from runner.datasets.base import Dataset
-from runner.datasets.settings import build_dataset
 from runner.desk.desk import DeskSettings
-from runner.desk.pairs import DeskPool
 from runner.desk.queue import QueueOrder
+from runner.desk.results import build_desk_pool, list_pair_ids, load_judged_results, load_rankings, load_verdicts
 from runner.desk.session import judge_by_hand
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
-from runner.lookup import as_typed, results_of_run
+from runner.lookup import as_typed
 from runner.metrics.measures import parse
 from runner.reports import console
 from runner.reports.judging import (
@@ -68,10 +64,9 @@ from runner.reports.judging import (
     standings_table,
 )
 from runner.reports.progress import Progress, Status
-from runner.result import Result, ResultError
+from runner.result import Result
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
-from runner.tracking.settings import Tracking
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
@@ -113,16 +108,16 @@ def main(cfg: DictConfig) -> int:
         )
     tracking = build(config["tracking"], "tracking")
     with Status("reading the results"):
-        run, results = _load_results(words, tracking)
-        ranked = _load_ranked(results, judging.depth, config["plugins"])
+        run, results = load_judged_results(words, tracking)
+        ranked = load_rankings(results, judging.depth, config["plugins"])
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
     if own.by == "hand":
         return _judge_by_hand(own, results, ranked, folder)
     measure = parse(results[0].primary)
     pairs = pool(ranked, judging.depth)
-    ids = _pair_ids(ranked[0].dataset, pairs)
+    ids = list_pair_ids(ranked[0].dataset, pairs)
     verdicts, journal = (
-        _judge(judging, ranked, pairs, folder) if has_judge else (_load_verdicts(folder, ids, own.sheet_order), None)
+        _judge(judging, ranked, pairs, folder) if has_judge else (load_verdicts(folder, ids, own.sheet_order), None)
     )
     sheet = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
     rows = load_sheet(sheet) if own.sample is not None else []
@@ -181,17 +176,10 @@ def main(cfg: DictConfig) -> int:
 def _judge_by_hand(
     own: JudgeSettings, results: Sequence[Result], ranked: Sequence[JudgedRankings], folder: Path
 ) -> int:
-    """Serve the judging desk until it is stopped.
-
-    Queries without gold are pooled if the dataset keeps unjudged queries or has no gold at all.
-    """
-    depth, judgments = own.judging.depth, ranked[0].judgments
-    keeps = any(result.config["dataset"].get("unjudged_queries") == "keep" for result in results)
-    pairs = pool(ranked, depth, all_queries=keeps or not (judgments.grades > 0).any())
-    verdicts = _load_verdicts(folder, _pair_ids(ranked[0].dataset, pairs), "")
-    desk_pool = DeskPool.build(name_runs((result.name for result in results), ranked), pairs, depth, own.scale)
+    """Serve the judging desk until it is stopped."""
+    pool, strata = build_desk_pool(results, ranked, own.judging.depth, folder, own.scale)
     settings = DeskSettings(own.order or "decisive", own.seed, own.overlap, own.sample)
-    judge_by_hand(desk_pool, list_strata(verdicts), settings, folder / "by_hand", own.assessor, own.port)
+    judge_by_hand(pool, strata, settings, folder / "by_hand", own.assessor, own.port)
     return 0
 
 
@@ -231,7 +219,7 @@ def _extend_sheet(
     ranks: RankedPool,
 ) -> None:
     """Add pairs to the sheet until it has the requested number, and print how many wait for a grade."""
-    ids, grades = _pair_ids(ranked[0].dataset, pairs), [row.grade for row in rows]
+    ids, grades = list_pair_ids(ranked[0].dataset, pairs), [row.grade for row in rows]
     size = min(int(own.sample or 0), len(pairs))
     if own.sheet_order == "random":
         strata = divide_strata(list_strata(verdicts), ranks, max(size, len(rows)))
@@ -289,93 +277,6 @@ def _write_people(path: Path, ids: Sequence[PairIds], people: Ints) -> None:
     rows = [f"{q}\t{d}\t{grade}\n" for (q, d), grade in zip(ids, people.tolist(), strict=True) if grade != UNJUDGED]
     if rows:
         path.write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-
-
-def _pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
-    names = dataset.documents.ids
-    return [(dataset.queries.ids[query], names[document]) for query, document in pairs]
-
-
-def _load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[GradeVerdict]:
-    """Return the verdicts on pairs from a folder; pairs without a verdict are unjudged."""
-    file = folder / "verdicts.jsonl"
-    if not file.is_file() and order == "random":
-        raise ConfigError(
-            f"llm=none: {file} does not exist, so there are no grades to correct; let a language model judge first, "
-            "for example with llm=openai llm.model=MODEL, or set order=decisive, which needs none"
-        )
-    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()] if file.is_file() else []
-    earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
-    missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
-    return [earlier.get(pair, missing) for pair in ids]
-
-
-def _load_results(words: Sequence[str], tracking: Tracking) -> tuple[str, list[Result]]:
-    """Return a name for runs, which is the full id of a single run, and the results of all of them."""
-    runs = dict(results_of_run(word, tracking) for word in words)
-    name = next(iter(runs)) if len(runs) == 1 else "-".join(sorted(run[:8] for run in runs))
-    return name, [result for results in runs.values() for result in results]
-
-
-def _load_ranked(results: Sequence[Result], depth: int, plugins: Sequence[str]) -> list[JudgedRankings]:
-    """Return the rankings of results with their dataset, which is loaded again and split as it was for each result.
-
-    Documents among the first `depth` hits that the dataset lacks are added if the retrievers can return them by id.
-    """
-    prints = {result.dataset.fingerprint: result for result in results}
-    if len(prints) > 1:
-        names = ", ".join(sorted(result.dataset.name for result in prints.values()))
-        raise ConfigError(f"run: the sweep has several datasets ({names}); choose one of its combinations")
-    built = [build_dataset(result.config["dataset"], plugins) for result in results]
-    whole = built[0][0].load()
-    if whole.spans is not None:
-        raise ConfigError(
-            f"run: the gold of {whole.name} is spans, and judge grades documents; add passages to the file of spans, "
-            "or evaluate with dataset.gold=documents"
-        )
-    datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
-    for (_, chunking), result in zip(built, results, strict=True):
-        dataset, summary = datasets[repr(chunking)], result.dataset
-        if (dataset.fingerprint, dataset.corpus.fingerprint) != (summary.fingerprint, summary.corpus_fingerprint):
-            raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate it again")
-    if all(dataset.whole is None for dataset in datasets.values()):
-        whole = _add_documents(whole, results, depth, plugins)
-        datasets = dict.fromkeys(datasets, whole)
-    ranked = []
-    for (_, chunking), result in zip(built, results, strict=True):
-        dataset = datasets[repr(chunking)]
-        judgments = whole.judgments_for(result.search_type or result.retriever)
-        ranked.append(JudgedRankings(dataset, _positions(result, dataset), judgments))
-    return ranked
-
-
-def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plugins: Sequence[str]) -> Dataset:
-    """Return the dataset with the documents among the first hits that it lacks, fetched from the retrievers by id."""
-    documents = dataset.corpus
-    for result in results:
-        if result.hits is None:
-            continue
-        first, grades = result.hits.rankings.documents[:, :depth], result.hits.grades[:, :depth]
-        ids = [result.hits.documents[place] for place in first[(first != NOTHING) & (grades < 0)].tolist()]
-        if not all(name in documents.positions for name in ids):
-            try:
-                retriever = build(result.config.get("retriever"), "retriever", plugins)
-            except ConfigError as error:
-                console.note(f"the texts of hits outside the dataset are not available ({error})")
-                continue
-            documents = fetch_documents(retriever, documents, ids)
-    return dataset if documents is dataset.corpus else dataset.with_documents(documents)
-
-
-def _positions(result: Result, dataset: Dataset) -> Rankings:
-    """Return the rankings of a result with documents by their position in the dataset's corpus."""
-    if result.hits is None:
-        raise ResultError(f"{result.name}: the record contains no rankings to judge")
-    at = {identifier: position for position, identifier in enumerate(dataset.corpus.ids)}
-    unknown = tuple(dict.fromkeys(i for i in result.hits.documents if i not in at))
-    at |= {identifier: len(dataset.corpus) + place for place, identifier in enumerate(unknown)}
-    positions = np.array([*(at[i] for i in result.hits.documents), NOTHING], dtype=np.int32)
-    return replace(result.hits.rankings, documents=positions[result.hits.rankings.documents], unknown_ids=unknown)
 
 
 def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Sequence[Standing]) -> dict[str, str]:

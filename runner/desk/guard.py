@@ -11,11 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; form-action 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
+        "base-uri 'none'; frame-ancestors 'self'"
     ),
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",  # with no-referrer, browsers would send "Origin: null"
     "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
 
@@ -33,7 +34,7 @@ class LoopbackGuard:
         self._app, self._origins = app, frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request of this origin, with strict headers on its response."""
+        """Pass on a request of this origin, with strict headers on its response unless it sets its own."""
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
@@ -50,7 +51,9 @@ class LoopbackGuard:
 
             async def send_guarded(message: Message) -> None:
                 if message["type"] == "http.response.start":
-                    MutableHeaders(scope=message).update(_HEADERS)
+                    own = MutableHeaders(scope=message)
+                    for name, value in _HEADERS.items():
+                        own.setdefault(name, value)
                 await send(message)
 
             await self._app(scope, receive, send_guarded)

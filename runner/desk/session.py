@@ -25,8 +25,7 @@ def judge_by_hand(
 ) -> None:
     """Serve the desk of an assessor until Ctrl-C; None: the login name. Raises `ConfigError`."""
     journals = folder / "journals"
-    name = _find_login() if assessor is None else assessor
-    with AssessorJournal(journals, name) as journal, bind_socket(HOST, port) as listener:
+    with AssessorJournal(journals, find_assessor(assessor)) as journal, bind_socket(HOST, port) as listener:
         desk = Desk(pool, journal, settings, strata)
         progress = desk.view().progress
         address = format_address(listener)
@@ -57,7 +56,10 @@ def report_grades(pool: DeskPool, folder: Path) -> None:
     )
 
 
-def _find_login() -> str:
+def find_assessor(name: str | None) -> str:
+    """Return the name of an assessor, None for the login name; raises `ConfigError` if the account has none."""
+    if name is not None:
+        return name
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from runner.config.objects import ConfigError
 from runner.records import load_record
 from runner.result import Result, ResultError
 from runner.tracking.logged import local_path
-from runner.tracking.mlflow_internals import ENDED_RUNS, RUNS_LIKE, RUNS_OF_SWEEP, read_sqlite
+from runner.tracking.mlflow_internals import ENDED_RUNS, RUNS_LIKE, RUNS_OF_SWEEP, STARTED_RUNS, read_sqlite
 from runner.tracking.opening import explain_errors, open_client
 from runner.tracking.record import REUSED, link_key
 from runner.tracking.settings import Tracking
@@ -53,12 +53,15 @@ class Runs:
         """Return the runs whose ids start with these hexadecimal digits."""
         return self._search(RUNS_LIKE, beginning, f"attributes.run_id LIKE '{beginning}%'")
 
-    def of_sweep(self, parent: Run) -> list[Run]:
-        """Return the finished combinations of a sweep, its own and reused ones."""
+    def of_sweep(self, parent: Run, status: Literal["FINISHED", "FAILED"] = "FINISHED") -> list[Run]:
+        """Return the combinations of a sweep with a status, its own and reused ones."""
         own = f"tags.`mlflow.parentRunId` = '{parent.id}'"
         reused = f"tags.`{link_key(parent.id)}` = '{REUSED}'"
         return self._search(
-            RUNS_OF_SWEEP, parent.id, *(f"{tag} and attributes.status = 'FINISHED'" for tag in (own, reused))
+            RUNS_OF_SWEEP,
+            parent.id,
+            *(f"{tag} and attributes.status = '{status}'" for tag in (own, reused)),
+            status=status,
         )
 
     def list_ended(self) -> list[Run]:
@@ -66,11 +69,16 @@ class Runs:
         kinds = (f"tags.kind = '{kind}' and attributes.end_time > 0" for kind in ("evaluation", "sweep"))
         return self._search(ENDED_RUNS, self.tracking.experiment, *kinds, top_level=True)
 
-    def record(self, run: Run) -> Result:
-        """Return the record of a run with its rankings; raises `ResultError`."""
+    def list_started(self) -> list[Run]:
+        """Return the evaluations and sweeps of the experiment, also those that are running, latest first."""
+        kinds = (f"tags.kind = '{kind}'" for kind in ("evaluation", "sweep"))
+        return self._search(STARTED_RUNS, self.tracking.experiment, *kinds, top_level=True)
+
+    def record(self, run: Run, rankings: bool = True) -> Result:
+        """Return the record of a run, with or without its rankings; raises `ResultError`."""
         folder = local_path(run.artifacts)
         if folder is not None:
-            return load_record(folder)
+            return load_record(folder, rankings)
         with tempfile.TemporaryDirectory() as copy, explain_errors(self.tracking, f"run {run.id} cannot be fetched"):
             client, _ = self._connection
             kept = {item.path for item in client.list_artifacts(run.id)}
@@ -78,16 +86,19 @@ class Runs:
                 raise ResultError(f"run {run.id} has no record of an evaluation in its artifacts")
             for name in kept.intersection(RECORD):
                 client.download_artifacts(run.id, name, copy)
-            return load_record(Path(copy))
+            return load_record(Path(copy), rankings)
 
-    def _search(self, query: str, wanted: str, *searches: str, top_level: bool = False) -> list[Run]:
+    def _search(
+        self, query: str, wanted: str, *searches: str, top_level: bool = False, status: str = "FINISHED"
+    ) -> list[Run]:
         """Return the runs that an SQL query finds in a SQLite file, or else MLflow's searches.
 
-        With `top_level`, MLflow's results are limited to runs without a parent, latest first, as the query does.
+        `status` is a parameter of the query. With `top_level`, MLflow's results are limited to runs without a parent,
+        latest first, as the query does.
         """
         if (file := self.tracking.sqlite_file()) is not None:
             try:
-                return [Run(*row) for row in read_sqlite(file)(query, {"wanted": wanted})]
+                return [Run(*row) for row in read_sqlite(file)(query, {"wanted": wanted, "status": status})]
             except sqlite3.Error as error:
                 raise ConfigError(f"tracking.uri={self.tracking.uri}: cannot be read ({error})") from error
         client, experiment = self._connection
@@ -97,7 +108,11 @@ class Runs:
             ]
         if top_level:
             pages = [run for run in pages if "mlflow.parentRunId" not in run.data.tags]
-            pages.sort(key=lambda run: (run.info.end_time, run.info.start_time), reverse=True)
+            by_start = query == STARTED_RUNS
+            pages.sort(
+                key=lambda run: (run.info.start_time if by_start else run.info.end_time, run.info.start_time),
+                reverse=True,
+            )
         return [
             Run(
                 run.info.run_id,

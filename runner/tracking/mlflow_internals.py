@@ -185,13 +185,18 @@ RUNS_LIKE = f"{_SELECTED} r.run_uuid like :wanted || '%' order by r.start_time"
 """The runs whose ids start with :wanted: id, name, status, kind, best combination, its run, address of artifacts."""
 
 _LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = 'sweep/' || :wanted)"  # `link_key`
-RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = 'FINISHED' order by r.start_time"
-"""The finished combinations that the parent run :wanted computed or reports, in the same columns."""
+RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = :status order by r.start_time"
+"""The combinations with a :status that the parent run :wanted computed or reports, in the same columns."""
 
 ENDED_RUNS = f"""{_SELECTED} p.value is null and k.value in ('evaluation', 'sweep') and r.end_time is not null
 and r.experiment_id in (select e.experiment_id from experiments e where e.name = :wanted)
 order by r.end_time desc, r.start_time desc"""  # noqa: S608 (own names)
 """The ended evaluations and sweeps of the experiment :wanted, latest first, in the same columns."""
+
+STARTED_RUNS = f"""{_SELECTED} p.value is null and k.value in ('evaluation', 'sweep')
+and r.experiment_id in (select e.experiment_id from experiments e where e.name = :wanted)
+order by r.start_time desc, r.end_time desc"""  # noqa: S608 (own names)
+"""The evaluations and sweeps of the experiment :wanted, also those that are running, latest first."""
 
 Ask = Callable[[str, dict[str, str]], Rows]
 """A function that returns the rows of a query in SQL, given its parameters."""

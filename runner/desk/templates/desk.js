@@ -1,19 +1,20 @@
+// @ts-check
 // Keys for the buttons of a form. Without this module, the buttons themselves do the same.
-const form = document.querySelector("#keys");
-const note = document.querySelector("#note");
-const page = document.querySelector("#document");
+const form = /** @type {HTMLFormElement | null} */ (document.querySelector("#keys"));
+const note = /** @type {HTMLInputElement | null} */ (document.querySelector("#note"));
+const text = /** @type {HTMLElement | null} */ (document.querySelector("#document"));
 let sent = false;
 
-page?.focus({ preventScroll: true });  // so that space and arrows scroll the document
+text?.focus({preventScroll: true}); // so that space and arrows scroll the document
 addEventListener("pageshow", () => { sent = false; });
-form?.addEventListener("submit", (event) => {
+form?.addEventListener("submit", event => {
   if (sent) event.preventDefault();
   sent = true;
 });
-addEventListener("keydown", (event) => {
+addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (event.target === note) {
-    if (event.key === "Escape") page.focus({ preventScroll: true });
+  if (note && event.target === note) {
+    if (event.key === "Escape") text?.focus({preventScroll: true});
     return;
   }
   const key = event.key.toLowerCase();
@@ -22,9 +23,11 @@ addEventListener("keydown", (event) => {
     note.focus();
     return;
   }
-  const button = [...(form?.querySelectorAll("button[data-key]") ?? [])].find((one) => one.dataset.key === key);
+  /** @type {HTMLButtonElement[]} */
+  const buttons = [...(form?.querySelectorAll("button") ?? [])];
+  const button = buttons.find(one => one.dataset.key === key);
   if (button && !button.disabled && !event.repeat && !sent) {
     event.preventDefault();
-    form.requestSubmit(button);
+    form?.requestSubmit(button);
   }
 });

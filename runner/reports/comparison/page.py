@@ -19,6 +19,7 @@ from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
+from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.numbers import gist
 
 QUERIES = 100
@@ -32,7 +33,11 @@ BESIDE = 5
 
 
 def comparison_page(
-    comparison: Comparison, checks: Sequence[Check] = (), effect: DataEffect | None = None, corpus: Corpus | None = None
+    comparison: Comparison,
+    checks: Sequence[Check] = (),
+    effect: DataEffect | None = None,
+    corpus: Corpus | None = None,
+    place: PagePlace = FILE,
 ) -> str:
     """Return the page of a comparison; `corpus` has the texts of the documents."""
     figures, queries = list(_list_plots(comparison)), comparison.queries
@@ -53,6 +58,7 @@ def comparison_page(
         "comparison.html.jinja",
         content,
         np.empty((0, 0)),
+        place,
         comparison=comparison,
         checks=checks,
         comparison_tables=tables,

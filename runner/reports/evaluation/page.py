@@ -16,13 +16,14 @@ from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
+from runner.reports.explorer.place import FILE, PagePlace
 from runner.result import Result
 
 QUERIES = 300
 """Most queries that can be read without a script, the hardest first."""
 
 
-def result_page(result: Result, insight: Insights, corpus: Corpus | None = None) -> str:
+def result_page(result: Result, insight: Insights, corpus: Corpus | None = None, place: PagePlace = FILE) -> str:
     """Return the page of one evaluation and its insights; `corpus` has the texts of the documents."""
     figures = [*_list_plots(result), *_list_threshold_plots(insight)]
     queries = result.queries
@@ -43,6 +44,7 @@ def result_page(result: Result, insight: Insights, corpus: Corpus | None = None)
         "result.html.jinja",
         data,
         np.empty((0, 0)),
+        place,
         result=result,
         insights=insight,
         tables=tables,

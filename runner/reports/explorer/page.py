@@ -15,25 +15,32 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from runner.reports.explorer.data import encode_json, encode_scores
+from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.page import render
 
 STATIC = Path(__file__).with_name("static")
 
 SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "explorer")
-"""The parts of the script, in the order in which they stand in a page."""
+"""The parts of the script, in the order in which they stand in a page. A live page also has `live`, before the last."""
+
+LIVE_POLICY = "base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
+"""The content security policy that a server sends with a page, in addition to the one in the page."""
 
 
 def render_explorer(
     template: str,
     data: Mapping[str, Any],
     scores: NDArray[np.float64],
+    place: PagePlace = FILE,
     **values: Any,  # noqa: ANN401 (whatever the template shows)
 ) -> str:
     """Return a page from a template, the data of its script and the scores of its systems (systems x queries).
 
     The page has a policy by which the browser runs no other script: markup that came with the data would stay inert.
     """
-    script, planes = _load_script(), encode_scores(scores)
+    script, planes = _load_script(place.live is not None), encode_scores(scores)
+    live = {} if place.live is None else {"live": place.live.to_dict()}
+    shape = {key: planes[key] for key in ("systems", "queries", "low", "step")}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render(
         template,
@@ -41,7 +48,8 @@ def render_explorer(
         script=Markup(script),  # noqa: S704 (the program's own)
         style=Markup((STATIC / "explorer.css").read_text(encoding="utf-8")),  # noqa: S704 (the program's own)
         digest=digest,
-        data=encode_json({**data, "scores": {key: planes[key] for key in ("systems", "queries", "low", "step")}}),
+        live=place.live,
+        data=encode_json({**data, **live, "scores": shape}),
         scores=planes["planes"],
         libraries=load_libraries() if data.get("plots") else [],
     )
@@ -61,7 +69,8 @@ def load_libraries() -> list[str]:
 
 
 @cache
-def _load_script() -> str:
+def _load_script(is_live: bool) -> str:
     tables = STATIC.parents[1] / "templates" / "page.js"
-    paths = [tables, *(STATIC / f"{name}.js" for name in SCRIPTS)]
+    names = [*SCRIPTS[:-1], *(["live"] if is_live else []), SCRIPTS[-1]]
+    paths = [tables, *(STATIC / f"{name}.js" for name in names)]
     return "\n".join(["", *(path.read_text(encoding="utf-8") for path in paths)])

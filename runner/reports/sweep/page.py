@@ -18,6 +18,7 @@ from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
+from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.numbers import interval_title
 from runner.reports.sweep import difficulty, selection, tables
 from runner.reports.sweep import specs as sweep_specs
@@ -35,7 +36,7 @@ MOST_SHARES, LEAST_SHARE = 12, 0.005
 """Most settings and pairs whose importance is shown, and the least share of one."""
 
 
-def sweep_page(board: Leaderboard, results: Sequence[Result]) -> str:
+def sweep_page(board: Leaderboard, results: Sequence[Result], place: PagePlace = FILE) -> str:
     """Return the page of a sweep; `results` are those that the leaderboard was built from, in the same order."""
     columns = build_columns(board, results)
     figures, query_figures = list(_list_plots(board, results, columns)), list(_list_query_plots(board))
@@ -45,6 +46,7 @@ def sweep_page(board: Leaderboard, results: Sequence[Result]) -> str:
         "sweep.html.jinja",
         _build_data(board, ranked, columns, [*figures, *query_figures]),
         scores,
+        place,
         board=board,
         results=results,
         format_setting=format_setting,

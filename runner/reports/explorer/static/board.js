@@ -241,6 +241,10 @@ class Board {
     const others = row === 0 ? [] : [create("button", {type: "button", click: () => compare(0)},
       "Compare its queries with the best")];
     const command = data.commands[row], [best, own] = [data.runs[0], data.runs[row]];
+    if (data.live && own) {
+      others.push(create("a", {href: `../${own}/`}, "Queries and hits of this run"));
+      if (row) others.push(create("a", {href: `../${best},${own}/`}, "Hits beside those of the best"));
+    }
     dialog.replaceChildren(create("h2", {id: "details-title"}, title), list,
       ...(command ? [create("h3", {}, "Settings as overrides"), create("pre", {tabindex: "0"}, command)] : []),
       ...(own ? [create("h3", {}, "Run"), create("pre", {tabindex: "0"}, own)] : []),

@@ -153,10 +153,12 @@ function rowsIn(brush, kind, rows) {
   return new Set(matches.map(row => row.id));
 }
 
-async function start() {
+/** @param {{state: State, chosen: Record<string, Record<string, string>>} | null} kept the view, if there was one before */
+async function start(kept = null) {
   /** @type {Data} */
   const data = JSON.parse(new TextDecoder().decode(await inflate(byId("explorer-data").textContent || "")));
-  const state = readState(data);
+  const state = kept ? kept.state : readState(data);
+  const ending = new AbortController(), {signal} = ending;
   if (!document.getElementById("board")) { focusScrollers(); return; }
   /** @type {Promise<Scores> | null} */
   let decoding = null;
@@ -187,6 +189,7 @@ async function start() {
 
   async function changed(/** @type {any} */ except = "") {
     showTabs();
+    if (data.live) showDesk(state);
     board.show();
     view?.show();
     if (state.tab === "queries" && queries) await queries.show();
@@ -197,17 +200,19 @@ async function start() {
     focusScrollers();
   }
   for (const details of document.querySelectorAll("details"))
-    details.addEventListener("toggle", () => plots.draw(byId(state.tab)));
+    details.addEventListener("toggle", () => plots.draw(byId(state.tab)), {signal});
   document.addEventListener("keydown", event => {
     const typing = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
     if (event.key === "/" && !typing) {
       event.preventDefault();
       (state.tab === "queries" ? queries?.filter : board.filter)?.focus();
     }
-  });
+  }, {signal});
   document.documentElement.classList.add("live");
-  if (state.slice) { const kept = state.sort; await board.slice(); state.sort = kept; }
+  if (kept) plots.chosen = kept.chosen;
+  if (state.slice) { const sort = state.sort; await board.slice(); state.sort = sort; }
   await changed();
+  if (data.live) followServer(data, state, () => { ending.abort(); plots.close(); return plots.chosen; });
   window.requestIdleCallback?.(() => data.columns.forEach(orderOf)); // so that the first order by a text is quick too
 }
 

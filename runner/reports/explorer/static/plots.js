@@ -100,6 +100,12 @@ class Plots {
     }
   }
 
+  /** Remove the drawings. */
+  close() {
+    this.views.forEach(({view}) => view.finalize());
+    this.views.clear();
+  }
+
   /** Return the rows of each data set that a specification names. @param {any} spec @param {Record<string, any[]>} tables */
   datasets(spec, tables) {
     const used = [spec, ...(spec.layer || [])].map(part => part.data?.name).filter(Boolean);

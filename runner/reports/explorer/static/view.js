@@ -61,6 +61,12 @@ class QueryView {
       create("div", {class: "beside"}, ...systems.map(system => this.system(system, query, pattern))),
       this.gold(query, pattern, systems),
     );
+    if (data.live) loadTexts(data, query).then(isNew => {
+      if (!isNew || state.query !== query) return;
+      const hasFocus = document.activeElement?.id === "query-title";
+      this.show();
+      if (hasFocus) byId("query-title").focus({preventScroll: true});
+    });
   }
 
   /** @param {System} system @param {number} query @param {RegExp | null} pattern */
@@ -110,7 +116,8 @@ class QueryView {
       score === null ? "" : create("span", {class: "score"}, Number(score.toPrecision(4))));
     const id = titles[document] ? [create("code", {}, ids[document])] : [];
     if (text === null || text === undefined)
-      return [head, ...id, create("p", {class: "about"}, "The text is not in this page.")];
+      return [head, ...id, create("p", {class: "about"},
+        this.data.live ? "The dataset has no text for this id." : "The text is not in this page.")];
     const snippet = snippetOf(text, pattern);
     const whole = text.length > SNIPPET
       ? [create("details", {}, create("summary", {}, "Whole text"), create("p", {class: "text"}, ...highlight(text, pattern)))] : [];

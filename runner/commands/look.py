@@ -1,0 +1,62 @@
+"""Serve the pages of stored runs in the browser, with newer data, whole texts and the judging desk."""
+
+from __future__ import annotations
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from runner.config.objects import ConfigError, build, build_settings
+from runner.config.values import resolve_config
+from runner.desk.desk import DeskSettings
+from runner.desk.guard import list_origins
+from runner.desk.session import HOST
+from runner.evaluation import Bench
+from runner.look.app import create_look_app
+from runner.look.desks import Desks
+from runner.look.pages import PageBuilder
+from runner.look.results import StoredResults
+from runner.look.shown import list_shown, select_shown
+from runner.lookup import as_typed
+from runner.reports import console
+from runner.serving.server import bind_socket, format_address, serve
+from runner.store.opening import open_store
+from runner.store.settings import store_settings
+from runner.tracking.fetching import Runs, format_runs
+
+
+@settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
+class LookSettings:
+    """Where the server listens, and how its desk works: see `conf/look.yaml`."""
+
+    port: int = Field(default=8003, ge=0, le=65535)
+    assessor: str | None = None
+    depth: int = Field(default=10, ge=1)
+
+
+def main(cfg: DictConfig) -> int:
+    """Serve pages until Ctrl-C; raises `ConfigError` if there is nothing to show or the port is in use."""
+    config = resolve_config(cfg)
+    own, tracking = build_settings(LookSettings, config), build(config["tracking"], "tracking")
+    statistics, typed = build(config["statistics"], "statistics"), HydraConfig.get().overrides.task
+    words, sweep = ([] if config[key] is None else as_typed(config[key], key, typed) for key in ("run", "sweep"))
+    if tracking.is_off:
+        raise ConfigError("tracking=none: no runs are stored, so none can be shown; choose another store")
+    runs = Runs(tracking)
+    shown = select_shown(words, ",".join(sweep) or None, runs)
+    results = StoredResults(runs, Bench(open_store(store_settings(config))), config["plugins"])
+    with bind_socket(HOST, own.port) as listener:
+        address = format_address(listener)
+        origins = list_origins(address)
+        with Desks(results, DeskSettings(), own.depth, own.assessor, origins) as desks:
+            app = create_look_app(PageBuilder(results, statistics), desks, shown, origins)
+            others = [run for run in list_shown(runs) if run not in shown.runs]
+
+            def announce() -> None:
+                console.line(f"{shown.title}: open {address}  (press Ctrl-C to stop)")
+                if others:
+                    console.line(f"others: {format_runs(others, 5)}; all of them: {address}/runs")
+
+            serve(app, listener, announce)
+    return 0

@@ -1,0 +1,139 @@
+"""The results that people judge: their rankings with the dataset, earlier verdicts, and the pool of the desk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from retrievers.base import NOTHING, Rankings
+from retrievers.texts import fetch_documents
+from runner.analysis.grades import verdict_of
+from runner.analysis.judging import JudgedRankings, Pair, pool
+from runner.analysis.pair_strata import list_strata
+from runner.analysis.people import name_runs
+from runner.analysis.prediction_powered import Ints
+from runner.analysis.sheet import PairIds
+from runner.analysis.verdicts import GradeVerdict
+from runner.config.objects import ConfigError, build
+from runner.datasets.base import Dataset
+from runner.datasets.settings import build_dataset
+from runner.desk.pairs import DeskPool
+from runner.lookup import results_of_run
+from runner.reports import console
+from runner.result import Result, ResultError
+from runner.tracking.settings import Tracking
+
+
+def build_desk_pool(
+    results: Sequence[Result], ranked: Sequence[JudgedRankings], depth: int, folder: Path, scale: int | None = None
+) -> tuple[DeskPool, Ints]:
+    """Return the pool of results, and the stratum of each pair by the earlier verdicts in a folder.
+
+    Queries without gold are pooled if the dataset keeps unjudged queries or has no gold at all.
+    """
+    keeps = any(result.config["dataset"].get("unjudged_queries") == "keep" for result in results)
+    pairs = pool(ranked, depth, all_queries=keeps or not (ranked[0].judgments.grades > 0).any())
+    verdicts = load_verdicts(folder, list_pair_ids(ranked[0].dataset, pairs), "")
+    names = name_runs((result.name for result in results), ranked)
+    return DeskPool.build(names, pairs, depth, scale), list_strata(verdicts)
+
+
+def list_pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
+    """Return the ids of pairs."""
+    names = dataset.documents.ids
+    return [(dataset.queries.ids[query], names[document]) for query, document in pairs]
+
+
+def load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[GradeVerdict]:
+    """Return the verdicts on pairs from a folder; pairs without a verdict are unjudged."""
+    file = folder / "verdicts.jsonl"
+    if not file.is_file() and order == "random":
+        raise ConfigError(
+            f"llm=none: {file} does not exist, so there are no grades to correct; let a language model judge first, "
+            "for example with llm=openai llm.model=MODEL, or set order=decisive, which needs none"
+        )
+    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()] if file.is_file() else []
+    earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
+    missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
+    return [earlier.get(pair, missing) for pair in ids]
+
+
+def load_judged_results(words: Sequence[str], tracking: Tracking) -> tuple[str, list[Result]]:
+    """Return a name for runs, which is the full id of a single run, and the results of all of them."""
+    runs: dict[str, list[Result]] = {}
+    for word in words:
+        run, results = results_of_run(word, tracking)
+        runs[run] = results
+        if not run.startswith(word.lower()):
+            console.note(f"run={word}: run {run}")
+    return name_judged(list(runs)), [result for results in runs.values() for result in results]
+
+
+def name_judged(runs: Sequence[str]) -> str:
+    """Return the name of the folder for judgments of runs, given their full ids."""
+    return runs[0] if len(runs) == 1 else "-".join(sorted(run[:8] for run in runs))
+
+
+def load_rankings(results: Sequence[Result], depth: int, plugins: Sequence[str]) -> list[JudgedRankings]:
+    """Return the rankings of results with their dataset, which is loaded again and split as it was for each result.
+
+    Documents among the first `depth` hits that the dataset lacks are added if the retrievers can return them by id.
+    """
+    prints = {result.dataset.fingerprint: result for result in results}
+    if len(prints) > 1:
+        names = ", ".join(sorted(result.dataset.name for result in prints.values()))
+        raise ConfigError(f"run: the sweep has several datasets ({names}); choose one of its combinations")
+    built = [build_dataset(result.config["dataset"], plugins) for result in results]
+    whole = built[0][0].load()
+    if whole.spans is not None:
+        raise ConfigError(
+            f"run: the gold of {whole.name} is spans, and judge grades documents; add passages to the file of spans, "
+            "or evaluate with dataset.gold=documents"
+        )
+    datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
+    for (_, chunking), result in zip(built, results, strict=True):
+        dataset, summary = datasets[repr(chunking)], result.dataset
+        if (dataset.fingerprint, dataset.corpus.fingerprint) != (summary.fingerprint, summary.corpus_fingerprint):
+            raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate it again")
+    if all(dataset.whole is None for dataset in datasets.values()):
+        whole = _add_documents(whole, results, depth, plugins)
+        datasets = dict.fromkeys(datasets, whole)
+    ranked = []
+    for (_, chunking), result in zip(built, results, strict=True):
+        dataset = datasets[repr(chunking)]
+        judgments = whole.judgments_for(result.search_type or result.retriever)
+        ranked.append(JudgedRankings(dataset, _positions(result, dataset), judgments))
+    return ranked
+
+
+def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plugins: Sequence[str]) -> Dataset:
+    """Return the dataset with the documents among the first hits that it lacks, fetched from the retrievers by id."""
+    documents = dataset.corpus
+    for result in results:
+        if result.hits is None:
+            continue
+        first, grades = result.hits.rankings.documents[:, :depth], result.hits.grades[:, :depth]
+        ids = [result.hits.documents[place] for place in first[(first != NOTHING) & (grades < 0)].tolist()]
+        if not all(name in documents.positions for name in ids):
+            try:
+                retriever = build(result.config.get("retriever"), "retriever", plugins)
+            except ConfigError as error:
+                console.note(f"the texts of hits outside the dataset are not available ({error})")
+                continue
+            documents = fetch_documents(retriever, documents, ids)
+    return dataset if documents is dataset.corpus else dataset.with_documents(documents)
+
+
+def _positions(result: Result, dataset: Dataset) -> Rankings:
+    """Return the rankings of a result with documents by their position in the dataset's corpus."""
+    if result.hits is None:
+        raise ResultError(f"{result.name}: the record contains no rankings to judge")
+    at = {identifier: position for position, identifier in enumerate(dataset.corpus.ids)}
+    unknown = tuple(dict.fromkeys(i for i in result.hits.documents if i not in at))
+    at |= {identifier: len(dataset.corpus) + place for place, identifier in enumerate(unknown)}
+    positions = np.array([*(at[i] for i in result.hits.documents), NOTHING], dtype=np.int32)
+    return replace(result.hits.rankings, documents=positions[result.hits.rankings.documents], unknown_ids=unknown)

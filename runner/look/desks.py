@@ -1,0 +1,61 @@
+"""The desks of a server: one for each choice of runs, opened when its tab is, and closed when the server stops."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from starlette.types import ASGIApp
+
+from runner.desk.app import create_desk_app
+from runner.desk.desk import Desk, DeskSettings
+from runner.desk.journal import AssessorJournal
+from runner.desk.results import build_desk_pool, load_rankings, name_judged
+from runner.desk.session import find_assessor
+from runner.look.results import StoredResults
+from runner.look.shown import ShownRuns
+from runner.lookup import list_combinations
+
+FOLDER = Path("mlruns/judgments")
+"""Where `judge by=hand` writes by default, so that it and `look` share journals."""
+
+
+class Desks:
+    """The desks of an assessor, by runs; a pool has the runs that were finished when its desk was opened."""
+
+    def __init__(
+        self, results: StoredResults, settings: DeskSettings, depth: int, assessor: str | None, origins: Collection[str]
+    ) -> None:
+        self._results, self._settings, self._depth = results, settings, depth
+        self._assessor, self._origins = assessor, origins
+        self._apps: dict[str, ASGIApp] = {}
+        self._journals = ExitStack()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Desks:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._journals.close()
+
+    def open(self, shown: ShownRuns) -> ASGIApp:
+        """Return the desk of some runs; raises `ConfigError`, `DatasetError` or `ResultError`."""
+        with self._lock:
+            if shown.key not in self._apps:
+                self._apps[shown.key] = self._create(shown)
+            return self._apps[shown.key]
+
+    def _create(self, shown: ShownRuns) -> ASGIApp:
+        plugins: Sequence[str] = self._results.plugins
+        runs = shown.runs if shown.kind != "sweep" else list_combinations(shown.runs[0], self._results.runs)
+        results = [self._results.runs.record(run) for run in runs]
+        ranked = load_rankings(results, self._depth, plugins)
+        folder = FOLDER / name_judged([run.id for run in shown.runs])
+        pool, strata = build_desk_pool(results, ranked, self._depth, folder)
+        journal = AssessorJournal(folder / "by_hand" / "journals", find_assessor(self._assessor))
+        self._journals.enter_context(journal)
+        desk = Desk(pool, journal, self._settings, strata)
+        return create_desk_app(desk, folder / "by_hand", self._origins)

@@ -1,0 +1,94 @@
+"""`look` in a real browser: newer data leave the view as it is, texts come whole, and the desk is a tab."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runner.desk.journal import load_journals
+from tests.look.stores import ServedStore
+from tests.reports.explorer.conftest import axe, browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+__all__ = ["axe", "browser"]
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    return []
+
+
+def open_page(browser: Browser, address: str, complaints: list[str], width: int = 1400) -> Page:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(address)
+    page.wait_for_selector("html.live")
+    return page
+
+
+def read_labels(page: Page) -> list[str]:
+    return page.locator("#board .windowed button.open").all_inner_texts()
+
+
+def test_a_finished_combination_appears_and_the_view_stays(
+    browser: Browser, served: ServedStore, complaints: list[str]
+) -> None:
+    runs, sweep = served.read_runs(), served.shown.runs[0].id
+    served.set_status(sweep, "RUNNING")
+    served.set_status(runs["k1=0.4"], "RUNNING")
+    page = open_page(browser, f"{served.address}{served.page}/", complaints)
+    assert read_labels(page) == ["k1=2"] or len(read_labels(page)) == 1
+    page.locator("#board button.pin").first.click()
+    page.keyboard.press("/")
+    page.keyboard.type("k1")
+    served.set_status(runs["k1=0.4"], "FINISHED")
+    page.wait_for_function("document.querySelectorAll('#board .windowed button.open').length === 2")
+    assert page.evaluate("document.activeElement.id") == "filter"
+    page.keyboard.type(" > 1")
+    assert page.get_by_label("Filter combinations").input_value() == "k1 > 1"
+    assert page.locator("#board tr.pinned").count() == 1
+    assert "k1=2" in page.locator("#board tr.pinned").inner_text()
+    assert page.locator("#live-state").inner_text() == "The sweep is running: 2 combinations finished."
+    served.set_status(sweep, "FINISHED")
+    page.wait_for_function("!document.querySelector('#live-state').textContent")
+    page.locator("#board button.open").first.click()
+    page.get_by_role("link", name="Queries and hits of this run").click()
+    page.wait_for_selector("#missed")
+    assert not complaints
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_whole_texts_and_the_desk_are_on_the_page(
+    browser: Browser, axe: str, served: ServedStore, complaints: list[str], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(served.folder)
+    run = served.read_runs()["k1=2"]
+    page = open_page(browser, f"{served.address}/show/{run}/", complaints, width)
+    page.get_by_role("tab", name="Queries", exact=True).click()
+    page.locator("#board button.open", has_text="ferry island").click()
+    hit = page.locator("#query li", has=page.get_by_text("d0", exact=True)).first
+    hit.locator("summary").click()
+    hit.get_by_text("At the end, the island appears.").wait_for()
+    page.get_by_role("tab", name="Judge").click()
+    desk = page.frame_locator("iframe")
+    desk.locator("button[data-key='1']").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.evaluate(axe)
+    report = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false, iframes: false})")
+    assert not [found for found in report["violations"] if found["impact"] in ("serious", "critical")]
+    before = desk.locator(".status span").inner_text()
+    desk.locator("#document").press("1")
+    page.wait_for_function(
+        "old => document.querySelector('iframe').contentDocument.querySelector('.status span')?.innerText !== old",
+        arg=before,
+    )
+    journals = served.folder / "mlruns" / "judgments" / run / "by_hand" / "journals"
+    assert load_journals(journals)["anna"].grades
+    assert page.evaluate("window.hit") is None
+    assert not complaints
+    page.close()
