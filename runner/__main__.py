@@ -144,11 +144,21 @@ def _take_verb(words: list[str]) -> str:
 
 
 def _complete_word(verb: str, word: str) -> str:
-    """Return a word as Hydra reads it: the folder given to `new` becomes an override."""
-    if verb == "new" and not word.startswith("-") and "=" not in word:
-        escaped = word.replace("'", "\\'")
-        return f"folder='{escaped}'"
+    """Return a word as Hydra reads it: the folder of `new` as an override, runs of `look` as a list, names quoted."""
+    key, equals, value = word.partition("=")
+    is_plain = value[:1] not in ("'", '"', "[")
+    if verb == "new" and not word.startswith("-") and not equals:
+        return f"folder={_quote_value(word)}"
+    if verb == "look" and key == "sweep" and is_plain:
+        return f"sweep={_quote_value(value)}"
+    if verb == "look" and key == "run" and is_plain and "," in value:
+        return f"run=[{value}]"
     return word
+
+
+def _quote_value(value: str) -> str:
+    escaped = value.replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _mistakes() -> tuple[type[ValueError], ...]:

@@ -37,6 +37,12 @@ class Named:
     remark: str = ""
 
 
+def find_run_id(source: str) -> str:
+    """Return the id of the run that a source of `Named` names, "" for another source or a re-evaluation."""
+    match = re.fullmatch(r"run ([0-9a-f]{32})(, the best of sweep \w+)?", source)
+    return match[1] if match else ""
+
+
 def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named]:
     """Return the results that a word names; raises `ConfigError`.
 

@@ -55,7 +55,7 @@ PAGES_OF_THEIR_OWN = {"docs/production.md": "tests/test_production.py"}
 """Pages whose commands run in another test."""
 
 NOT_HERE = {
-    r"runner (ui|serve)\b": "runs until it is stopped; tests/test_ui.py and tests/serving start it",
+    r"runner (look|ui|serve)\b": "runs until it is stopped; tests/look, tests/test_ui.py and tests/serving start it",
     r"retriever=(http|golden_api)|retriever:http": "searches a service; tests/test_search_api.py has one",
     r"retriever=(postgres|pgvector)|parts.lexical=postgres": "needs a server; tests/retrievers/engines starts one",
     r"(encoder|reranker)=api": "calls an API; tests/llm has stand-ins",

@@ -71,8 +71,10 @@ def test_grades_survive_a_kill_and_count_in_the_next_evaluation(
     (folder,) = (here / "mlruns" / "judgments").iterdir()
     assert load_journals(folder / "by_hand" / "journals")["anna"].grades == grades
     monkeypatch.setattr("runner.desk.session.serve", lambda app, listener, ready: ready())  # and stop at once
-    assert main(["judge", "by=hand", f"run={run}", "port=0", "assessor=Anna"]) == 0
-    printed = capsys.readouterr().out
+    assert main(["judge", "by=hand", "run=latest", "port=0", "assessor=Anna"]) == 0
+    shown = capsys.readouterr()
+    assert f"run=latest: run {run}" in shown.err
+    printed = shown.out
     assert "desk of anna: 5 of " in printed and "(5 grades)" in printed
     override = re.search(r"use them with: (\S+)", printed)
     assert override

@@ -13,6 +13,7 @@ from omegaconf import DictConfig
 
 if TYPE_CHECKING:
     from runner.sweep.reporting import ReportWriter
+    from runner.tracking.settings import Tracking
 
 
 class GridSweeper(Sweeper):
@@ -31,7 +32,7 @@ class GridSweeper(Sweeper):
         from runner.sweep.execute import sweep
 
         declared = Declared(self.loader, self.composed, arguments, self.params)
-        sys.exit(sweep(declared, report_writer()).exit_code)  # Hydra would drop a returned code
+        sys.exit(sweep(declared, report_writer(declared.tracking)).exit_code)  # Hydra would drop a returned code
 
 
 class OptunaSweeper(Sweeper):
@@ -50,18 +51,24 @@ class OptunaSweeper(Sweeper):
         from runner.sweep.search import search
 
         declared = Declared(self.loader, self.composed, arguments, self.params)
-        sys.exit(search(declared, self.settings, report_writer()).exit_code)
+        sys.exit(search(declared, self.settings, report_writer(declared.tracking)).exit_code)
 
 
-def report_writer() -> ReportWriter:
-    """Return the functions that write the reports of a sweep."""
+def report_writer(tracking: Tracking | None = None) -> ReportWriter:
+    """Return the functions that write the reports of a sweep, which lead to its runs if their store is known."""
+    from functools import partial
+
     from runner.reports.evaluation.files import evaluation_files
+    from runner.reports.explorer.place import PagePlace
     from runner.reports.golden.files import golden_files
     from runner.reports.sweep.files import sweep_files
     from runner.reports.sweep.selection import selection_tags
     from runner.sweep.reporting import ReportWriter
+    from runner.tracking.pages import create_place
 
-    return ReportWriter(evaluation_files, sweep_files, golden_files, selection_tags)
+    place = PagePlace() if tracking is None else create_place(tracking)
+    evaluation, sweep = partial(evaluation_files, place=place), partial(sweep_files, place=place)
+    return ReportWriter(evaluation, sweep, golden_files, selection_tags)
 
 
 ConfigStore.instance().store(

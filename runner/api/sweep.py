@@ -157,9 +157,9 @@ def run_sweep(
     node.pop("_convert_", None)
     with explain_errors("evaluate", words), console.silence(), main_module_not_imported_again():
         if kind == "OptunaSweeper":
-            ending = search(declared, node, report_writer())
+            ending = search(declared, node, report_writer(declared.tracking))
         elif kind == "GridSweeper":
-            ending = sweep(declared, report_writer())
+            ending = sweep(declared, report_writer(declared.tracking))
         else:
             raise ConfigError(f"hydra/sweeper: {kind} returns no leaderboard; choose grid or optuna")
     if ending.exit_code == INTERRUPTED:

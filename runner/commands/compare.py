@@ -30,7 +30,7 @@ from runner.datasets.settings import build_dataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.golden.reading import is_report, report_content
-from runner.lookup import LATEST, Named, as_typed, results_called
+from runner.lookup import LATEST, Named, as_typed, find_run_id, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse_primary
 from runner.re_evaluation import ReEvaluation, compare_on_same_data, load_documents
@@ -40,11 +40,13 @@ from runner.reports.comparison.ci import comparison_junit, cut_summary, is_githu
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
+from runner.reports.explorer.place import PagePlace
 from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
 from runner.result import Result, ResultError
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
+from runner.tracking.pages import create_place
 
 VIOLATED, CRASHED = 1, 3
 """The exit codes for a violated gate and for a crash of this program, which CI must tell apart."""
@@ -117,7 +119,8 @@ def _compare(cfg: DictConfig) -> int:
     if own.output is not None:
         with Status("documents"):
             documents = load_documents(comparison.results[-1], bench(), config["plugins"])
-        _write(Path(own.output), comparison, checks, own.compare, effect, documents)
+        place = create_place(tracking, [find_run_id(source) for source in comparison.sources])
+        _write(Path(own.output), comparison, checks, own.compare, effect, documents, place)
     if own.junit is not None:
         write_junit(comparison_junit(comparison, checks), Path(own.junit))
     console.document(lambda: comparison_json(comparison, checks, effect))
@@ -263,11 +266,12 @@ def _write(
     shown: ShownSettings,
     effect: DataEffect | None,
     documents: Corpus | None,
+    place: PagePlace,
 ) -> None:
     files = {
         "comparison.md": comparison_markdown(comparison, checks, shown.queries, effect),
         "comparison.json": comparison_json(comparison, checks, effect),
-        "comparison.html": comparison_page(comparison, checks, effect, documents),
+        "comparison.html": comparison_page(comparison, checks, effect, documents, place),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -38,6 +38,7 @@ from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
+from runner.tracking.pages import create_place
 from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracing import log_exchanges, traces
@@ -143,7 +144,11 @@ def run_experiment(
             if spent := describe_spending(paid):
                 console.note(spent)
         result = replace(result, diagnostics={**result.diagnostics, **compute_figures(measure_spending(paid), before)})
-        reports = {} if tracking.is_off else evaluation_files(result, bench.lexicon(experiment, result))
+        reports = (
+            {}
+            if tracking.is_off
+            else evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking))
+        )
         if experiment.source.golden and reports:
             reports |= golden_files([result], datetime.now(UTC))
         entry = Finished(result, experiment.parameters, reports)

@@ -47,12 +47,12 @@ from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.desk.desk import DeskSettings
 from runner.desk.queue import QueueOrder
-from runner.desk.results import build_desk_pool, list_pair_ids, load_judged_results, load_rankings, load_verdicts
+from runner.desk.results import build_desk_pool, list_pair_ids, load_rankings, load_verdicts, name_judged
 from runner.desk.session import judge_by_hand
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
-from runner.lookup import as_typed
+from runner.lookup import as_typed, results_of_run
 from runner.metrics.measures import parse
 from runner.reports import console
 from runner.reports.judging import (
@@ -67,6 +67,7 @@ from runner.reports.progress import Progress, Status
 from runner.result import Result
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.record import DatasetMade, now
+from runner.tracking.settings import Tracking
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True, "coerce_numbers_to_str": True})
@@ -108,7 +109,7 @@ def main(cfg: DictConfig) -> int:
         )
     tracking = build(config["tracking"], "tracking")
     with Status("reading the results"):
-        run, results = load_judged_results(words, tracking)
+        run, results = _load_results(words, tracking)
         ranked = load_rankings(results, judging.depth, config["plugins"])
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
     if own.by == "hand":
@@ -303,3 +304,14 @@ def _write(folder: Path, ids: Sequence[PairIds], verdicts: Sequence[GradeVerdict
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def _load_results(words: Sequence[str], tracking: Tracking) -> tuple[str, list[Result]]:
+    """Return a name for runs, which is the full id of a single run, and the results of all of them."""
+    runs: dict[str, list[Result]] = {}
+    for word in words:
+        run, results = results_of_run(word, tracking)
+        runs[run] = results
+        if not run.startswith(word.lower()):
+            console.note(f"run={word}: run {run}")
+    return name_judged(list(runs)), [result for results in runs.values() for result in results]

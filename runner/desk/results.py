@@ -22,10 +22,8 @@ from runner.config.objects import ConfigError, build
 from runner.datasets.base import Dataset
 from runner.datasets.settings import build_dataset
 from runner.desk.pairs import DeskPool
-from runner.lookup import results_of_run
 from runner.reports import console
 from runner.result import Result, ResultError
-from runner.tracking.settings import Tracking
 
 
 def build_desk_pool(
@@ -60,17 +58,6 @@ def load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[Grad
     earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
     missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
     return [earlier.get(pair, missing) for pair in ids]
-
-
-def load_judged_results(words: Sequence[str], tracking: Tracking) -> tuple[str, list[Result]]:
-    """Return a name for runs, which is the full id of a single run, and the results of all of them."""
-    runs: dict[str, list[Result]] = {}
-    for word in words:
-        run, results = results_of_run(word, tracking)
-        runs[run] = results
-        if not run.startswith(word.lower()):
-            console.note(f"run={word}: run {run}")
-    return name_judged(list(runs)), [result for results in runs.values() for result in results]
 
 
 def name_judged(runs: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.analysis.failures import Lexicon
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
@@ -21,6 +21,7 @@ from runner.reports.sweep.page import sweep_page
 from runner.result import Result
 from runner.sweep.boards import build_boards
 from runner.tracking.fetching import Run
+from runner.tracking.pages import create_place
 
 _KEPT_PAGES = 8
 
@@ -70,9 +71,9 @@ class PageBuilder:
             return self.results.read_texts(ranked, ids.index(query))
 
     def _render(self, shown: ShownRuns, state: LiveState, board: int) -> LivePage:
-        place = PagePlace(state)
+        place = create_place(self.results.runs.tracking, [run.id for run in shown.runs], state)
         if shown.kind == "sweep":
-            return LivePage(state, self._render_sweep(shown.runs[0], state, board))
+            return LivePage(state, self._render_sweep(shown.runs[0], place, board))
         ranked = [self.results.read(run) for run in shown.runs]
         corpus = self.results.read_documents(ranked[0])
         if shown.kind == "evaluation":
@@ -82,7 +83,7 @@ class PageBuilder:
         comparison: Comparison = compare_results(ranked, self._statistics, sources=[run.id for run in shown.runs])
         return LivePage(state, comparison_page(comparison, corpus=corpus, place=place), comparison.results)
 
-    def _render_sweep(self, sweep: Run, state: LiveState, board: int) -> str:
+    def _render_sweep(self, sweep: Run, place: PagePlace, board: int) -> str:
         finished = self._read_sweep(sweep)[1]
         results = self.results.read_combinations(finished)
         if not results:
@@ -96,8 +97,11 @@ class PageBuilder:
         if board >= len(boards):
             raise ConfigError(f"board={board}: the sweep {sweep.name} has {len(boards)} datasets")
         chosen = boards[board]
+        if len(boards) > 1:
+            summaries = [next(iter(of.results.values())).dataset for of in boards]
+            place = replace(place, datasets=tuple(f"{of.name}, {of.split}" for of in summaries))
         leaderboard = chosen.leaderboard.with_runs(list(chosen.results))
-        return sweep_page(leaderboard, list(chosen.results.values()), PagePlace(state))
+        return sweep_page(leaderboard, list(chosen.results.values()), place)
 
     def _read_sweep(self, sweep: Run) -> tuple[LiveState, list[Run]]:
         """Return the state of a sweep, and its finished combinations."""

@@ -13,7 +13,7 @@ from runner.tracking.settings import Tracking
 from tests.look.stores import DATA, NAME, ServedStore, serve_store, write_dataset
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def served(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedStore]:
     """Serve a store with an evaluation and, after it, a sweep of two combinations, which is shown first."""
     folder = tmp_path_factory.mktemp("look")

@@ -72,7 +72,7 @@ def test_several_runs_are_compared_with_the_first(served: ServedStore) -> None:
     chosen = [runs["rank_bm25"], runs["k1=2"]]
     reply = served.client.get("/show", params={"run": chosen}, follow_redirects=True)
     data = read_explorer_data(reply.text)
-    assert (data["kind"], [system["name"] for system in data["systems"]]) == ("comparison", ["rank_bm25", "bm25"])
+    assert (data["kind"], [system["name"] for system in data["systems"]]) == ("comparison", ["rank_bm25", "k1=2"])
     again = served.client.get(f"/show/{runs['rank_bm25']},{runs['rank_bm25']}/")
     assert (again.status_code, "names a run twice" in again.text) == (409, True)
 
@@ -141,10 +141,14 @@ def test_the_command_names_the_address_and_the_other_runs(
 ) -> None:
     monkeypatch.chdir(served.folder)
     monkeypatch.setattr("runner.commands.look.serve", lambda app, listener, ready: ready())  # and stop at once
-    assert main(["look", "port=0", f"sweep='{NAME}'"]) == 0
+    assert main(["look", "port=0", f"sweep={NAME}"]) == 0
     printed = capsys.readouterr().out
     assert f"{NAME}: open http://127.0.0.1:" in printed
     assert f"others: {served.read_runs()['rank_bm25'][:8]} (rank_bm25); all of them: http://127.0.0.1:" in printed
+    assert main(["look", "port=0", f"run=rank_bm25,{served.shown.key}"]) == 2
+    assert capsys.readouterr().err.startswith("error: rank_bm25: no run with an id")
+    assert main(["look", "port=0", f"run={served.read_runs()['rank_bm25']},{served.shown.key}"]) == 0
+    assert "rank_bm25 and k1=" in capsys.readouterr().out
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["look", f"port={taken.getsockname()[1]}"]) == 2
     assert "already in use on 127.0.0.1" in capsys.readouterr().err

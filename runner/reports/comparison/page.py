@@ -50,6 +50,7 @@ def comparison_page(
         "columns": [column.to_dict() for column in build_columns(comparison)],
         "order": "change1",
         "example": "change < 0",
+        **place.describe_runs([result.config for result in comparison.results]),
         "plots": [plot.to_dict() for plot in figures],
         "queries": {name: list(getattr(queries, name)) for name in ("ids", "texts", "types", "expected")},
         **rankings,

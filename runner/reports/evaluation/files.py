@@ -6,11 +6,12 @@ from runner.analysis.failures import Lexicon
 from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
+from runner.reports.explorer.place import FILE, PagePlace
 from runner.result import Result
 
 
-def evaluation_files(result: Result, lexicon: Lexicon | None = None) -> dict[str, str]:
+def evaluation_files(result: Result, lexicon: Lexicon | None = None, place: PagePlace = FILE) -> dict[str, str]:
     """Return the report in Markdown and HTML, by file name."""
     insight = insights(result, lexicon)
-    page = result_page(result, insight, None if lexicon is None else lexicon.corpus)
+    page = result_page(result, insight, None if lexicon is None else lexicon.corpus, place)
     return {"report.md": result_markdown(result, insight), "report.html": page}

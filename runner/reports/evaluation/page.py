@@ -38,6 +38,7 @@ def result_page(result: Result, insight: Insights, corpus: Corpus | None = None,
         "plots": [plot.to_dict() for plot in figures],
         "queries": {name: list(getattr(queries, name)) for name in ("ids", "texts", "types", "expected")},
         "errors": list(queries.errors),
+        **place.describe_runs([result.config]),
         **rankings,
     }
     return render_explorer(

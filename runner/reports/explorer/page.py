@@ -15,12 +15,13 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from runner.reports.explorer.data import encode_json, encode_scores
+from runner.reports.explorer.definitions import define_measure, list_definitions
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.page import render
 
 STATIC = Path(__file__).with_name("static")
 
-SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "explorer")
+SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "runs", "explorer")
 """The parts of the script, in the order in which they stand in a page. A live page also has `live`, before the last."""
 
 LIVE_POLICY = "base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
@@ -40,6 +41,8 @@ def render_explorer(
     """
     script, planes = _load_script(place.live is not None), encode_scores(scores)
     live = {} if place.live is None else {"live": place.live.to_dict()}
+    definitions = list_definitions(data)
+    extra = {"columns": [_define_column(column) for column in data.get("columns", ())]}
     shape = {key: planes[key] for key in ("systems", "queries", "low", "step")}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render(
@@ -49,10 +52,19 @@ def render_explorer(
         style=Markup((STATIC / "explorer.css").read_text(encoding="utf-8")),  # noqa: S704 (the program's own)
         digest=digest,
         live=place.live,
-        data=encode_json({**data, **live, "scores": shape}),
+        datasets=place.datasets,
+        definitions=definitions,
+        with_runs="settings" in data,
+        data=encode_json({**data, **extra, **live, "scores": shape}),
         scores=planes["planes"],
         libraries=load_libraries() if data.get("plots") else [],
     )
+
+
+def _define_column(column: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a column with what its measure is."""
+    texts = [column["definition"], define_measure(column["name"]) if column["kind"] == "measure" else ""]
+    return {**column, "definition": ". ".join(filter(None, texts))}
 
 
 def load_manifest() -> list[dict[str, str]]:

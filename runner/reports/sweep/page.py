@@ -44,7 +44,7 @@ def sweep_page(board: Leaderboard, results: Sequence[Result], place: PagePlace =
     scores = np.stack([result.of(board.primary) for result in ranked]) if ranked else np.empty((0, 0))
     return render_explorer(
         "sweep.html.jinja",
-        _build_data(board, ranked, columns, [*figures, *query_figures]),
+        _build_data(board, ranked, columns, [*figures, *query_figures], place),
         scores,
         place,
         board=board,
@@ -61,7 +61,11 @@ def sweep_page(board: Leaderboard, results: Sequence[Result], place: PagePlace =
 
 
 def _build_data(
-    board: Leaderboard, ranked: Sequence[Result], columns: Sequence[DataColumn], plots: Sequence[Plot]
+    board: Leaderboard,
+    ranked: Sequence[Result],
+    columns: Sequence[DataColumn],
+    plots: Sequence[Plot],
+    place: PagePlace,
 ) -> dict[str, Any]:
     queries = ranked[0].queries if ranked else None
     overrides = [" ".join(f"{key}={format_setting(value)}" for key, value in row.swept.items()) for row in board.rows]
@@ -78,7 +82,7 @@ def _build_data(
         "finalists": [row.rank - 1 for row in board.finalists],
         "rival": 0 if rival is None else rival.rank - 1,
         "commands": overrides,
-        "runs": [row.run for row in board.rows],
+        **place.describe_runs([result.config for result in ranked], [row.run for row in board.rows]),
         "noise": board.detectable,
     }
 

@@ -247,7 +247,7 @@ class Board {
     }
     dialog.replaceChildren(create("h2", {id: "details-title"}, title), list,
       ...(command ? [create("h3", {}, "Settings as overrides"), create("pre", {tabindex: "0"}, command)] : []),
-      ...(own ? [create("h3", {}, "Run"), create("pre", {tabindex: "0"}, own)] : []),
+      ...describeRun(data, row),
       ...(own && row ? [create("h3", {}, "Compare with the best"), create("pre", {tabindex: "0"},
         `python -m runner compare baseline=${best} candidate=${own}`)] : []),
       create("p", {class: "buttons"}, ...others, create("button", {type: "button", autofocus: true,

@@ -209,6 +209,13 @@ async function start(kept = null) {
     }
   }, {signal});
   document.documentElement.classList.add("live");
+  showRuns(data);
+  linkDefinitions(entry => {
+    state.tab = "reference";
+    changed();
+    entry.scrollIntoView({block: "center"});
+    entry.querySelector("dt")?.focus({preventScroll: true});
+  });
   if (kept) plots.chosen = kept.chosen;
   if (state.slice) { const sort = state.sort; await board.slice(); state.sort = sort; }
   await changed();

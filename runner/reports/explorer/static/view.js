@@ -41,6 +41,12 @@ function snippetOf(text, pattern) {
   return `${start ? "\u2026 " : ""}${cut}${start + SNIPPET < text.length ? " \u2026" : ""}`;
 }
 
+/** Return what a part of a query that can be opened is about. @param {Element} details */
+function nameDetails(details) {
+  const document = details.closest("li")?.dataset.document;
+  return `${details.closest(".system")?.getAttribute("aria-label")} ${document} ${details.querySelector("summary")?.textContent}`;
+}
+
 class QueryView {
   /** @param {Data} data @param {State} state @param {HTMLElement} place */
   constructor(data, state, place) {
@@ -64,7 +70,9 @@ class QueryView {
     if (data.live) loadTexts(data, query).then(isNew => {
       if (!isNew || state.query !== query) return;
       const hasFocus = document.activeElement?.id === "query-title";
+      const open = new Set([...place.querySelectorAll("details[open]")].map(nameDetails));
       this.show();
+      for (const details of place.querySelectorAll("details")) details.open = open.has(nameDetails(details));
       if (hasFocus) byId("query-title").focus({preventScroll: true});
     });
   }
@@ -80,7 +88,7 @@ class QueryView {
       other.hits[query].map((document, place) => [document, place + 1])));
     const items = system.hits[query].map((document, place) => {
       const moved = (this.data.systems || []).length === 2 ? this.describeMove(others.get(document), place + 1) : "";
-      return create("li", {class: grades[place] > 0 ? "relevant" : null},
+      return create("li", {class: grades[place] > 0 ? "relevant" : null, "data-document": document},
         ...this.document(document, pattern, system.scores[query][place], this.badge(grades[place]), moved));
     });
     return create("section", {class: "system", "aria-label": system.name},
