@@ -40,7 +40,9 @@ TARGETS = {
     ("look", ""): "runner.commands.look.LookSettings",
     ("new", ""): "runner.commands.new.ProjectSettings",
     ("promote", ""): "runner.commands.promote.PromoteSettings",
+    ("reproduce", ""): "runner.commands.reproduce.ReproductionSettings",
     ("serve", ""): "runner.commands.serve.ServeSettings",
+    ("table", ""): "runner.commands.table.PaperSettings",
     ("traces", ""): "runner.commands.traces.TraceSettings",
     ("ui", ""): "runner.commands.ui.Address",
 }

@@ -144,11 +144,11 @@ def _take_verb(words: list[str]) -> str:
 
 
 def _complete_word(verb: str, word: str) -> str:
-    """Return a word as Hydra reads it: the folder of `new` as an override, runs of `look` as a list, names quoted."""
+    """Return a word as Hydra reads it: the argument of `new` or `reproduce` as an override, runs of `look` as a list."""
     key, equals, value = word.partition("=")
     is_plain = value[:1] not in ("'", '"', "[")
-    if verb == "new" and not word.startswith("-") and not equals:
-        return f"folder={_quote_value(word)}"
+    if verb in ("new", "reproduce") and not word.startswith("-") and not equals:
+        return f"{'folder' if verb == 'new' else 'cell'}={_quote_value(word)}"
     if verb == "look" and key == "sweep" and is_plain:
         return f"sweep={_quote_value(value)}"
     if verb == "look" and key == "run" and is_plain and "," in value:

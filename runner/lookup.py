@@ -103,6 +103,19 @@ def results_of_run(word: str, tracking: Tracking) -> tuple[str, list[Result]]:
     return run.id, [runs.record(combination) for combination in list_combinations(run, runs)]
 
 
+def list_results(word: str, tracking: Tracking, baselines: Path) -> list[Result]:
+    """Return all results that a word names: those of a sweep, of a folder of records, or a single one.
+
+    Raises `ConfigError`.
+    """
+    path = Path(word)
+    if path.is_dir() and not (path / "result.json").exists() and (records := sorted(path.glob("*/result.json"))):
+        return [load_record(record) for record in records]
+    if (word == LATEST or RUN_ID.fullmatch(word.lower())) and not path.exists():
+        return results_of_run(word, tracking)[1]
+    return [named.result for named in results_called(word, tracking, baselines)]
+
+
 def baseline_names(baselines: Path) -> list[str]:
     """Return the names of the baselines in a folder."""
     return sorted(file.parent.name for file in baselines.glob("*/result.json"))

@@ -13,6 +13,7 @@ import pytest
 from runner import commands
 from runner.__main__ import SERVERS, main
 from runner.records import save_record
+from runner.reports.console import silence
 from runner.tracking.settings import Tracking
 from tests.agents.recorded import world
 from tests.fake_llm import FakeLLM
@@ -33,6 +34,8 @@ COMMANDS: dict[str, Sequence[str]] = {
     "compare": ("baseline=good", "candidate=good", "statistics.permutations=100", "output=out"),
     "explain": ("baseline=good", "candidate=good", "statistics.permutations=100"),
     "promote": ("run=good", "name=main"),
+    "table": ("sweeps=good", "output=paper", "statistics.permutations=100"),
+    "reproduce": ("paper@A1",),
     "inspect": (*BEIR[:2], "output=inspection", *CHEAP),
     "export": (*BEIR[:2], "format=jsonl", "output=exported"),
     "cache": (),
@@ -89,6 +92,9 @@ def prepare(verb: str, here: Path) -> None:
         written(here)
     if verb == "traces":
         world(here)
+    if verb == "reproduce":
+        with silence():
+            assert main([*BEIR]) == main(["table", "sweeps=latest", "output=paper"]) == 0
 
 
 def test_an_error_is_a_document_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

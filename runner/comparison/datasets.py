@@ -8,6 +8,7 @@ from typing import Any
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.systems import SystemsByDataset, SystemScores
+from runner.result import DatasetSummary
 
 SweptSettings = tuple[tuple[str, Any], ...]
 """The swept settings of a system, without those of the dataset."""
@@ -30,12 +31,12 @@ def rank_systems(boards: Sequence[Leaderboard]) -> SystemsByDataset:
         own = [of_dataset.get(system) for of_dataset in scores]
         rows.append(SystemScores(_label(system, shared), mean_rank, own))
     rows.sort(key=lambda row: (row.mean_rank is None, row.mean_rank or 0.0, row.label))
-    return SystemsByDataset(_titles(ranked), rows)
+    return SystemsByDataset(title_datasets([board.dataset for board in ranked if board.dataset is not None]), rows)
 
 
-def _titles(boards: Sequence[Leaderboard]) -> list[str]:
+def title_datasets(datasets: Sequence[DatasetSummary]) -> list[str]:
     """Return the name of each dataset, with its split and fingerprint if names are not unique."""
-    names = [(d.name, d.split, d.fingerprint[:6]) for board in boards if (d := board.dataset) is not None]
+    names = [(d.name, d.split, d.fingerprint[:6]) for d in datasets]
     for title in ("{0}", "{0} ({1})"):
         titles = [title.format(*name) for name in names]
         if len(set(titles)) == len(titles):

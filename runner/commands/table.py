@@ -1,0 +1,108 @@
+"""Write the table of a paper: systems by datasets and measures, with tests, for LaTeX, Markdown and spreadsheets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from runner.comparison.comparability import ReportError
+from runner.comparison.paper_table import PaperTable, build_paper_table
+from runner.config.addresses import LocalPath, RequiredPath
+from runner.config.objects import ConfigError, build, build_settings
+from runner.config.values import resolve_config
+from runner.lookup import as_typed, list_results
+from runner.metrics.errors import MeasureError
+from runner.metrics.measures import parse_primary
+from runner.records import save_record
+from runner.reports import console
+from runner.reports.paper.documents import (
+    CELLS,
+    DOCUMENT,
+    RECORDS,
+    table_csv,
+    table_json,
+    table_latex,
+    table_markdown,
+)
+from runner.reports.paper.sentences import describe_across, describe_table
+from runner.reports.paper.tables import across_table, systems_table
+
+
+@settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
+class PaperSettings:
+    """What the table shows, and where it goes: see `conf/table.yaml`."""
+
+    baselines: LocalPath
+    output: RequiredPath
+    datasets: Sequence[str] | None = None
+    measures: Sequence[str] | None = None
+    baseline: str | None = None
+    names: Mapping[str, str] = Field(default_factory=dict)
+    digits: int = Field(default=3, ge=1, le=6)
+
+
+def main(cfg: DictConfig) -> int:
+    """Load the results, build the table, write it in all formats, and show it."""
+    config = resolve_config(cfg)
+    own = build_settings(PaperSettings, config)
+    statistics, tracking = build(config["statistics"], "statistics"), build(config["tracking"], "tracking")
+    words = as_typed(config["sweeps"], "sweeps", HydraConfig.get().overrides.task)
+    results = [result.light() for word in words for result in list_results(word, tracking, Path(own.baselines))]
+    try:
+        table = build_paper_table(
+            results, _parse_measures(own), own.baseline or "", statistics, own.datasets or (), own.names
+        )
+    except ReportError as error:
+        raise ConfigError(str(error)) from None
+    content = _write(table, own)
+    console.document(lambda: content)
+    console.show_table(systems_table(table, own.digits), "Systems by dataset")
+    for sentence in describe_table(table):
+        console.paragraph(sentence)
+    console.show_table(across_table(table), "Across datasets")
+    for sentence in describe_across(table):
+        console.paragraph(sentence)
+    return 0
+
+
+def _parse_measures(own: PaperSettings) -> list[str]:
+    try:
+        return [str(parse_primary(measure)) for measure in own.measures or ()]
+    except MeasureError as error:
+        raise ConfigError(f"measures: {error}") from None
+
+
+def _write(table: PaperTable, own: PaperSettings) -> dict[str, object]:
+    """Write the table in each format with the records behind it; return the content of the file of cells."""
+    folder = Path(own.output).expanduser()
+    records = {
+        place: f"{place[0] + 1}_{place[1] + 1}_{re.sub(r'[^A-Za-z0-9]+', '_', table.systems[place[0]]).strip('_')[:40]}"
+        for place in table.results
+    }
+    content = table_json(table, own.output, records)
+    texts = {
+        "table.tex": table_latex(table, own.output, own.digits),
+        "table.md": table_markdown(table, own.output, own.digits),
+        "table.csv": table_csv(table),
+        "document.tex": DOCUMENT,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for place, result in table.results.items():
+            save_record(result, folder / RECORDS / records[place])
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="")
+        (folder / CELLS).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
+    except FileExistsError:
+        raise ConfigError(f"output={own.output}: expected a folder, found a file") from None
+    except OSError as error:
+        raise ConfigError(f"output={own.output}: cannot be written ({error.strerror})") from None
+    console.note(f"written: {', '.join(str(folder / name) for name in (*texts, CELLS))}")
+    return content

@@ -1,0 +1,47 @@
+"""What the table of a paper shows, in sentences: its marks, its tests, and what they assume."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from runner.comparison.paper_table import PaperTable
+from runner.reports.comparison.significance import CORRECTIONS, in_words
+
+
+def describe_table(table: PaperTable) -> list[str]:
+    """Return the sentences of the caption: what is shown, what bold and the marks mean, what is corrected."""
+    statistics, measures = table.statistics, list(table.measures)
+    listed = " and ".join([", ".join(measures[:-1]), measures[-1]] if measures[1:] else measures)
+    is_corrected = statistics.correction != "none"
+    sentences = [
+        f"Mean {listed} by dataset, over queries.",
+        "Bold: the best system of the column.",
+        f"+ and -: significantly better and worse than {table.baseline or 'the best system of the column'} "
+        f"(differences paired by query; {in_words(statistics.test, statistics.correction)}"
+        f"{' for all pairs of systems in the column' if is_corrected else ''}; p < {statistics.alpha:g}).",
+    ]
+    if len(table.columns) > 1 and is_corrected:
+        sentences.append("Columns are not corrected for one another.")
+    return sentences
+
+
+def describe_across(table: PaperTable) -> list[str]:
+    """Return the sentences on the comparison across datasets and its assumptions; [] without such a comparison."""
+    if not table.across:
+        return []
+    statistics, count = table.statistics, len(table.datasets)
+    family = f"the comparisons with {table.baseline}" if table.baseline else "all pairs of systems"
+    new = replace(
+        statistics, correction="holm" if statistics.correction in ("maxt", "tukey") else statistics.correction
+    )
+    corrected = f"with {CORRECTIONS[new.correction][1]}" + (f" for {family}" if new.correction != "none" else "")
+    return [
+        f"Mean difference from {table.baseline or 'the system with the highest mean'} over {count} datasets, which all "
+        "have the same weight.",
+        f"Same datasets: what to expect for new queries of these {count} datasets. The differences of queries are "
+        f"tested within their datasets, {in_words(statistics.test, statistics.correction)}.",
+        "New datasets: what to expect for datasets that are not in the table. Student's t is computed from the "
+        f"{count} mean differences, {corrected}. It assumes that the datasets are a random sample of those of interest "
+        "and that the mean differences are roughly normal. The interval is that of a single comparison.",
+        "Won, tied and lost count datasets by their means; the last columns count the significant differences.",
+    ]
