@@ -144,7 +144,7 @@ def _take_verb(words: list[str]) -> str:
 
 
 def _complete_word(verb: str, word: str) -> str:
-    """Return a word as Hydra reads it: the argument of `new` or `reproduce` as an override, runs of `look` as a list."""
+    """Return a word as Hydra reads it: arguments of `new` and `reproduce` as overrides, runs of `look` as a list."""
     key, equals, value = word.partition("=")
     is_plain = value[:1] not in ("'", '"', "[")
     if verb in ("new", "reproduce") and not word.startswith("-") and not equals:

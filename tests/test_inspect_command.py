@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from runner.__main__ import main
+from runner.tracking.settings import Tracking
 from tests.test_docs import DIR, FILE, blocks, chapters, page, write
 
 CHEAP = ("~retriever@retrievers.dense", "~retriever@retrievers.hybrid")
@@ -34,6 +35,11 @@ def test_it_writes_the_findings_as_a_page_and_as_json_and_shows_them(
         assert finding["name"].capitalize() in html
         assert finding["name"].split()[0] in shown.out
     assert "no other splits" in shown.err
+    assert list(read["reliability"]["systems"]) == list(read["retrievers"])
+    assert read["reliability"]["queries"] == 54
+    assert all(pair["low"] <= pair["difference"] <= pair["high"] for pair in read["reliability"]["bounds"])
+    assert "Stability of the ranking" in html
+    assert "Discriminative power. The discriminative power of nDCG@10" in shown.out
     before = (here / "out/golden/inspection.json").read_bytes()
     assert main(["inspect", "dataset=golden", "output=again"]) == 0
     assert (here / "again/inspection.json").read_bytes() == before
@@ -47,6 +53,20 @@ def test_retrievers_are_added_and_taken_away_and_documents_cut(here: Path) -> No
     assert list(read["retrievers"]) == ["bm25", "sqlite_fts", "words"]
     assert "success@5" in read["retrievers"]["words"]
     assert read["counts"]["chunks"] > read["counts"]["documents"] == 120
+
+
+def test_rankings_of_runs_take_the_place_of_searches(
+    here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("-m", "retriever.k1=0.4,1.2,2", "dataset=golden", "metrics.permutations=100", "--json")
+    assert main([*words]) == 0
+    rows = orjson.loads(capsys.readouterr().out)["leaderboards"][0]["rows"]
+    assert main(["inspect", "dataset=golden", "runs=latest", "output=out"]) == 0
+    read = orjson.loads((here / "out/inspection.json").read_bytes())
+    assert read["reliability"]["systems"] == pytest.approx({row["label"]: row["mean"] for row in rows})
+    write(here, DIR)
+    assert main(["inspect", "dataset=beir", "dataset.path=DIR", "runs=latest", "output=out"]) == 2
+    assert "choose the dataset of the runs" in capsys.readouterr().err
 
 
 def test_the_other_splits_of_a_folder_are_looked_at(here: Path) -> None:

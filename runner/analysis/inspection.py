@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
 from retrievers.store import Store
+from runner.analysis.benchmark_overlap import BenchmarkHashes, find_overlaps
 from runner.analysis.failures import Lexicon
-from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings
+from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings, order_findings
 from runner.analysis.inspection_rankings import Findability, list_golds, measure_findability
+from runner.analysis.inspection_reliability import Reliability, measure_reliability
 from runner.datasets.base import Dataset, Queries
 from runner.datasets.duplicates import Shingled, word_counts
+from runner.metrics.statistics import Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,8 @@ class Inspection:
     `golds` (n,) are gold documents per query, `grades` the number of judgments by grade, and `types` the number of
     queries by type. Words are counted by document, by query and, if documents are searched in chunks, by chunk. The
     overlaps (n,) are the shares of each query's words, weighted by IDF, that its best gold has, and that random
-    documents have on average; NaN if unknown. `lacking` says what the dataset does not have.
+    documents have on average; NaN if unknown. `lacking` says what the dataset does not have. `reliability` is None with
+    fewer than two retrievers, or fewer than two queries with gold.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Inspection:
     findability: Findability
     lacking: Sequence[str]
     findings: Sequence[Finding]
+    reliability: Reliability | None = None
 
 
 def inspect(
@@ -53,6 +58,7 @@ def inspect(
     store: Store,
     others: Mapping[str, Queries],
     settings: InspectionSettings,
+    benchmarks: Sequence[BenchmarkHashes] = (),
 ) -> Inspection:
     """Inspect a dataset, given the rankings of retrievers by name and the queries of its other splits by split name."""
     lexicon, texts = Lexicon(dataset.documents, analyzer, store), list(dataset.documents.contents())
@@ -78,7 +84,19 @@ def inspect(
         chance_overlap=chance_overlap,
         findability=findability,
         lacking=list(_lacking(dataset, others)),
-        findings=findings(dataset, texts, shingled, others, words, gold_overlap, findability, settings, analyzer),
+        findings=order_findings(
+            [
+                *findings(dataset, texts, shingled, others, words, gold_overlap, findability, settings, analyzer),
+                *find_overlaps(dataset, benchmarks, settings.examples),
+            ]
+        ),
+        reliability=measure_reliability(
+            dataset,
+            rankings,
+            settings.measure,
+            Statistics(seed=settings.seed),
+            with_item_response=settings.item_response,
+        ),
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
@@ -19,10 +19,12 @@ from runner.analysis.inspection_rankings import Findability, list_golds
 from runner.analysis.inspection_texts import LEAST_WORDS, find_copied_queries, is_contained, plain
 from runner.analysis.inspection_variants import Variants, find_variants
 from runner.analysis.language import detect_language
+from runner.config.addresses import LocalPath
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
 from runner.datasets.filtering import find_gold_outside
 from runner.datasets.own_documents import ExcludeSelf, own_documents
+from runner.metrics.measures import parse_primary
 
 WRONG, DOUBTFUL, OF_NOTE = "error", "warning", "info"
 GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
@@ -37,6 +39,11 @@ MOST_GOLD, BEGINNING = 3, 300
 """How many gold documents of a query, and how many characters of a document, are shown."""
 
 
+def _parse_measure(name: str) -> str:
+    """Return the name of a measure by which systems can be ranked; raises `ValueError`."""
+    return str(parse_primary(name))
+
+
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class InspectionSettings:
     """How a dataset is inspected.
@@ -45,6 +52,9 @@ class InspectionSettings:
     near-duplicates from a similarity of `near_duplicate`, and documents are like gold from an LSA cosine of
     `like_gold`. Documents with more words than `long_document` are long, because many encoders read no further. A
     query's gold is compared with `random_documents`. Each finding shows `examples`.
+
+    `measure` is the measure by which the reliability of the dataset is assessed. With `item_response`, a model of the
+    queries' difficulty is fitted as well. `benchmarks` are files of hashes to compare the dataset with.
     """
 
     depth: int = Field(default=100, ge=1)
@@ -54,6 +64,9 @@ class InspectionSettings:
     long_document: int = Field(default=256, ge=1)
     random_documents: int = Field(default=10, ge=1)
     examples: int = Field(default=20, ge=0)
+    measure: Annotated[str, AfterValidator(_parse_measure)] = "nDCG@10"
+    item_response: bool = False
+    benchmarks: Sequence[LocalPath] = Field(default_factory=list, repr=False)
     seed: int = Field(default=0, ge=0)
 
 
@@ -99,7 +112,12 @@ def findings(
         *_of_rankings(dataset, texts, findability, settings),
         *language_findings(texts, analyzer),
     ]
-    return sorted(every, key=lambda finding: (GRAVITIES.index(finding.gravity), -finding.share, finding.name))
+    return order_findings(every)
+
+
+def order_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings, most serious first; of equally serious ones, the one with the larger share first."""
+    return sorted(findings, key=lambda finding: (GRAVITIES.index(finding.gravity), -finding.share, finding.name))
 
 
 def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Finding]:

@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Retriever
+from retrievers.base import NOTHING, Rankings, Retriever
 from retrievers.search import resolve_search_depth, search_cached
+from runner.analysis.benchmark_overlap import hash_dataset, load_hashes
 from runner.analysis.inspection import inspect
 from runner.analysis.inspection_findings import InspectionSettings
+from runner.comparison.labels import label_results
+from runner.comparison.notes import describe_dataset
 from runner.config.addresses import RequiredPath
-from runner.config.objects import ConfigError, build_settings
+from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
-from runner.datasets.base import DatasetError, Queries
+from runner.datasets.base import Dataset, DatasetError, Queries
 from runner.datasets.own_documents import exclude_own, rows_to_exclude
 from runner.datasets.settings import build_dataset
 from runner.datasets.source import DatasetSource
+from runner.lookup import as_typed, list_results
 from runner.reports import console
-from runner.reports.inspection import tables
+from runner.reports.inspection import reliability, tables
 from runner.reports.inspection.page import inspection_page
 from runner.reports.progress import Status
+from runner.result import Hits, Result
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 
@@ -44,12 +52,14 @@ def main(cfg: DictConfig) -> int:
     config = resolve_config(cfg)
     own = build_settings(InspectSettings, config, plugins=config["plugins"])
     source, chunking = build_dataset(config["dataset"], config["plugins"])
+    benchmarks = [load_hashes(Path(path).expanduser()) for path in own.inspection.benchmarks]
     folder, store = _create_folder(own.output), open_store(store_settings(config))
     with Status("inspect") as status:
         status.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _load_other_splits(source)
-        depth, rankings = own.inspection.depth + rows_to_exclude(dataset), {}
-        for name, retriever in own.retrievers.items():
+        depth = own.inspection.depth + rows_to_exclude(dataset)
+        rankings = {} if config["runs"] is None else _load_rankings(config, dataset, own.inspection.depth)
+        for name, retriever in own.retrievers.items() if config["runs"] is None else ():
             status.note(f"searching with {name}")
             own_depth = resolve_search_depth(retriever, dataset.corpus, depth)
             ranking = search_cached(retriever, dataset.corpus, dataset.queries.inputs, own_depth, store)
@@ -58,10 +68,11 @@ def main(cfg: DictConfig) -> int:
                 first = next(iter(ranking.errors.values()))
                 console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error was: {first}")
         status.note("analysing the results")
-        inspection = inspect(dataset, rankings, own.analyzer, store, others, own.inspection)
+        inspection = inspect(dataset, rankings, own.analyzer, store, others, own.inspection, benchmarks)
         page = inspection_page(inspection)
     try:
         (folder / "inspection.json").write_bytes(tables.as_json(inspection))
+        (folder / "hashes.json").write_bytes(hash_dataset(dataset).to_json())
         (folder / "inspection.html").write_text(page, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"output={own.output}: cannot be written ({error.strerror})") from None
@@ -70,10 +81,56 @@ def main(cfg: DictConfig) -> int:
     console.line(tables.verdict(inspection))
     console.show_table(tables.findings_table(inspection), "Findings, most severe first")
     console.show_table(tables.retrievers_table(inspection), "Retrievers")
+    if inspection.reliability is not None:
+        console.line(f"\nReliability: {reliability.describe_scope(inspection.reliability)}")
+        for title, text in reliability.describe_reliability(inspection.reliability):
+            console.paragraph(f"{title}. {text}")
+        console.show_table(reliability.separations_table(inspection.reliability), "Neighbours in the ranking")
     for line in inspection.lacking:
         console.note(line)
     console.line(f"\nreport: {folder / 'inspection.html'}")
     return 0
+
+
+def _load_rankings(config: Mapping[str, Any], dataset: Dataset, depth: int) -> dict[str, Rankings]:
+    """Return the rankings of the results that `runs` names, by label; raises `ConfigError` for other data."""
+    words = as_typed(config["runs"], "runs", HydraConfig.get().overrides.task)
+    tracking = build(config["tracking"], "tracking")
+    results = [result for word in words for result in list_results(word, tracking, Path("baselines"))]
+    for result in results:
+        if result.dataset.fingerprint != dataset.fingerprint:
+            raise ConfigError(
+                f"runs: {result.name} was measured on {describe_dataset(result)}, but this dataset is {dataset.name} "
+                f"({dataset.split}, {dataset.fingerprint[:8]}); choose the dataset of the runs"
+            )
+        if result.hits is None:
+            raise ConfigError(f"runs: the record of {result.name} has no rankings; choose a run with its artifacts")
+        if bool(result.hits.parents) != (dataset.whole is not None):
+            raise ConfigError(f"runs: {result.name} was measured with another chunking; set chunking=... as in the run")
+    positions = {document: i for i, document in enumerate(dataset.corpus.ids)}
+    return dict(
+        zip(
+            label_results(results),
+            [_locate(result.hits, result, positions).cut(depth) for result in results if result.hits],
+            strict=True,
+        )
+    )
+
+
+def _locate(hits: Hits, result: Result, positions: Mapping[str, int]) -> Rankings:
+    """Return the rankings of a result with the positions of a corpus; other documents come after these."""
+    unknown: dict[str, int] = {}
+    table = [
+        positions[i] if i in positions else unknown.setdefault(i, len(positions) + len(unknown)) for i in hits.documents
+    ]
+    places = np.array([*table, NOTHING], dtype=np.int32)  # the last element is for empty places
+    errors = {i: error for i, error in enumerate(result.queries.errors) if error}
+    return replace(
+        hits.rankings,
+        documents=places[hits.rankings.documents],
+        unknown_ids=list(unknown),
+        errors=errors,
+    )
 
 
 def _create_folder(output: str) -> Path:

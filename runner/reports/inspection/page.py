@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from runner.analysis.inspection import Inspection
-from runner.reports.inspection import tables
+from runner.reports.inspection import reliability, tables
 from runner.reports.rendering.page import Figure, figure, render
 
 MOST_TYPES = 20
@@ -20,6 +20,7 @@ def inspection_page(inspection: Inspection) -> str:
         "inspection.html.jinja",
         inspection=inspection,
         inspection_tables=tables,
+        reliability=reliability,
         figures=list(_figures(inspection)),
         types_plotted=is_plotted(inspection),
     )

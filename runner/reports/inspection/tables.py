@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from runner.analysis.inspection import Inspection
 from runner.analysis.inspection_findings import Finding
+from runner.reports.inspection.reliability import reliability_json
 from runner.reports.rendering.numbers import gist, number, percent, score
 from runner.reports.rendering.tables import Column, Table
 
@@ -133,6 +134,7 @@ def as_json(inspection: Inspection) -> bytes:
         "depth": rankings.depth,
         "cutoff": rankings.cutoff,
         "lacking": inspection.lacking,
+        "reliability": None if inspection.reliability is None else reliability_json(inspection.reliability),
         "findings": [{**asdict(finding), "share": finding.share} for finding in inspection.findings],
     }
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY)

@@ -1,0 +1,94 @@
+"""How often intervals of Kendall's tau contain the tau with the ranking on other queries, and how often power holds.
+
+Each trial draws systems from a population, and two sets of queries. The interval is computed from the first set; the
+tau is that of the rankings on both. "bootstrap" is the percentile interval of the tau between the observed means and
+resampled ones, "two bootstraps" that between two resamples. "shrunk" is `measure_stability`.
+
+The second table draws samples of the number of queries that `queries_needed` states for a pair of systems, and counts
+how often a paired t-test detects the difference; its power should be 0.8.
+
+    python -m benchmarks.simulations.ranking_stability [TRIALS]
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.simulations.scores import populations
+from runner.analysis.clusters import by_cluster
+from runner.analysis.effects import queries_needed
+from runner.analysis.reliability import compute_taus, measure_stability
+from runner.analysis.significance import compute_differences, iter_resampled_means, moments, t_test
+
+Floats = NDArray[np.float64]
+
+SYSTEMS, QUERIES, RESAMPLES = (4, 8, 20), (50, 200), 500
+
+
+def resample(scores: Floats, seed: int) -> Floats:
+    """Return the means of the systems in bootstrap samples of the queries (resamples x m)."""
+    blocks = iter_resampled_means(by_cluster(scores, None), RESAMPLES, seed)
+    return np.concatenate([block for _, block in blocks], axis=1).T
+
+
+def compute_intervals(scores: Floats, seed: int) -> list[tuple[float, float]]:
+    """Return the three intervals of the tau with the ranking on other queries."""
+    observed, one, other = scores.mean(axis=1), resample(scores, 2 * seed), resample(scores, 2 * seed + 1)
+    pairs = np.array([compute_taus(a, b[None])[0] for a, b in zip(one, other, strict=True)])
+    stability = measure_stability(scores, resamples=RESAMPLES, seed=seed)
+    plain = [
+        tuple(np.quantile(taus, [0.025, 0.975], method="inverted_cdf").tolist())
+        for taus in (compute_taus(observed, one), pairs)
+    ]
+    return [*plain, (stability.low, stability.high)]
+
+
+def cover_tau(scores: Floats, systems: int, queries: int, trials: int) -> Floats:
+    """Return the share of intervals that contain the tau, and their mean width (3 x 2)."""
+    rng, totals = np.random.default_rng(systems * 1000 + queries), np.zeros((3, 2))
+    for trial in range(trials):
+        some = scores[rng.choice(len(scores), systems, replace=False)]
+        one, other = (some[:, rng.integers(some.shape[1], size=queries)] for _ in range(2))
+        tau = compute_taus(one.mean(axis=1), other.mean(axis=1)[None])[0]
+        for row, (low, high) in zip(totals, compute_intervals(one, trial), strict=True):
+            row += (low - 1e-9 <= tau <= high + 1e-9, high - low)
+    return totals / trials
+
+
+def measure_power(scores: Floats, trials: int) -> tuple[int, float, float]:
+    """Return the number of pairs that need 5 to 1,000 queries, their median number, and the share of detections."""
+    rng = np.random.default_rng(0)
+    found, sizes = [], []
+    while len(found) < trials:
+        one, other = rng.choice(len(scores), 2, replace=False)
+        differences = compute_differences(scores[one], scores[other])[None]
+        _, means, deviations = moments(differences)
+        needed = float(queries_needed(means, deviations * np.sqrt(1 - 1 / differences.shape[1]))[0])
+        if 5 <= needed <= 1000:
+            sample = differences[:, rng.integers(differences.shape[1], size=int(needed))]
+            found.append(float(t_test(sample)[0] < 0.05))
+            sizes.append(needed)
+    return len(found), float(np.median(sizes)), float(np.mean(found))
+
+
+def main(arguments: list[str]) -> None:
+    """Print both tables."""
+    trials = int(arguments[0]) if arguments else 500
+    print("| scores | systems | queries | bootstrap | two bootstraps | shrunk |\n|---|--:|--:|--:|--:|--:|")
+    scores_of = populations()
+    for name, scores in scores_of.items():
+        for systems in SYSTEMS:
+            for queries in QUERIES:
+                cells = [f"{share:.3f} ({width:.2f})" for share, width in cover_tau(scores, systems, queries, trials)]
+                print(f"| {name} | {systems} | {queries} | {' | '.join(cells)} |", flush=True)
+    print("\n| scores | pairs | median number needed | detected |\n|---|--:|--:|--:|")
+    for name, scores in scores_of.items():
+        pairs, median, share = measure_power(scores, 4 * trials)
+        print(f"| {name} | {pairs} | {median:.0f} | {share:.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,194 @@
+"""Measure how reliably a dataset ranks systems: other queries, the power of tests, and what single queries tell.
+
+Scores are those of systems (rows) for queries (columns) that count for every system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.analysis.clusters import Clusters, by_cluster
+from runner.analysis.comparison import Pairs
+from runner.analysis.effects import detectable_difference, queries_needed
+from runner.analysis.significance import (
+    Floats,
+    bootstrap_test,
+    cluster_means,
+    compute_differences,
+    iter_resampled_means,
+    moments,
+)
+from runner.metrics.statistics import Statistics
+
+FEWEST_SYSTEMS = 3
+"""With fewer systems, a ranking cannot be compared by more than one pair."""
+
+
+@dataclass(frozen=True)
+class RankingStability:
+    """Kendall's tau between the ranking of the systems and that on as many other queries: expected, with an interval.
+
+    `same_best` is the chance that the same system is the best on these other queries.
+    """
+
+    tau: float
+    low: float
+    high: float
+    same_best: float
+
+
+@dataclass(frozen=True, eq=False)
+class DiscriminativePower:
+    """How many pairs of systems the dataset can tell apart.
+
+    `levels` are the achieved significance levels (p-values) of all pairs by the paired bootstrap test, smallest first
+    (Sakai 2006): the ASL curve. `significant` counts those below alpha; `corrected` counts the pairs that remain
+    significant when all pairs are corrected as one family.
+    """
+
+    levels: Floats
+    significant: int
+    corrected: int
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Two systems that follow each other in the ranking, their difference, and the queries (clusters) needed.
+
+    `needed` is how many a paired t-test needs to detect a difference of this size with a power of 0.8.
+    """
+
+    better: int
+    worse: int
+    difference: float
+    p: float
+    needed: float
+
+
+@dataclass(frozen=True, eq=False)
+class QueryInformation:
+    """Which queries separate the systems.
+
+    `shares` (n,) are the queries' shares of the variance between systems. `half` is the smallest number of queries that
+    have half of it, `uninformative` how many have none. `discriminations` (n,) are the corrected item-total
+    correlations: Pearson's r, over systems, of a query's scores with the means over all other queries; NaN where either
+    does not vary, or with too few systems. A negative one favours systems that are otherwise worse.
+    """
+
+    shares: Floats
+    half: int
+    uninformative: int
+    discriminations: Floats
+
+
+def measure_stability(
+    scores: Floats,
+    clusters: Clusters | None = None,
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+    confidence: float = 0.95,
+) -> RankingStability:
+    """Predict how a ranking of systems changes with other queries, as many as there are.
+
+    The differences observed between systems are larger than the true ones, because they include the noise of these
+    queries; a bootstrap around them finds rankings too stable. Means are therefore shrunk towards their mean by the
+    share of their variance that is not noise. The noise is that of the bootstrap, and the share is drawn from its
+    sampling distribution with the degrees of freedom of the noise (Satterthwaite). The scores of new queries vary
+    around the shrunk means by the noise of both samples.
+    """
+    units = by_cluster(scores, clusters)
+    observed, m = units.means, len(scores)
+    resampled = np.concatenate([block for _, block in iter_resampled_means(units, resamples, seed)], axis=1).T
+    noise = resampled - observed
+    noise -= noise.mean(axis=1, keepdims=True)
+    covariance = noise.T @ noise / len(noise)
+    error, spread = float(np.trace(covariance)) / (m - 1), float(observed.var(ddof=1))
+    centre = observed.mean()
+    shares = np.zeros((len(noise), 1))
+    if error <= 1e-15:
+        shares[:] = 1.0
+    elif spread > 0:
+        freedom = np.trace(covariance) ** 2 / np.trace(covariance @ covariance)
+        drawn = np.random.default_rng(seed).chisquare(freedom, size=(len(noise), 1)) / freedom
+        shares = np.maximum(1 - error / spread * drawn, 0)
+    new = centre + shares * (observed - centre) + np.sqrt(1 + shares) * noise
+    taus = compute_taus(observed, new)
+    low, high = np.quantile(taus, [(1 - confidence) / 2, (1 + confidence) / 2], method="inverted_cdf").tolist()
+    return RankingStability(float(taus.mean()), low, high, float((new.argmax(axis=1) == observed.argmax()).mean()))
+
+
+def compute_taus(observed: Floats, others: Floats) -> Floats:
+    """Return Kendall's tau-a of means (m,) with each row of others (r x m); a tied pair counts as 0."""
+    first, second = np.triu_indices(len(observed), 1)
+    signs = np.sign(np.round(observed[first] - observed[second], 12))
+    taus: Floats = (signs * np.sign(np.round(others[:, first] - others[:, second], 12))).mean(axis=1)
+    return taus
+
+
+def measure_discriminative_power(
+    scores: Floats, pairs: Pairs, clusters: Clusters | None = None, statistics: Statistics = Statistics()
+) -> DiscriminativePower:
+    """Test all pairs of systems by the paired bootstrap, without a correction; `pairs` has the corrected tests."""
+    first, second = np.triu_indices(len(scores), 1)
+    differences = compute_differences(scores[first], scores[second])
+    levels = np.sort(bootstrap_test(differences, statistics.permutations, statistics.seed, clusters))
+    corrected = int(np.count_nonzero(pairs.p_values[first, second] < statistics.alpha))
+    return DiscriminativePower(levels, int(np.count_nonzero(levels < statistics.alpha)), corrected)
+
+
+def list_separations(
+    scores: Floats, pairs: Pairs, clusters: Clusters | None = None, alpha: float = 0.05
+) -> list[Separation]:
+    """Return each system with the next one in the ranking, best first, with the corrected p-values of `pairs`."""
+    order = np.argsort(-moments(scores, clusters)[1], kind="stable")
+    differences = compute_differences(scores[order[:-1]], scores[order[1:]])
+    _, means, deviations = moments(differences, clusters)
+    needed = queries_needed(means, deviations, alpha)
+    return [
+        Separation(one, other, float(means[i]), float(pairs.p_values[one, other]), float(needed[i]))
+        for i, (one, other) in enumerate(pairwise(order.tolist()))
+    ]
+
+
+def compute_detectable(
+    scores: Floats, counts: NDArray[np.int64], clusters: Clusters | None = None, alpha: float = 0.05
+) -> Floats:
+    """Return the difference that a single paired t-test detects with a power of 0.8 for each number of queries.
+
+    The deviation of the differences is that of the median pair of systems.
+    """
+    first, second = np.triu_indices(len(scores), 1)
+    deviation = float(np.median(moments(compute_differences(scores[first], scores[second]), clusters)[2]))
+    return detectable_difference(counts, np.full(len(counts), deviation), alpha)
+
+
+def measure_information(scores: Floats, clusters: Clusters | None = None) -> QueryInformation:
+    """Return which queries (or clusters) carry the differences between systems."""
+    values = cluster_means(scores, clusters)
+    variances = np.where(np.ptp(values, axis=0) > 1e-12, values.var(axis=0), 0)
+    total = variances.sum()
+    shares = variances / total if total > 0 else variances
+    largest = np.cumsum(np.sort(shares)[::-1])
+    return QueryInformation(
+        shares,
+        int(np.searchsorted(largest, 0.5 - 1e-12)) + 1 if total > 0 else 0,
+        int(np.count_nonzero(variances == 0)),
+        _discriminate(values),
+    )
+
+
+def _discriminate(values: Floats) -> Floats:
+    m, n = values.shape
+    r = np.full(n, np.nan)
+    if m < FEWEST_SYSTEMS or n < 2:
+        return r
+    others = (values.sum(axis=1, keepdims=True) - values) / (n - 1)
+    x, y = values - values.mean(axis=0), others - others.mean(axis=0)
+    scale = np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
+    np.divide((x * y).sum(axis=0), scale, out=r, where=scale > 1e-15)
+    return r
