@@ -21,7 +21,6 @@ from runner.reports import progress
 from runner.tracking import process
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
-from tests import blank
 from tests.warm import WARM, belong_to
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -61,18 +60,6 @@ def no_variables_of_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test without the variables that MLflow sets when a test before it chose a store."""
     for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(variable, raising=False)
-
-
-@pytest.fixture(autouse=True)
-def blank_plots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave plots blank, since drawing takes half the time of a small sweep.
-
-    Rooms whose tests look at plots override this fixture; the mark `plots` draws those of a test.
-    """
-    if request.node.get_closest_marker("plots") is None:
-        monkeypatch.setenv(blank.VARIABLE, "1")
-        for module in blank.DRAWING:
-            monkeypatch.setattr(module, "render_svg", blank.render_blank)
 
 
 @pytest.fixture(autouse=True)

@@ -11,19 +11,15 @@ import threading
 from contextlib import ExitStack, chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest import mock
 
 import runner
 from runner.tracking import background
-from tests import blank
 
 with ExitStack() as stack:
     stack.enter_context(chdir(stack.enter_context(TemporaryDirectory())))
     output = stack.enter_context(Path(os.devnull).open("w"))
     stack.enter_context(redirect_stdout(output))
     stack.enter_context(redirect_stderr(output))
-    for module in blank.DRAWING:
-        stack.enter_context(mock.patch.object(module, "render_svg", blank.render_blank))
     runner.run_sweep("retriever=bm25", "retriever.k1=0.6,0.9", "tracking.background=false")
     background._trackers.clear()
 

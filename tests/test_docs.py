@@ -119,9 +119,7 @@ def chapters_with_commands() -> Iterator[ParameterSet]:
         for heading, chapter in chapters(page(name)).items():
             if not all(map(why_not, commands(chapter))):
                 title = f"{name}: {heading.removeprefix('# ')}"
-                yield pytest.param(
-                    name, heading, SLOW, id=title, marks=[pytest.mark.plots] if name == "README.md" else []
-                )
+                yield pytest.param(name, heading, SLOW, id=title)
                 if re.search(SLOW, chapter):
                     slow = pytest.mark.slow(reason="embeds a thousand queries")
                     yield pytest.param(name, heading, "(?!)", id=f"{title}, all", marks=slow)

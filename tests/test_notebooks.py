@@ -35,7 +35,6 @@ def run_cell(source: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
-@pytest.mark.plots
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", sorted(path.name for path in NOTEBOOKS.glob("*.ipynb")))
 def test_a_notebook_runs_from_top_to_bottom(name: str) -> None:

@@ -21,7 +21,6 @@ import psutil
 import pytest
 
 from runner.processes import LOOK_FOR_PARENT_S
-from tests import blank
 
 LOADED = (
     "pytest", "hypothesis", "runner.__main__", "runner.config.launch", "runner.commands.evaluate",
@@ -118,9 +117,6 @@ def _command(arguments: list[str], folder: Path, code: str) -> None:
         fcntl.flock(file, fcntl.LOCK_SH)  # until the last process that inherits the descriptor has ended
         os.dup2(file, descriptor)
         os.close(file)
-    if blank.VARIABLE in os.environ:
-        for module in blank.DRAWING:
-            setattr(module, "render_svg", blank.render_blank)  # noqa: B010 (no type has it)
     exec(code, {})
     from runner.__main__ import main  # which the code may have replaced
 

@@ -97,6 +97,7 @@ def _evaluate(
     from runner.agents.evaluation import Evaluation
     from runner.agents.events.document import load_document
     from runner.config.objects import ConfigError, build
+    from runner.config.values import without_secrets
     from runner.reports import console
     from runner.reports.progress import Status
     from runner.reports.traces.comparisons import describe_decisions
@@ -138,6 +139,7 @@ def _evaluate(
                 lambda name: load_document(evaluation.files(name)[0]),
                 wanted.timelines,
                 metrics,
+                without_secrets,
             )
             files = _write(output, report)
         summary = orjson.Fragment(summary_json(report))

@@ -166,7 +166,6 @@ def test_failed_combinations_are_listed(data: runner.Dataset) -> None:
     assert "2 failed" in board._repr_html_()
 
 
-@pytest.mark.plots
 def test_the_report_is_that_of_the_command_line(data: runner.Dataset, here: Path) -> None:
     board = runner.run_sweep(*SWEEP, dataset=data)
     report = board.report()

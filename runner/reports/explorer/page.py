@@ -21,7 +21,7 @@ from runner.reports.rendering.page import render
 
 STATIC = Path(__file__).with_name("static")
 
-SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "runs", "explorer")
+SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "tasks", "runs", "explorer")
 """The parts of the script, in the order in which they stand in a page. A live page also has `live`, before the last."""
 
 LIVE_POLICY = "base-uri 'none'; object-src 'none'; frame-ancestors 'none'"

@@ -49,22 +49,23 @@ def build_bars(groups: Sequence[str], series: Mapping[str, Sequence[float | None
         for name, of_series in series.items()
         for group, value in zip(groups, of_series, strict=True)
     ]
+    legend = {} if len(series) > 1 else {"legend": None}
     return {
         **WIDE,
-        "height": {"step": 10, "for": "offset"},
+        "height": {"step": 10 if len(series) > 1 else 14, "for": "offset"},
         "data": {"values": values},
         "mark": "bar",
         "encoding": {
             "y": {"field": "group", "type": "nominal", "sort": None, "title": None},
             "yOffset": {"field": "name", "sort": None},
             "x": {"field": "value", "type": "quantitative", "title": title},
-            "color": {"field": "name", "type": "nominal", "sort": None, "title": None},
+            "color": {"field": "name", "type": "nominal", "sort": None, "title": None, **legend},
             "tooltip": create_tooltip("group", "name", "value"),
         },
     }
 
 
-def build_histogram(field: str, title: str) -> Spec:
+def build_histogram(field: str, title: str, noun: str = "queries") -> Spec:
     """Return how many rows have which value of a field; a brush selects rows."""
     return {
         **WIDE,
@@ -75,7 +76,7 @@ def build_histogram(field: str, title: str) -> Spec:
         "mark": {"type": "bar", "color": "$series-0"},
         "encoding": {
             "x": {"field": field, "bin": {"maxbins": 20}, "title": title},
-            "y": {"aggregate": "count", "title": "queries"},
+            "y": {"aggregate": "count", "title": noun},
             "detail": {"field": "on"},
             "opacity": FADED,
             "tooltip": [{"field": field, "bin": {"maxbins": 20}, "title": title}, {"aggregate": "count"}],
@@ -171,7 +172,7 @@ def create_tooltip(*fields: str) -> list[Spec]:
     return [{"field": field, "format": ".4~g"} if field in _NUMBERS else {"field": field} for field in fields]
 
 
-_NUMBERS = {"mean", "low", "high", "value", "x", "y", "recall", "share", "tn_rate"}
+_NUMBERS = {"mean", "start", "end", "low", "high", "value", "x", "y", "recall", "share", "tn_rate"}
 
 
 def create_brush(*encodings: str) -> Spec:

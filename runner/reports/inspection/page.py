@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from runner.analysis.inspection import Inspection
-from runner.reports.inspection import reliability, tables
-from runner.reports.rendering.page import Figure, figure, render
+from runner.reports.explorer.figures import Plot
+from runner.reports.explorer.page import render_explorer
+from runner.reports.explorer.specs import build_bars
+from runner.reports.inspection import reliability, specs, tables
 
 MOST_TYPES = 20
 """How many query types a plot of them has at most."""
@@ -16,20 +19,26 @@ MOST_TYPES = 20
 
 def inspection_page(inspection: Inspection) -> str:
     """Return the page of an inspection."""
-    return render(
+    plots = list(_list_plots(inspection))
+    data: dict[str, Any] = {
+        "kind": "inspection",
+        "columns": [],
+        "plots": [plot.to_dict() for plot in plots],
+        "queries": {"ids": [], "texts": [], "types": [], "expected": []},
+    }
+    return render_explorer(
         "inspection.html.jinja",
+        data,
+        np.empty((0, 0)),
         inspection=inspection,
         inspection_tables=tables,
         reliability=reliability,
-        figures=list(_figures(inspection)),
+        figures=plots,
         types_plotted=is_plotted(inspection),
     )
 
 
-def _figures(inspection: Inspection) -> Iterator[Figure]:
-    from runner.reports.inspection import plots
-    from runner.reports.rendering import charts
-
+def _list_plots(inspection: Inspection) -> Iterator[Plot]:
     rankings = inspection.findability
     if rankings.names and rankings.answerable.any():
         bars = {f"Success@{rankings.cutoff}": rankings.success, f"Judged@{rankings.cutoff}": rankings.judged}
@@ -37,21 +46,22 @@ def _figures(inspection: Inspection) -> Iterator[Figure]:
             f"The share of queries with gold in the first {rankings.cutoff}, and the share of these documents that "
             "is judged."
         )
-        yield figure(
-            "What retrievers find", text, charts.bars(rankings.names, bars), tables.retrievers_table(inspection)
-        )
+        spec, table = build_bars(rankings.names, bars, "share"), tables.retrievers_table(inspection)
+        yield Plot("retrievers", "What retrievers find", text, spec, table)
     if not np.isnan(inspection.gold_overlap).all():
         series = {"with gold": inspection.gold_overlap, "with random documents": inspection.chance_overlap}
         text = "The further the gold lies to the right of random documents, the more lexical search is favoured."
-        yield figure("Overlap of query and gold", text, plots.overlaps(series))
+        yield Plot("overlap", "Overlap of query and gold", text, specs.build_overlaps(series))
     text = "The number of relevant documents for a query, 0 for queries without gold."
-    yield figure("Gold documents per query", text, plots.counts(inspection.golds, "gold documents"))
+    golds, queries = specs.count_golds(inspection.golds)
+    yield Plot("gold", "Gold documents per query", text, build_bars(golds, {"queries": queries}, "queries"))
     for color, (what, words) in enumerate(inspection.words.items()):
-        yield figure(f"Length of {what}", "In words.", plots.lengths(words, what, color))
+        yield Plot(f"words-{color}", f"Length of {what}", "In words.", specs.build_lengths(words, what, color))
     types = tables.types_table(inspection)
     if is_plotted(inspection):
-        names, queries = zip(*types.rows, strict=True)
-        yield figure("Query types", "The number of queries of each type.", plots.tally(names, queries), types)
+        names, counts = zip(*types.rows, strict=True)
+        spec = build_bars(names, {"queries": counts}, "queries")
+        yield Plot("types", "Query types", "The number of queries of each type.", spec, types)
 
 
 def is_plotted(inspection: Inspection) -> bool:

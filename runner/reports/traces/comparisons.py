@@ -23,6 +23,7 @@ _TILES: Mapping[str, Callable[[float], str]] = {
     "cost": lambda dollars: score(dollars, 2),
     "seconds": duration,
 }
+_PLOTTED = (PRIMARY, "mrr", "map_score", "context_efficiency", "chunk_recall")
 
 
 def describe_decisions(report: TraceReport) -> list[str]:
@@ -139,6 +140,22 @@ def comparison_table(comparison: TraceComparison) -> Table:
         for name, of in _list_deltas(comparison).items()
     ]  # fmt: skip
     return Table(columns, rows)
+
+
+def list_differences(comparison: TraceComparison) -> list[dict[str, object]]:
+    """Return the differences in measures from 0 to 1 for a plot, that of the deciding figure first."""
+    return [
+        {
+            "name": comparison["other_config"],
+            "measure": title(name),
+            "value": of["mean_delta"],
+            "low": interval[0],
+            "high": interval[1],
+            "significant": of["significant"],
+        }
+        for name, of in _list_deltas(comparison).items()
+        if (name in _PLOTTED or name.startswith("ndcg@")) and (interval := of["interval"])
+    ]
 
 
 def associations_table(report: TraceReport) -> Table:

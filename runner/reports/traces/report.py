@@ -20,7 +20,7 @@ from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import round_numbers
 from runner.agents.measures.summary import RunSummary, summarise_runs
 from runner.metrics.settings import MetricSettings
-from runner.reports.traces.timeline import Timeline, build_timeline
+from runner.reports.traces.timeline import Timeline, build_timeline, list_events
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class TraceReport:
     """A report. `tasks` are artifacts by name, the most interesting first, each read when it is requested.
 
     `comparisons` compare each other configuration with the baseline. `failures` gives, by name, the error of each run
-    without an artifact. `timelines` are those of the first tasks, and `names` those of the figures.
+    without an artifact. `timelines` are those of the first tasks, `events` their tool calls by name for the page, and
+    `names` those of the figures.
     """
 
     summary: RunSummary
@@ -37,6 +38,7 @@ class TraceReport:
     tasks: Mapping[str, Artifact]
     failures: Mapping[str, str]
     timelines: Sequence[Timeline]
+    events: Mapping[str, Sequence[Mapping[str, object]]]
     names: FigureNames
 
 
@@ -63,11 +65,13 @@ def build_report(
     load_events: Callable[[str], EventDocument],
     timelines: int,
     settings: MetricSettings,
+    hide: Callable[[str], str] = str,
 ) -> TraceReport:
     """Build the report of artifacts by name, which may be more than fit in memory.
 
     The other configurations are compared with `baseline`. `load_events` is called for as many tasks as there should be
-    `timelines`. `settings` decide how sure a difference has to be; raises `ValueError` for Tukey's correction.
+    `timelines`; `hide` replaces the secrets in the arguments of their tool calls. `settings` decide how sure a
+    difference has to be; raises `ValueError` for Tukey's correction.
     """
     by_config: dict[str, list[str]] = {}
     for name, artifact in artifacts.items():
@@ -77,13 +81,19 @@ def build_report(
     tasks = _OrderedArtifacts(sort_by_interest(artifacts), artifacts)
     with_events = (name for name, artifact in tasks.items() if artifact["event_summary"].get("total_events"))
     names = FigureNames(settings.k_values)
+    drawn, events = [], {}
+    for name in islice(with_events, timelines):
+        document = load_events(name)
+        drawn.append(build_timeline(name, document))
+        events[name] = list_events(document, hide)
     return TraceReport(
         summary=summarise_runs(artifacts.values(), names),
         comparisons=compare_configurations(configs[baseline].values(), others, settings) if baseline in configs else [],
         associations=correlate_outcomes(artifacts.values(), settings),
         tasks=tasks,
         failures=dict(sorted(failures.items())),
-        timelines=[build_timeline(name, load_events(name)) for name in islice(with_events, timelines)],
+        timelines=drawn,
+        events=events,
         names=names,
     )
 

@@ -5,13 +5,13 @@ It computes positions and words, which a template draws. Knows nothing of how a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from runner.agents.events.records import EventDocument, EventRecord
 from runner.agents.measures.trail import Trail, build_trail
-from runner.reports.rendering.numbers import duration
+from runner.reports.rendering.numbers import duration, gist
 
 MarkKind = Literal["read", "search", "write"]
 
@@ -24,6 +24,9 @@ WIDTH, LEFT, ROW, TOP, BOTTOM = 760, 244, 17, 22, 22
 MAX_ROWS, MAX_MISSED, MAX_LISTED, MAX_NAME = 20, 8, 30, 33
 """The most visited files and missed gold files with rows of their own, the most files listed where several share a row,
 and the longest name."""
+
+MAX_EVENTS, MAX_FILES, MAX_TEXT = 400, 20, 300
+"""The most tool calls of a task that are listed, the most files of each, and the most characters of its arguments."""
 
 _PRIORITY: Mapping[MarkKind, int] = {"search": 0, "read": 1, "write": 2}
 _MAX_TICKS = 8
@@ -86,6 +89,32 @@ def build_timeline(name: str, document: EventDocument) -> Timeline:
     calls = sorted({_locate(event, last) for event in trail.events})
     first = trail.first_gold
     return Timeline(name, rows, _ticks(last), calls, _mark_first(first, last) if first else None)
+
+
+def list_events(document: EventDocument, hide: Callable[[str], str]) -> list[dict[str, object]]:
+    """Return the tool calls of a task for JSON, in order: step, tool, time, arguments, and files (1: a gold file).
+
+    `hide` replaces the secrets in a text.
+    """
+    events: list[dict[str, object]] = []
+    for event in document["events"][:MAX_EVENTS]:
+        gold = {*event.get("matched_ground_truth_files", ())}
+        named = document["ground_truth"].get("matches", {})
+        files = event["target_files"]
+        entry: dict[str, object] = {
+            "step": event["step_index"] + 1,
+            "tool": f"{event['tool_name']}{' (subagent)' if _by_subagent(event) else ''}",
+            "kind": KINDS.get(event["tool_category"], "search"),
+            "files": [[file, int(named.get(file, file) in gold)] for file in files[:MAX_FILES]],
+            "others": max(len(files) - MAX_FILES, 0),
+        }
+        if (clock := event.get("elapsed_seconds")) is not None:
+            entry["time"] = duration(clock)
+        if arguments := event.get("arguments"):
+            text = ", ".join(f"{key}={value}" for key, value in arguments.items())
+            entry["text"] = gist(hide(text[: 4 * MAX_TEXT]), MAX_TEXT)
+        events.append(entry)
+    return events
 
 
 def shorten(path: str, longest: int = MAX_NAME) -> str:

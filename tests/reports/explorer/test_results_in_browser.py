@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from runner.comparison.compare import TableStatistics, compare_results
 from runner.reports.comparison.page import comparison_page
 from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
+from tests.reports.explorer.browsing import check_view
 from tests.reports.explorer.test_sweep_in_browser import PAYLOADS, read_labels
 from tests.reports.factory import result
 
@@ -99,11 +100,7 @@ def test_every_view_fits_runs_no_markup_and_has_no_serious_fault(
         if tab == "Queries":
             page.locator("#board button.open").first.click()
             assert page.locator("#query-title").is_visible()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
-        page.evaluate(axe)
-        report: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
-        serious = [v for v in report["violations"] if v["impact"] in ("serious", "critical")]
-        assert not serious, [(v["id"], [node["html"][:200] for node in v["nodes"]][:3]) for v in serious]
+        check_view(page, axe)
     assert page.evaluate("window.hit") is None
     assert page.locator("main img, main iframe").count() == 0
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import orjson
 import pytest
+from numpy.typing import NDArray
 
 from runner.analysis.inspection import Inspection
 from runner.analysis.inspection_findings import Finding
 from runner.analysis.inspection_rankings import Findability
 from runner.reports import console
-from runner.reports.inspection import plots as inspection_plots
+from runner.reports.inspection import specs as inspection_specs
 from runner.reports.inspection import tables as told
 from runner.reports.inspection.page import inspection_page
-from tests.reports.reading import EVIL, Page
+from tests.reports.reading import EVIL, Page, read_explorer_data
 
 N = 40
 
@@ -52,6 +53,15 @@ FINDINGS = [
 ]
 
 
+def list_plots(html: str) -> list[str]:
+    return [plot["id"] for plot in read_explorer_data(html)["plots"]]
+
+
+def list_bars(words: NDArray[np.int64]) -> list[dict[str, Any]]:
+    bars: list[dict[str, Any]] = inspection_specs.build_lengths(words, "queries")["layer"][0]["data"]["values"]
+    return bars
+
+
 def test_the_findings_are_shown_worst_first_with_what_to_do() -> None:
     table = told.findings_table(inspection(FINDINGS))
     assert table.texts()[0] == ["suspicious gold", "error", "8.3%", "Three of them.", "Judge."]
@@ -81,7 +91,7 @@ def test_the_page_holds_it_all_and_loads_nothing() -> None:
     assert page.loaded == []
     assert EVIL in page.texts
     assert "<script>alert" not in html
-    assert page.tags["svg"] == 6  # retrievers, overlap, gold, two lengths, types
+    assert list_plots(html) == ["retrievers", "overlap", "gold", "words-0", "words-1", "types"]
     assert [row[0] for row in page.table("retriever")] == ["bm25", "dense"]
     assert len(page.ids) == len(set(page.ids))
     assert "d1; d2" in page.texts
@@ -91,14 +101,17 @@ def test_the_page_holds_it_all_and_loads_nothing() -> None:
 @pytest.mark.parametrize("words", [[0, 0], [7], [1, 90_000], [5, 6, 6]])
 def test_any_lengths_are_drawn(words: list[int]) -> None:
     of = replace(inspection(), words={"documents": np.array(words)}, golds=np.zeros(1, np.int64))
-    assert Page(inspection_page(of)).tags["svg"] == 5
+    assert list_plots(inspection_page(of)) == ["retrievers", "overlap", "gold", "words-0", "types"]
+    bars = list_bars(np.array(words))
+    assert sum(bar["count"] for bar in bars) == len(words)
+    assert bars[0]["start"] <= max(min(words), 1) and bars[-1]["end"] > max(words)
 
 
 def test_a_dataset_without_retrievers_types_or_overlap_has_a_page_without_them() -> None:
     of = replace(inspection(names=()), types={}, gold_overlap=np.full(N, np.nan))
-    page = Page(inspection_page(of))
-    assert page.tags["svg"] == 3
-    assert "Query types" not in page.texts
+    html = inspection_page(of)
+    assert list_plots(html) == ["gold", "words-0", "words-1"]
+    assert "Query types" not in Page(html).texts
 
 
 def test_the_json_has_the_same_numbers() -> None:
@@ -114,13 +127,21 @@ def test_the_json_has_the_same_numbers() -> None:
 
 
 @pytest.mark.parametrize("most", [4, 9, 20, 37])
-def test_the_axis_of_lengths_names_whole_words_at_even_steps(most: int) -> None:
-    svg = inspection_plots.lengths(np.arange(2, most + 1), "queries")
-    labels = [int(text) for text in re.findall(r"<text[^>]*>(\d+)</text>", svg.partition("words</text>")[0])]
-    assert len({*np.diff(labels).tolist()}) == 1
-    assert len({*labels}) == len(labels) > 1
+def test_the_bars_of_lengths_hold_whole_words_and_are_equally_wide(most: int) -> None:
+    bars = list_bars(np.arange(2, most + 1))
+    assert len({bar["end"] - bar["start"] for bar in bars}) == 1
+    assert all(edge == int(edge) for bar in bars for edge in (bar["start"], bar["end"]))
 
 
 def test_the_median_of_lengths_is_one_that_there_is() -> None:
     """Half of a word would be told as a whole one, beside a line between two bars; the table has the same."""
-    assert "median 7<" in inspection_plots.lengths(np.array([7, 8]), "queries")
+    line = inspection_specs.build_lengths(np.array([7, 8]), "queries")["layer"][1]
+    assert line["layer"][1]["encoding"]["text"]["value"] == "median 7"
+    assert line["data"]["values"] == [{"median": 7}]
+
+
+def test_many_gold_documents_are_counted_together() -> None:
+    assert inspection_specs.count_golds(np.array([0, 2, 2])) == (["0", "1", "2"], [1, 0, 2])
+    names, counts = inspection_specs.count_golds(np.array([1, 3, 5]), most=3)
+    assert (names, counts) == (["0", "1", "2", "3 or more"], [0, 1, 0, 2])
+    assert inspection_specs.count_golds(np.array([3]), most=3)[0][-1] == "3"

@@ -44,11 +44,6 @@ def test_what_is_drawn_stands_out_from_its_card(theme: dict[str, str]) -> None:
     assert min(contrast(color, theme["card"]) for color in series) >= 3
 
 
-def test_a_plot_is_named_by_its_title() -> None:
-    drawn = page.figure('Which "k"?', "", '<svg viewBox="0 0 9 9" role="img"><g/></svg>')
-    assert drawn.svg == '<svg viewBox="0 0 9 9" role="img" aria-label="Which &#34;k&#34;?"><g/></svg>'
-
-
 @pytest.mark.parametrize(
     ("html", "loaded"),
     [

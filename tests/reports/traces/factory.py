@@ -8,6 +8,7 @@ from typing import Any
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
+from runner.config.values import without_secrets
 from runner.metrics.settings import MetricSettings
 from runner.reports.traces.report import TraceReport, build_report, select_baseline
 from tests.agents.documents import document, done, read
@@ -18,7 +19,10 @@ def report(documents: Mapping[str, Mapping[str, Any]], timelines: int = 40, **fa
     said = {name: {"summary": {"total_events": len(each["events"])}, **each} for name, each in documents.items()}
     artifacts = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in said.items()}
     baseline = select_baseline(each["provenance"]["config_name"] for each in documents.values())
-    return build_report(artifacts, failures, baseline, lambda name: dict(said[name]), timelines, MetricSettings())
+    settings = MetricSettings()
+    return build_report(
+        artifacts, failures, baseline, lambda name: dict(said[name]), timelines, settings, without_secrets
+    )
 
 
 def several(n: int = 4) -> dict[str, dict[str, Any]]:

@@ -22,7 +22,7 @@ from runner.reports.traces.markdown import render_markdown
 from runner.reports.traces.page import render_page
 from runner.reports.traces.report import build_report, report_json, select_baseline, sort_by_interest
 from tests.agents.documents import OUTCOMES, document, documents, done, read, search
-from tests.reports.reading import EVIL, Page
+from tests.reports.reading import EVIL, Page, read_explorer_data
 from tests.reports.traces.factory import finding, report, several, told_of
 from tests.strategies import at_most
 
@@ -154,6 +154,30 @@ def test_degradations_are_grouped_by_what_was_lost() -> None:
     ]
 
 
+def test_an_opened_task_has_its_files_its_missed_gold_and_its_tool_calls() -> None:
+    calls = [search("x.py", "a.py", arguments={"query": "where is a", "api_key": "sk-1234567890abcdef"}), read("a.py")]
+    of = document(calls, ["a.py", "b.py"], task_name="t", config_name="mcp")
+    data = read_explorer_data(render_page(report({"mcp/t": of, "mcp/u": document([read("c.py")])}, timelines=1)))
+    task, other = data["tasks"]
+    assert (task["files"], task["missed"]) == ([["x.py", 0], ["a.py", 1]], ["b.py"])
+    assert [(event["step"], event["kind"], event["files"]) for event in task["events"]] == [
+        (1, "search", [["x.py", 0], ["a.py", 1]]),
+        (2, "read", [["a.py", 1]]),
+    ]
+    assert task["events"][0]["text"].startswith("query=where is a")
+    assert "sk-1234567890abcdef" not in str(data)
+    assert (other["missed"], other["events"]) == ([], None), "it has no gold, and only one timeline was asked for"
+
+
+def test_the_runs_of_a_task_share_a_number_and_the_columns_have_their_figures() -> None:
+    data = read_explorer_data(render_page(report(several(3))))
+    columns = {column["name"]: column["values"] for column in data["columns"]}
+    assert data["clusters"] == [0, 0, 1, 1, 2, 2]
+    assert columns["configuration"] == ["baseline", "mcp"] * 3
+    assert columns["recall"] == [0.5, 1.0] * 3
+    assert columns["reward"] == [0.5] * 6
+
+
 @pytest.mark.parametrize("timelines", [0, 3, 40])
 def test_the_page_draws_so_many_timelines_and_says_so(timelines: int) -> None:
     html = render_page(report(several(), timelines))
@@ -175,7 +199,7 @@ def test_what_data_holds_stays_data() -> None:
     content["coverage"]["degraded_reason"] = EVIL
     made = report({f"c/{EVIL}": content}, **{"c/x": EVIL})
     page = Page(render_page(made))
-    assert page.tags["script"] == 1
+    assert page.scripts == 1
     assert not page.tags["img"]
     assert any("<script>alert('x')</script>" in text for text in page.texts)
     markdown = render_markdown(made)

@@ -14,20 +14,6 @@
  *   open: ((row: number) => void) | null}} BoardOptions
  */
 
-/**
- * Return the 0.975 quantile of Student's t (Abramowitz and Stegun 1964, 26.7.5), within 0.001 from four degrees on.
- * @param {number} degrees
- */
-function quantileOfT(degrees) {
-  const z = 1.959964, terms = [
-    (z ** 3 + z) / 4,
-    (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96,
-    (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384,
-    (79 * z ** 9 + 776 * z ** 7 + 1482 * z ** 5 - 1920 * z ** 3 - 945 * z) / 92160,
-  ];
-  return terms.reduce((sum, term, i) => sum + term / degrees ** (i + 1), z);
-}
-
 class Board {
   /**
    * @param {Data} data
@@ -42,8 +28,8 @@ class Board {
     this.state = state;
     this.scores = scores;
     this.changed = changed;
-    /** @type {Column | null} */
-    this.sliced = null;
+    /** @type {Column[]} */
+    this.sliced = [];
     /** @type {number[]} */
     this.rows = [];
     const place = byId("board");
@@ -62,7 +48,7 @@ class Board {
   }
 
   columns() {
-    return this.sliced ? [...this.data.columns, this.sliced] : this.data.columns;
+    return [...this.data.columns, ...this.sliced];
   }
 
   buildTools() {
@@ -76,7 +62,7 @@ class Board {
         state.filter = event.target.value;
         this.changed();
       }});
-    const types = [...new Set(data.queries.types)].filter(Boolean).sort(collator.compare);
+    const slices = this.listSlices();
     const groups = data.columns.filter(column => column.kind === "setting");
     const columns = create("details", {class: "menu"}, create("summary", {}, "Columns"), create("div", {class: "choices"}));
     for (const column of data.columns)
@@ -89,9 +75,7 @@ class Board {
     this.count = create("output", {"aria-live": "polite"});
     this.tools.append(
       create("label", {class: "control wide"}, create("span", {}, "Filter"), this.filter),
-      ...(types.length > 1 && data.kind === "sweep" ? [createSelect("Queries", [["", "all"],
-        .../** @type {[string, string][]} */ (types.map(type => [type, type]))],
-      state.slice, value => { state.slice = value; this.slice(); })] : []),
+      ...(slices.length ? [createSelect("Queries", [["", "all"], ...slices], state.slice, value => { state.slice = value; this.slice(); })] : []),
       ...(groups.length ? [createSelect("Group by", [["", "nothing"],
         .../** @type {[string, string][]} */ (groups.map(column => [column.id, column.title]))],
       state.group, value => { state.group = value; this.changed(); })] : []),
@@ -114,21 +98,38 @@ class Board {
 
   shownColumns() {
     const columns = this.data.columns.filter(column => this.isShown(column) || column.id === this.options.main);
-    if (this.sliced) columns.splice(columns.findIndex(column => column.id === "mean") + 1, 0, this.sliced);
+    columns.splice(columns.findIndex(column => column.id === "mean") + 1, 0, ...this.sliced);
     return columns;
   }
 
-  /** Compute the mean of the queries of the chosen type, and order by it. */
+  /** Return the groups of queries that a sweep can be ranked on: "type=factual" and its name. @returns {[string, string][]} */
+  listSlices() {
+    return Object.entries(this.data.slices || {}).flatMap(([name, values]) =>
+      [...new Set(values)].filter(Boolean).sort(collator.compare).map(value =>
+        /** @type {[string, string]} */ ([`${name}=${value}`, `${name}: ${value}`])));
+  }
+
+  /** Compute the mean of each combination over the chosen queries, with its interval, and order by it. */
   async slice() {
     const {state, data} = this;
     if (state.slice) {
       const scores = await this.scores();
-      const queries = [...data.queries.types.keys()].filter(i => data.queries.types[i] === state.slice);
-      this.sliced = {id: "slice", name: "slice", title: `${data.primary}, ${state.slice}`, values: scores.means(queries),
-        format: "score4", kind: "measure", shown: true, definition: `Mean over the ${queries.length} queries of this type`};
+      const [name] = state.slice.split("=", 1), value = state.slice.slice(name.length + 1);
+      const queries = [...data.queries.ids.keys()].filter(i => data.slices?.[name]?.[i] === value);
+      const {means, halves} = scores.summarise(queries, data.clusters);
+      const about = `over the ${queries.length} queries with this ${name}`;
+      /** @type {Column[]} */
+      this.sliced = [
+        {id: "slice", name: "slice", title: `${data.primary}, ${value}`, values: means, format: "score4", kind: "measure",
+          shown: true, definition: `Mean ${about}`},
+        {id: "slice_interval", name: "slice_interval", title: "95 % interval", format: "text", kind: "", shown: true,
+          values: means.map((mean, i) => (mean === null || halves[i] === null ? ""
+            : `[${(mean - halves[i]).toFixed(3)}, ${(mean + halves[i]).toFixed(3)}]`)),
+          definition: `Interval of the mean ${about} (Student's t), from five queries on`},
+      ];
       state.sort = ["slice", true];
     } else {
-      this.sliced = null;
+      this.sliced = [];
       if (state.sort[0] === "slice") state.sort = ["rank", false];
     }
     this.changed();
@@ -183,16 +184,14 @@ class Board {
     });
   }
 
-  /** Return the mean of the queries of a group with its interval, "" for rows that are no queries. @param {number[]} rows */
+  /** Return the mean of a group with its interval, "" for rows that are no queries or tasks. @param {number[]} rows */
   describeMean(rows) {
-    const column = this.data.columns.find(c => c.id === this.data.order);
-    const values = column ? rows.map(row => column.values[row]).filter(value => value !== null) : [];
-    if (!column || !values.length) return "";
-    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-    if (values.length < 5) return `, ${column.title} ${mean.toFixed(3)}`; // too few for an interval
-    const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
-    const half = quantileOfT(values.length - 1) * Math.sqrt(variance / values.length);
-    return `, ${column.title} ${mean.toFixed(3)} [${(mean - half).toFixed(3)}, ${(mean + half).toFixed(3)}]`;
+    const {data} = this, column = data.columns.find(c => c.id === data.order), clusters = data.clusters;
+    if (!column) return "";
+    const {mean, half} = meanOf(rows.map(row => column.values[row] ?? NaN), clusters ? rows.map(row => clusters[row]) : null);
+    if (mean === null) return "";
+    const interval = half === null ? "" : ` [${(mean - half).toFixed(3)}, ${(mean + half).toFixed(3)}]`;
+    return `, ${column.title} ${mean.toFixed(3)}${interval}`;
   }
 
   show() {

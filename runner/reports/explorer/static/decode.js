@@ -6,9 +6,13 @@
  * @typedef {{id: string, name: string, title: string, values: any[], format: string, kind: string, shown: boolean,
  *   definition: string, order?: Float64Array, width?: number}} Column
  * @typedef {{id: string, title: string, text: string, spec: any, choices?: Record<string, string[]>}} Plot
- * @typedef {{name: string, hits: number[][], scores: number[][], grades: number[][], values?: (number | null)[],
+ * @typedef {{name: string, row?: number, hits: number[][], scores: number[][], grades: number[][], values?: (number | null)[],
  *   failures: Record<string, {classes: string[], evidence: [string, any][]}>}} System
- * @typedef {{primary: string, kind: string, order?: string, example?: string, columns: Column[], plots: Plot[], queries: {ids: string[], texts: string[], types: string[],
+ * @typedef {{step: number, tool: string, kind: string, files: [string, number][], others: number, time?: string,
+ *   text?: string}} TaskEvent
+ * @typedef {{note: string, degraded: string, files: [string, number][], others: number, missed: string[],
+ *   events: TaskEvent[] | null}} Task
+ * @typedef {{primary: string, kind: string, noun?: string, clusters?: number[] | null, slices?: Record<string, string[]>, tasks?: Task[], order?: string, example?: string, columns: Column[], plots: Plot[], queries: {ids: string[], texts: string[], types: string[],
  *   expected: string[][]}, scores: {systems: number, queries: number, low: number, step: number}, finalists: number[],
  *   rival: number, commands: string[], runs: string[], noise: number | null, systems?: System[], gold: number[][], errors?: string[],
  *   documents: {ids: string[], titles: string[], texts: (string | null)[]}, live?: Live,
@@ -67,6 +71,48 @@ function createSelect(label, options, chosen, change) {
   return create("label", {class: "control"}, create("span", {}, label), select);
 }
 
+const FEWEST_FOR_INTERVAL = 5;
+
+/**
+ * Return the 0.975 quantile of Student's t (Abramowitz and Stegun 1964, 26.7.5), within 0.001 from four degrees on.
+ * @param {number} degrees
+ */
+function quantileOfT(degrees) {
+  const z = 1.959964, terms = [
+    (z ** 3 + z) / 4,
+    (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96,
+    (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / 384,
+    (79 * z ** 9 + 776 * z ** 7 + 1482 * z ** 5 - 1920 * z ** 3 - 945 * z) / 92160,
+  ];
+  return terms.reduce((sum, term, i) => sum + term / degrees ** (i + 1), z);
+}
+
+/**
+ * Return the mean of values and half the width of its 95 % interval; null for NaN only, or for fewer than five units.
+ * Values of a cluster (variants of a query, runs of a task) depend on each other: together they are one unit.
+ * @param {number[]} values
+ * @param {number[] | null} [clusters]
+ * @returns {{mean: number | null, half: number | null}}
+ */
+function meanOf(values, clusters) {
+  let n = 0, sum = 0;
+  for (const value of values) if (value === value) { n++; sum += value; }
+  if (!n) return {mean: null, half: null};
+  const mean = sum / n;
+  let size = n, squares = 0;
+  if (clusters) {
+    /** @type {Map<number, number>} */
+    const units = new Map();
+    values.forEach((value, i) => {
+      if (value === value) units.set(clusters[i], (units.get(clusters[i]) || 0) + value - mean);
+    });
+    size = units.size;
+    for (const value of units.values()) squares += value * value;
+  } else for (const value of values) if (value === value) squares += (value - mean) ** 2;
+  if (size < FEWEST_FOR_INTERVAL) return {mean, half: null};
+  return {mean, half: quantileOfT(size - 1) * Math.sqrt((size / (size - 1)) * squares) / n};
+}
+
 /** Scores by query and system, decoded. */
 class Scores {
   /**
@@ -90,16 +136,13 @@ class Scores {
   }
 
   /**
-   * Return the mean of each system over some queries, NaN where none counts.
+   * Return the mean of each system over some queries and half the width of its interval, null where too few count.
    * @param {number[]} queries
+   * @param {number[] | null} [clusters]
    */
-  means(queries) {
-    const sums = new Float64Array(this.systems), counts = new Uint32Array(this.systems);
-    for (const query of queries)
-      for (let s = 0, at = query * this.systems; s < this.systems; s++, at++) {
-        const value = this.values[at];
-        if (value === value) { sums[s] += value; counts[s]++; }
-      }
-    return Array.from(sums, (sum, s) => (counts[s] ? sum / counts[s] : null));
+  summarise(queries, clusters) {
+    const rows = Array.from({length: this.systems}, (_, system) => meanOf(queries.map(query => this.at(query, system)),
+      clusters ? queries.map(query => clusters[query]) : null));
+    return {means: rows.map(row => row.mean), halves: rows.map(row => row.half)};
   }
 }

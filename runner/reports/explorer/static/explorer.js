@@ -3,7 +3,7 @@
 
 /** @returns {State} */
 function readState(/** @type {Data} */ data) {
-  const hash = new URLSearchParams(location.hash.slice(1)), count = data.columns[0].values.length;
+  const hash = new URLSearchParams(location.hash.slice(1)), count = data.columns[0]?.values.length || 0;
   const row = (/** @type {string} */ name, /** @type {number} */ other) => {
     const text = hash.get(name), value = Number(text);
     return text !== null && Number.isInteger(value) && value >= 1 && value <= count ? value - 1 : other;
@@ -78,7 +78,7 @@ function buildTabs(state, changed) {
 
 /** Let the keyboard scroll what does not fit. */
 function focusScrollers() {
-  for (const place of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".scroll:not(.windowed), pre")))
+  for (const place of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".scroll:not(.windowed), .beside, pre")))
     if (place.scrollWidth > place.clientWidth || place.scrollHeight > place.clientHeight) place.tabIndex = 0;
     else place.removeAttribute("tabindex");
 }
@@ -97,7 +97,7 @@ function plotRows(data, state, board, cost, noise) {
     || c.kind === "setting" || c.kind === "cost");
   const costs = column(cost)?.values || [], means = column("mean")?.values || [];
   let best = -Infinity;
-  const front = new Set(board.rows.filter(row => costs[row] > 0 && means[row] !== null)
+  const front = new Set(board.rows.filter(row => costs[row] >= 0 && costs[row] !== null && means[row] !== null)
     .sort((a, b) => costs[a] - costs[b] || means[b] - means[a])
     .filter(row => means[row] > best + noise && ((best = means[row]), true)));
   const rows = board.rows.map(row => {
@@ -153,18 +153,33 @@ function rowsIn(brush, kind, rows) {
   return new Set(matches.map(row => row.id));
 }
 
+/** Show the tabs and plots of a page without a main table. @param {Data} data @param {State} state */
+async function startWithoutBoard(data, state) {
+  const plots = new Plots(data, () => ({}), () => {});
+  const changed = async () => {
+    showTabs();
+    writeState(state, data);
+    await plots.draw(byId(state.tab));
+    focusScrollers();
+  };
+  const showTabs = buildTabs(state, changed);
+  document.documentElement.classList.add("live");
+  await changed();
+}
+
 /** @param {{state: State, chosen: Record<string, Record<string, string>>} | null} kept the view, if there was one before */
 async function start(kept = null) {
   /** @type {Data} */
   const data = JSON.parse(new TextDecoder().decode(await inflate(byId("explorer-data").textContent || "")));
   const state = kept ? kept.state : readState(data);
   const ending = new AbortController(), {signal} = ending;
-  if (!document.getElementById("board")) { focusScrollers(); return; }
+  if (!document.getElementById("board")) { await startWithoutBoard(data, state); return; }
   /** @type {Promise<Scores> | null} */
   let decoding = null;
   const scores = () => (decoding ??= inflate(byId("explorer-scores").textContent || "")
     .then(planes => new Scores(data.scores, planes)));
-  const view = data.kind === "sweep" ? null : new QueryView(data, state, byId("query"));
+  const view = data.kind === "sweep" ? null
+    : new (data.kind === "traces" ? TaskView : QueryView)(data, state, byId("query"));
   /** @param {number} row */
   const openQuery = row => {
     state.query = row;
@@ -173,7 +188,7 @@ async function start(kept = null) {
     byId("query").scrollIntoView({block: "start"});
   };
   const board = new Board(data, state, scores, changed, view
-    ? {main: "text", noun: "queries", file: "queries", example: data.example || "", pins: false, open: openQuery}
+    ? {main: "text", noun: data.noun || "queries", file: data.noun || "queries", example: data.example || "", pins: false, open: openQuery}
     : {main: "label", noun: "combinations", file: "leaderboard", example: "", pins: true, open: null});
   const queries = document.getElementById("query-table") && new Queries(data, state, board, changed);
   /** @type {() => Record<string, any[]>} */

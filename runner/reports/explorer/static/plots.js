@@ -133,7 +133,8 @@ class Plots {
       const column = this.data.columns.find(c => c.id === id);
       if (column)
         Object.assign(names, {[name]: id, [`${name}Title`]: column.title,
-          [`${name}Type`]: isNumeric(column) ? "quantitative" : "ordinal"});
+          [`${name}Type`]: isNumeric(column) ? "quantitative" : "ordinal",
+          [`${name}Scale`]: column.values.some(value => value === 0) ? "symlog" : "log"});
     }
     return names;
   }

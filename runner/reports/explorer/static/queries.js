@@ -164,7 +164,23 @@ class Queries {
       create("p", {class: "about"}, create("code", {}, ids[query]), types[query] ? ` \u00b7 ${types[query]}` : "",
         ` \u00b7 ${expected[query].length.toLocaleString("en")} expected: `,
         create("code", {}, expected[query].slice(0, 12).join(", ") || "none")),
-      create("ul", {class: "bars"}, ...bars));
+      create("ul", {class: "bars"}, ...bars), ...this.showHits(query));
+  }
+
+  /** Return the hits of the pinned systems, or else of the best, with texts, as far as the page has them. @param {number} query */
+  showHits(query) {
+    const {data, state, scores} = this, all = data.systems || [];
+    if (!all.length || !scores) return [];
+    const chosen = this.beside(), systems = state.pins.size ? all.filter(system => chosen.includes(system.row ?? -1)) : all;
+    const missing = state.pins.size ? chosen.filter(row => !all.some(system => system.row === row)) : [];
+    const view = new QueryView(data, state, this.detail, (system, row) => scores.at(row, system.row ?? 0));
+    const run = missing.find(row => data.runs[row]);
+    return [
+      ...(systems.length ? view.hits(query, systems) : []),
+      ...(missing.length ? [create("p", {class: "about"}, `This page has the hits of the ${all.length} best combinations, not `
+        + `those of ${missing.map(row => this.name(row)).join("; ")}.`, ...(run !== undefined && data.runs[0] ? [
+        " To see them: ", create("code", {}, `python -m runner compare baseline=${data.runs[0]} candidate=${data.runs[run]}`)] : []))] : []),
+    ];
   }
 
   /** Return the rows of the plots of queries. */

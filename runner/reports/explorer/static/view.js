@@ -48,24 +48,28 @@ function nameDetails(details) {
 }
 
 class QueryView {
-  /** @param {Data} data @param {State} state @param {HTMLElement} place */
-  constructor(data, state, place) {
+  /**
+   * @param {Data} data
+   * @param {State} state
+   * @param {HTMLElement} place
+   * @param {(system: System, query: number) => number | null | undefined} valueOf
+   */
+  constructor(data, state, place, valueOf = (system, query) => system.values?.[query]) {
     this.data = data;
     this.state = state;
     this.place = place;
+    this.valueOf = valueOf;
   }
 
   show() {
     const {data, state, place} = this, query = state.query;
     if (query === null) { place.replaceChildren(); return; }
-    const {ids, texts, types} = data.queries, pattern = patternOf(texts[query]);
-    const systems = (data.systems || []).slice(0, 5);
+    const {ids, texts, types} = data.queries;
     place.replaceChildren(
       create("h3", {id: "query-title", tabindex: "-1"}, texts[query] || ids[query]),
       create("p", {class: "about"}, create("code", {}, ids[query]), types[query] ? ` \u00b7 ${types[query]}` : "",
         data.errors?.[query] ? ` \u00b7 error: ${data.errors[query]}` : ""),
-      create("div", {class: "beside"}, ...systems.map(system => this.system(system, query, pattern))),
-      this.gold(query, pattern, systems),
+      ...this.hits(query, data.systems || []),
     );
     if (data.live) loadTexts(data, query).then(isNew => {
       if (!isNew || state.query !== query) return;
@@ -77,23 +81,32 @@ class QueryView {
     });
   }
 
-  /** @param {System} system @param {number} query @param {RegExp | null} pattern */
-  system(system, query, pattern) {
+  /** Return the hits of a query, system by system, and the gold that none ranked. @param {number} query @param {System[]} systems */
+  hits(query, systems) {
+    const pattern = patternOf(this.data.queries.texts[query]), shown = systems.slice(0, MOST_SIDE_BY_SIDE);
+    return [
+      create("div", {class: "beside"}, ...shown.map(system => this.system(system, query, pattern, shown))),
+      this.gold(query, pattern, shown),
+    ];
+  }
+
+  /** @param {System} system @param {number} query @param {RegExp | null} pattern @param {System[]} systems */
+  system(system, query, pattern, systems) {
     const grades = system.grades[query], first = grades.findIndex(grade => grade > 0);
-    const value = system.values?.[query];
+    const value = this.valueOf(system, query);
     const failure = system.failures[query];
     const position = !this.data.gold[query].length ? "no gold" : first >= 0 ? `first gold at rank ${first + 1}`
       : `no gold in the first ${grades.length}`;
-    const others = new Map((this.data.systems || []).filter(other => other !== system).flatMap(other =>
+    const others = new Map(systems.filter(other => other !== system).flatMap(other =>
       other.hits[query].map((document, place) => [document, place + 1])));
     const items = system.hits[query].map((document, place) => {
-      const moved = (this.data.systems || []).length === 2 ? this.describeMove(others.get(document), place + 1) : "";
+      const moved = systems.length === 2 ? this.describeMove(others.get(document), place + 1) : "";
       return create("li", {class: grades[place] > 0 ? "relevant" : null, "data-document": document},
         ...this.document(document, pattern, system.scores[query][place], this.badge(grades[place]), moved));
     });
     return create("section", {class: "system", "aria-label": system.name},
       create("h4", {}, system.name),
-      create("p", {class: "about"}, value === null || value === undefined ? "" : `${this.data.primary} ${value.toFixed(3)} \u00b7 `,
+      create("p", {class: "about"}, value === null || value === undefined || value !== value ? "" : `${this.data.primary} ${value.toFixed(3)} \u00b7 `,
         position),
       ...(failure ? [create("p", {}, create("strong", {}, failure.classes.join(", ") || "unclassified"))] : []),
       ...(failure?.evidence.length ? [create("details", {}, create("summary", {}, "Evidence"), create("ul", {},

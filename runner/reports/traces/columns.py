@@ -1,0 +1,76 @@
+"""The tasks of a report about agents' runs as columns of data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runner.agents.measures.figures import OUTCOMES, SIZES, list_figures
+from runner.agents.measures.records import Artifact
+from runner.agents.measures.taxonomy import CATEGORY, LABELS, SLICES
+from runner.reports.explorer.data import DataColumn, Format
+from runner.reports.traces.report import TraceReport
+from runner.reports.traces.tables import title
+
+_COUNTS = (*SIZES, *LABELS, "tokens", "ttfr_tokens")
+_SHOWN = ("mrr", "reward", "cost", "seconds")
+
+
+def build_columns(report: TraceReport) -> list[DataColumn]:
+    """Return what is known of each task in each configuration: its groups, then its figures."""
+    known: dict[str, list[Any]] = {}
+    figures: dict[str, list[float | None]] = {name: [] for name in report.names.all}
+    for name, artifact in report.tasks.items():
+        for key, value in _describe_groups(name, artifact).items():
+            known.setdefault(key, []).append(value)
+        own = list_figures(artifact)
+        for figure, values in figures.items():
+            values.append(own.get(figure))
+    return [
+        DataColumn("text", "task", "task", known.get("task", [])),
+        *(
+            DataColumn(
+                f"g{i}", key.replace(" ", "_"), key, values, kind="setting",
+                shown=key == "configuration" and len(set(values)) > 1,
+            )
+            for i, (key, values) in enumerate(known.items())
+            if key != "task" and any(values)
+        ),
+        DataColumn("value", "recall", "recall", figures.pop("file_recall"), "score", "measure",
+                   definition="Share of the gold files that were found"),
+        *(
+            DataColumn(
+                f"m{i}", figure, title(figure), values, _format(figure), _kind(figure),
+                shown=figure in (*_SHOWN, *report.names.headline),
+            )
+            for i, (figure, values) in enumerate(figures.items())
+            if any(value is not None for value in values)
+        ),
+    ]  # fmt: skip
+
+
+def _describe_groups(name: str, artifact: Artifact) -> Mapping[str, str]:
+    """Return the name of a task and the groups that it belongs to, each of which is a slice."""
+    provenance, metrics, slices = artifact["provenance"], artifact["file_level_metrics"], artifact["error_taxonomy"]
+    outcome = artifact["outcome"] or {}
+    groups: Mapping[str, Any] = slices["slices"]
+    confidence = artifact["coverage"].get("ground_truth_confidence") if metrics["computable"] else None
+    return {
+        "task": name.partition("/")[2],
+        "configuration": provenance["config_name"],
+        "suite": provenance["benchmark"],
+        "model": outcome.get("model") or provenance.get("model") or "",
+        "gold confidence": confidence or "",
+        **{slice_name.replace("_", " "): groups.get(slice_name) or "" for slice_name in (*SLICES, CATEGORY)},
+        "not measured": (metrics["reason"] or "").replace("_", " "),
+    }
+
+
+def _format(figure: str) -> Format:
+    if figure in _COUNTS:
+        return "integer"
+    return "seconds" if figure.endswith("seconds") else "number" if figure in OUTCOMES else "score"
+
+
+def _kind(figure: str) -> Any:  # noqa: ANN401 (a literal)
+    return "cost" if figure in ("cost", "seconds", "tokens") or figure.startswith("ttfr") else "measure"
