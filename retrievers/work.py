@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -80,13 +81,46 @@ KINDS: Mapping[str, WorkKind] = {
 
 @dataclass(frozen=True)
 class Cost:
-    """What one piece of work takes, without the work within it, and whether it was there already."""
+    """What one piece of work takes, without the work within it, and whether it was there already.
+
+    `bytes` is the size of the index that it built, 0 if it built none or only an intermediate result, None if unknown.
+    `money` is what its calls of models behind APIs cost when it was done, in the currency of the prices.
+    """
 
     kind: str
     seconds: float
     reused: bool = False
+    bytes: int | None = 0
+    money: float = 0.0
 
 
 def kind_of(name: str) -> WorkKind:
     """Return a kind of work by its name; an unknown kind, of a plug-in, is indexing and counted."""
     return KINDS.get(name) or WorkKind(name, "index")
+
+
+def stores_index(kind: str) -> bool:
+    """Return whether work of a kind stores an index, or a part of one."""
+    of = kind_of(kind)
+    return of.stage == "index" and of.counted
+
+
+class MoneyMeter:
+    """Adds up what the calls of this process cost, in billionths of the currency of the prices."""
+
+    def __init__(self) -> None:
+        self._lock, self._nanos = threading.Lock(), 0
+
+    def add(self, nanos: int) -> None:
+        """Add the cost of a call."""
+        with self._lock:
+            self._nanos += nanos
+
+    @property
+    def money(self) -> float:
+        """Return the cost of all calls so far."""
+        return self._nanos / 1_000_000_000
+
+
+METER = MoneyMeter()
+"""The meter of this process, which clients of APIs add to and stores read."""

@@ -28,7 +28,7 @@ class Criterion:
     title: str
     value: Callable[[Result], float]
     larger: bool = True
-    unit: Literal["score", "share", "milliseconds", "seconds"] = "score"
+    unit: Literal["score", "share", "milliseconds", "seconds", "amount"] = "score"
     priority: int | None = 5
     measure: str = ""
 
@@ -48,9 +48,11 @@ COSTS: Mapping[str, Criterion] = {
         Criterion("mean_ms", "mean ms", lambda r: _number(r.timings.mean_ms), False, "milliseconds", None),
         Criterion("p95_ms", "p95 ms", lambda r: _number(r.timings.p95_ms), False, "milliseconds", 9),
         Criterion("index_s", "index s", lambda r: r.timings.index_s, False, "seconds", 10),
+        Criterion("index_mb", "index MB", lambda r: _number(r.timings.index_bytes) / 1e6, False, "amount", None),
+        Criterion("api_cost", "API cost", lambda r: _number(r.timings.money), False, "amount", None),
     )
 }
-"""The time per query and for indexing."""
+"""The time per query and for indexing, the size of the index, and the cost of models behind APIs."""
 
 _GRADE = Criterion("grade", "grade", lambda r: _number(r.grades.figures()["grade/mean"]) if r.grades else math.nan)
 _INDEX_RECALL = Criterion(
@@ -69,6 +71,8 @@ def select_criteria(results: Sequence[Result], primary: str) -> list[Criterion]:
     for threshold in sorted({threshold for result in results for threshold in _by_threshold(result)}):
         criteria += _at_threshold(threshold)
     criteria += [_INDEX_RECALL, _GRADE, _AUROC, *_rate_of_holes(results), *COSTS.values()]
+    free = all(not _number(result.timings.money) > 0 for result in results)
+    criteria = [c for c in criteria if not (free and c is COSTS["api_cost"])]
     return [c for c in criteria if not all(math.isnan(c.value(result)) for result in results)]
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from filelock import FileLock
 
 from retrievers.chat import BudgetSpent, ChatError, Reply
+from retrievers.work import METER
 from runner.config.objects import ConfigError
 from runner.processes import holder, is_gone
 
@@ -207,6 +208,7 @@ class Ledger:
         unknown.
         """
         tokens_in, tokens_out = tokens or (0, 0)
+        METER.add(nanos)
         with self._transaction() as db:
             db.execute(
                 "UPDATE calls SET outcome = ?, tokens_in = ?, tokens_out = ?, nanos = ?, seconds = ? WHERE id = ?",

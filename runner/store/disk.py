@@ -18,9 +18,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from retrievers.store import Arrays, Key
-from retrievers.work import Cost, kind_of
+from retrievers.store import ENGINE_BYTES, Arrays, Key
+from retrievers.work import METER, Cost, kind_of, stores_index
 from runner.store.base import WORTH_KEEPING_S, Costs, Entry, EntryUse, RunFiles
+from runner.store.entries import Manifest
 from runner.store.seals import Damaged
 from runner.store.shelf import FolderShelf, Shelf
 
@@ -184,14 +185,20 @@ class DiskStore:
         exception.
         """
         self._nested_s.append(0.0)
-        start = time.perf_counter()
+        start, before = time.perf_counter(), METER.money
         costs: dict[str, Cost] = {}
+        value = None
         try:
             with self.account() as within:
-                return make(), costs
+                value = make()
+                return value, costs
         finally:
             own = max(time.perf_counter() - start - self._nested_s.pop(), 0.0)
-            costs.update({key.digest: Cost(key.kind, own), **within})
+            paid = METER.money - before - sum(cost.money for cost in within.values() if not cost.reused)
+            size = _size_index(key.kind, value)
+            if size != 0:  # what an index was built from is an intermediate result
+                within = {digest: replace(cost, bytes=0) for digest, cost in within.items()}
+            costs.update({key.digest: Cost(key.kind, own, False, size, max(round(paid, 9), 0.0)), **within})
             self._book(costs)
 
     def _from_disk(self, key: Key, build: Callable[[], Arrays], wait: bool = True) -> tuple[Arrays, Costs]:
@@ -214,7 +221,7 @@ class DiskStore:
     def _read(self, key: Key) -> tuple[Arrays, Costs]:
         arrays, manifest = self.shelf.read(key)
         self._kept.setdefault(key.digest, set())
-        return arrays, {digest: Cost(*cost, reused=True) for digest, cost in manifest.costs.items()}
+        return arrays, _load_costs(manifest)
 
     def _find(self, key: Key) -> tuple[Arrays, Costs] | None:
         """Return an entry, or None if it is missing or cannot be read; remove it if it is damaged."""
@@ -237,7 +244,8 @@ class DiskStore:
     def _keep(self, key: Key, arrays: Arrays, costs: Costs) -> None:
         """Write an entry if possible."""
         try:
-            self.shelf.write(key, arrays, {digest: (cost.kind, cost.seconds) for digest, cost in costs.items()})
+            saved = {digest: (c.kind, c.seconds, c.bytes, c.money) for digest, c in costs.items()}
+            self.shelf.write(key, arrays, saved)
         except OSError as error:
             self._report(error, "%s and later results cannot be stored in %s: %s", key.kind, self.location)
 
@@ -251,6 +259,22 @@ class DiskStore:
 
 def _weigh_live(value: object) -> int:
     return int(getattr(value, "live_weight", 1))
+
+
+def _load_costs(manifest: Manifest) -> Costs:
+    return {
+        digest: Cost(kind, seconds, True, *(more or (None if stores_index(kind) else 0,)))
+        for digest, (kind, seconds, *more) in manifest.costs.items()
+    }
+
+
+def _size_index(kind: str, value: object) -> int | None:
+    """Return the bytes of an index, also of one in a server; 0 for other work, None for an object of unknown size."""
+    if not stores_index(kind):
+        return 0
+    if not isinstance(value, dict) or not all(isinstance(array, np.ndarray) for array in value.values()):
+        return None
+    return int(value[ENGINE_BYTES]) if ENGINE_BYTES in value else sum(array.nbytes for array in value.values())
 
 
 def _bytes(arrays: Arrays) -> int | None:

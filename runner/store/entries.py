@@ -42,14 +42,18 @@ _LOCK = re.compile(rf"{_DIGEST.pattern}\.lock")
 _ASIDE = re.compile(rf"\.{_DIGEST.pattern}\.(.+)\.[0-9a-f]{{8}}")
 
 
+SavedCost = tuple[str, float, int | None, float]
+"""A cost as in a manifest: kind, seconds, bytes and money."""
+
+
 @dataclass(frozen=True)
 class Manifest:
-    """The content of an entry: its key, the size and checksum of each array, and costs by digest: (kind, seconds)."""
+    """The content of an entry: its key, the size and checksum of each array, and costs by digest."""
 
     kind: str
     parts: Mapping[str, str]
     arrays: Mapping[str, tuple[int, int]]
-    costs: Mapping[str, tuple[str, float]]
+    costs: Mapping[str, SavedCost]
 
 
 def folder_of(store: Path, key: Key) -> Path:
@@ -66,7 +70,7 @@ def settle(aside: Path, folder: Path) -> None:
             raise
 
 
-def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
+def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, SavedCost]) -> None:
     """Write an entry to a temporary folder, manifest last, and rename it; an existing entry of the same key stays."""
     aside = aside_of(folder)
     try:
@@ -253,7 +257,7 @@ def _entry(folder: Path, uses: tuple[EntryUse, ...]) -> Entry:
     except (Damaged, OSError):
         kind, made = folder.parent.name.replace("_", " "), folder.stat().st_mtime
         return Entry(str(folder), folder.name, kind, {}, sum(sizes), 0.0, made, uses)
-    _, seconds = manifest.costs.get(folder.name, ("", 0.0))
+    seconds = manifest.costs[folder.name][1] if folder.name in manifest.costs else 0.0
     return Entry(str(folder), folder.name, manifest.kind, manifest.parts, sum(sizes), seconds, made, uses)
 
 

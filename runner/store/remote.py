@@ -114,7 +114,7 @@ class ObjectShelf:
             entries.settle(unpacked, folder)
         return self._copies.read(key)
 
-    def write(self, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
+    def write(self, key: Key, arrays: Arrays, costs: Mapping[str, entries.SavedCost]) -> None:
         """Write an entry to the local copies, then as an object; an existing entry stays. Raises `OSError`."""
         self._copies.write(key, arrays, costs)
         folder = self._copies.path_of(key)
@@ -257,7 +257,7 @@ class ObjectShelf:
             elsewhere = self._read_engine_bytes(status.name) if ENGINE_BYTES in manifest.arrays else 0
         except (tarfile.TarError, Damaged, KeyError, OSError):
             return Entry(place, digest, folder.replace("_", " "), {}, status.bytes, 0.0, status.modified, used)
-        _, seconds = manifest.costs.get(digest, ("", 0.0))
+        seconds = manifest.costs[digest][1] if digest in manifest.costs else 0.0
         size = status.bytes + elsewhere
         return Entry(place, digest, manifest.kind, manifest.parts, size, seconds, status.modified, used)
 

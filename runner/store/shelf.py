@@ -43,7 +43,7 @@ class Shelf(Protocol):
         """
         ...
 
-    def write(self, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
+    def write(self, key: Key, arrays: Arrays, costs: Mapping[str, entries.SavedCost]) -> None:
         """Write an entry, which others see only when it is complete; an existing entry stays. Raises `OSError`."""
         ...
 
@@ -122,7 +122,7 @@ class FolderShelf:
         """Return the arrays of an entry and its manifest; raises `OSError` and `Damaged`."""
         return entries.read(self.path_of(key), self._seals)
 
-    def write(self, key: Key, arrays: Arrays, costs: Mapping[str, tuple[str, float]]) -> None:
+    def write(self, key: Key, arrays: Arrays, costs: Mapping[str, entries.SavedCost]) -> None:
         """Write an entry; raises `OSError`. The first write of a kind first removes what dead processes left behind."""
         folder = self.path_of(key)
         if folder.parent not in self._tidied:

@@ -26,6 +26,7 @@ from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.search import search_cached
 from retrievers.store import Arrays, Key, NoStore, Store
+from retrievers.work import METER
 from runner import processes
 from runner.store import disk as stores
 from runner.store import entries, lock, seals
@@ -227,6 +228,28 @@ def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path, clock: C
         assert all(cost.reused == reused for cost in costs.values())
         outers = [cost.seconds for cost in costs.values() if cost.kind == "outer"]
         assert outers == pytest.approx([WORTH_KEEPING_S * 1.5] * 2)
+
+
+def test_an_index_has_its_size_and_all_work_what_its_calls_cost(tmp_path: Path, clock: Clock) -> None:
+    """What an index is built from is an intermediate result: search does not read it."""
+    tokens, postings, rankings = (Key.of(kind, ["retrievers.base"]) for kind in ("lsa", "postings", "rankings"))
+    store = DiskStore(tmp_path)
+
+    def build(nanos: int, size: int, inner: Callable[[], object] = list) -> Callable[[], Arrays]:
+        def work() -> Arrays:
+            inner()
+            METER.add(nanos)
+            clock.now += 1
+            return {"a": np.zeros(size)}
+
+        return work
+
+    build_postings = build(5, 100, lambda: store.arrays(tokens, build(2, 1000)))
+    for place in (store, DiskStore(tmp_path)):
+        with place.account() as costs:
+            place.arrays(rankings, build(0, 7, lambda: store.arrays(postings, build_postings)))
+        kinds = {cost.kind: (cost.bytes, cost.money) for cost in costs.values()}
+        assert kinds == {"lsa": (0, 2e-9), "postings": (800, 5e-9), "rankings": (0, 0)}
 
 
 def test_what_raises_is_counted_with_the_works_within_it(tmp_path: Path) -> None:

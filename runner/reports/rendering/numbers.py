@@ -104,6 +104,7 @@ FORMATS: Mapping[str, Callable[[float | None], str]] = {
     "share": percent,
     "milliseconds": milliseconds,
     "seconds": in_seconds,
+    "amount": number,
 }
 """The format of each unit of a criterion."""
 

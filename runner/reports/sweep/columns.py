@@ -17,6 +17,14 @@ FORMATS: dict[str, Format] = {
     "share": "percent",
     "milliseconds": "milliseconds",
     "seconds": "seconds",
+    "amount": "number",
+}
+
+DEFINITIONS = {
+    "index_mb": "Size of the index that is searched, in millions of bytes, without intermediate results. Less is "
+    "better",
+    "api_cost": "What calls of models behind APIs cost for the index and all queries when this work was first done, in "
+    "the currency of the prices, without grading. Less is better",
 }
 
 
@@ -86,7 +94,7 @@ def _criteria_columns(board: Leaderboard) -> Iterator[DataColumn]:
             FORMATS[criterion.unit],
             "cost" if cost else "measure" if criterion.larger else "",
             shown=criterion.priority is not None,
-            definition="Less is better" if not criterion.larger else "",
+            definition=DEFINITIONS.get(criterion.name, "Less is better") if not criterion.larger else "",
         )
 
 

@@ -38,14 +38,14 @@ def build_intervals(title: str, count: int) -> Spec:
 
 def build_tradeoff(measure: str) -> Spec:
     """Return a measure against the chosen cost, with the Pareto front of the rows shown."""
-    log = {"field": "$cost", "type": "quantitative", "title": "$costTitle", "scale": {"type": "log"}}
+    log = {"field": "$cost", "type": "quantitative", "title": "$costTitle", "scale": {"type": "$costScale"}}
     retriever = {"field": "retriever", "type": "nominal", "title": None}
     tooltip = [*create_tooltip("name", "mean"), {"field": "$cost", "title": "$costTitle", "format": ".4~g"}]
     return {
         **WIDE,
         "height": 320,
         "data": ROWS,
-        "transform": [{"filter": "isValid(datum.mean) && datum['$cost'] > 0"}],
+        "transform": [{"filter": "isValid(datum.mean) && isValid(datum['$cost']) && datum['$cost'] >= 0"}],
         "encoding": {"x": log, "y": create_axis("mean", measure)},
         "layer": [
             {
