@@ -7,8 +7,9 @@ retriever; the rest is arithmetic or the verdicts of the model. Uses neither Hyd
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +18,18 @@ from retrievers.base import Rankings
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.search import resolve_search_depth, search_cached
 from retrievers.texts import fetch_documents
-from retrievers.work import Cost, kind_of
+from retrievers.work import Cost, kind_of, stores_index
 from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import SCALE, grade_found
+from runner.analysis.language import label_languages
 from runner.config.environment import hide_values
 from runner.config.objects import ConfigError, build
 from runner.config.values import config_hash
-from runner.datasets.base import Dataset, Judgments
+from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.chunking import Chunking, Whole
 from runner.datasets.own_documents import exclude_own, rows_to_exclude
+from runner.datasets.query_fields import select_fields
 from runner.datasets.source import DatasetSource
 from runner.environment import describe_code, describe_environment
 from runner.experiment import Experiment
@@ -50,6 +53,10 @@ def hide_private_values(result: Result) -> Result:
     queries = replace(result.queries, errors=[error and hide_values(error) for error in result.queries.errors])
     addresses = {part: hide_values(address) for part, address in result.addresses.items()}
     return replace(result, queries=queries, addresses=addresses)
+
+
+DETECTED = "detected_language"
+"""The field with the detected language of a query."""
 
 
 class LoadedDatasets:
@@ -197,7 +204,17 @@ def _resolve_queries(dataset: Dataset, judgments: Judgments) -> JudgedQueries:
         columns = zip(queries.ids, zip(gold, grades, strict=True), in_general, strict=True)
         own = [query for query, mine, others in columns if mine != others]
     columns_of_all = (list(queries.ids), list(queries.texts), list(queries.types))
-    return JudgedQueries(*columns_of_all, gold, grades, own, list(queries.clusters))
+    return JudgedQueries(*columns_of_all, gold, grades, own, list(queries.clusters), _list_fields(queries))
+
+
+def _list_fields(queries: Queries) -> list[dict[str, str]]:
+    """Return the fields of queries to slice by, with the detected language if several are spoken and no field says."""
+    rows: Sequence[Mapping[str, Any]] = queries.metadata or [{}] * len(queries)
+    if not any(name.lower() in ("language", "lang") for fields in rows for name in fields) and (
+        languages := label_languages(queries.texts)
+    ):
+        rows = [{**fields, DETECTED: code} for fields, code in zip(rows, languages, strict=True)]
+    return select_fields(rows)
 
 
 def _list_evidence(result: Result) -> list[str]:
@@ -261,8 +278,15 @@ def _sum_costs(costs: Mapping[str, Cost], rankings: Rankings, score_s: float, wa
     return Timings(
         index_s, search_s, score_s, wall_s,
         float(alone.mean()) if timed else None, float(np.percentile(alone, 95)) if timed else None,
-        list(costs.values()), _list_times(rankings),
+        list(costs.values()), _list_times(rankings), _size_index(costs.values()),
+        sum(cost.money for cost in costs.values()),
     )  # fmt: skip
+
+
+def _size_index(costs: Iterable[Cost]) -> int | None:
+    """Return the bytes of the indexes among costs; None without one, or if the size of one is unknown."""
+    sizes = [cost.bytes for cost in costs if stores_index(cost.kind)]
+    return sum(filter(None, sizes)) or None if None not in sizes else None
 
 
 def _list_times(rankings: Rankings) -> list[float | None]:

@@ -27,8 +27,8 @@ class JudgedQueries:
     """The judged queries in columns.
 
     `gold` has the ids of each query's gold, highest grade first, and `grades` their grades. `clusters` are labels that
-    variants of a query share, or empty. `own_gold` has the ids of the queries for which the dataset expects other items
-    from this search type than in general.
+    variants of a query share, or empty. `fields` are other fields to slice by, or empty. `own_gold` has the ids of the
+    queries for which the dataset expects other items from this search type than in general.
     """
 
     ids: Sequence[str]
@@ -38,6 +38,7 @@ class JudgedQueries:
     grades: Sequence[Sequence[int]]
     own_gold: Sequence[str] = ()
     clusters: Sequence[str] = ()
+    fields: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +78,7 @@ def measure(
             notes=[rankings.notes.get(place, "") for place in places],
             expected_grades=queries.grades,
             clusters=queries.clusters,
+            fields=queries.fields,
         ),
         measures=names,
         scores=scores.values,

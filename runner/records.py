@@ -86,6 +86,8 @@ def _build_shared_columns(queries: SharedColumns) -> Mapping[str, Any]:
         table["expected_grades"] = build_integer_lists(queries.expected_grades)
     if any(queries.clusters):
         table["cluster"] = build_dictionary_column(queries.clusters)
+    if queries.fields:
+        table["fields"] = build_dictionary_column([orjson.dumps(dict(of)).decode() for of in queries.fields])
     return table
 
 
@@ -140,6 +142,7 @@ def _load(file: Path, rankings: bool) -> Result:
         notes=columns["note"],
         expected_grades=_lists(table["expected_grades"]) if "expected_grades" in table.column_names else (),
         clusters=table["cluster"].to_numpy().tolist() if "cluster" in table.column_names else (),
+        fields=list(map(orjson.loads, table["fields"].to_pylist())) if "fields" in table.column_names else (),
     )
     timings = head.pop("timings")
     stages = [Cost(**stage) for stage in timings.pop("stages")]

@@ -49,7 +49,8 @@ class Timings:
 
     `mean_ms` and `p95_ms` are milliseconds per query, for queries searched one at a time (None if none was timed).
     `each_ms` has the time of each query up to the last one that was timed, None for a query that was not. `stages`
-    lists the work that the evaluation needed.
+    lists the work that the evaluation needed. `index_bytes` is the size of the index, None if it is unknown; `money` is
+    what calls of models behind APIs cost when the work was done, without grading.
     """
 
     index_s: float
@@ -60,6 +61,8 @@ class Timings:
     p95_ms: float | None
     stages: Sequence[Cost] = ()
     each_ms: Sequence[float | None] = ()
+    index_bytes: int | None = None
+    money: float | None = None
 
     @property
     def median_ms(self) -> float | None:
@@ -78,6 +81,7 @@ class SharedColumns:
     expected: Sequence[Sequence[str]]
     expected_grades: Sequence[Sequence[int]]
     clusters: Sequence[str]
+    fields: Sequence[Mapping[str, str]]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SharedColumns) and self._list_objects() == other._list_objects()
@@ -95,7 +99,8 @@ class QueryTable:
 
     `expected_grades` are the grades of `expected`; old records have none. `errors` is "" if the search succeeded;
     `notes` describes, as JSON, the steps of a retriever of several steps, else "". `clusters` are labels that variants
-    of a query share, "" for a query that is its own cluster; if empty, every query is its own cluster.
+    of a query share, "" for a query that is its own cluster; if empty, every query is its own cluster. `fields` are
+    other fields of each query by which results are sliced, or empty.
     """
 
     ids: Sequence[str]
@@ -107,11 +112,14 @@ class QueryTable:
     notes: Sequence[str]
     expected_grades: Sequence[Sequence[int]] = ()
     clusters: Sequence[str] = ()
+    fields: Sequence[Mapping[str, str]] = ()
 
     @property
     def shared(self) -> SharedColumns:
         """Return the columns that other results on the dataset have too."""
-        return SharedColumns(self.ids, self.texts, self.types, self.expected, self.expected_grades, self.clusters)
+        return SharedColumns(
+            self.ids, self.texts, self.types, self.expected, self.expected_grades, self.clusters, self.fields
+        )
 
     def __reduce__(self) -> tuple[Callable[..., QueryTable], tuple[Any, ...]]:
         """Pickle the columns that results have in common once, and read them once."""

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, create_empty_rankings
+from retrievers.work import Cost
 from runner.records import _token, load_record, save_record, write_trec
 from runner.result import Hits, ResultError
 from tests.reports.factory import result
@@ -108,6 +109,17 @@ def test_a_record_keeps_grades_times_and_what_is_shown_of_documents(tmp_path: Pa
     assert {item: shown[item] for item in again.hits.ids(0)} == {
         item: metadata[int(item[1:])] for item in made.hits.ids(0)
     }
+
+
+def test_a_record_keeps_the_fields_that_slice_queries_and_costs(tmp_path: Path) -> None:
+    of = result(queries=3, no_result=0)
+    fields = [{"language": "de"}, {"language": ""}, {"language": "en"}]
+    stages = [Cost("postings", 1.0, True, 4_000_000, 0.25), Cost("lsa", 1.0, True, None)]
+    timings = replace(of.timings, stages=stages, index_bytes=4_000_000, money=0.25)
+    save_record(replace(of, queries=replace(of.queries, fields=fields), timings=timings), tmp_path)
+    found = load_record(tmp_path)
+    assert found.queries.fields == fields
+    assert (found.timings.index_bytes, found.timings.money, found.timings.stages) == (4_000_000, 0.25, stages)
 
 
 def test_a_record_from_before_there_were_grades_loads(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from retrievers.base import Corpus
 from runner.comparison.datasets import rank_systems
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import RaceRecord
@@ -15,13 +16,31 @@ from runner.comparison.selection import WinnerSelection
 from runner.metrics.settings import MetricSettings
 from runner.result import Result
 
+BestRankings = tuple[Mapping[int, Result], Corpus | None]
+"""The best results with their rankings, by rank, and the documents that these name (None if they are unknown)."""
+
+BEST = 5
+"""The number of results whose rankings the report of a sweep shows."""
+
+
+def load_nothing() -> BestRankings:
+    """Return no rankings."""
+    return {}, None
+
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """A leaderboard and its results, by combination."""
+    """A leaderboard and its results, by combination; `load_best` reads the rankings of the best ones for the report."""
 
     leaderboard: Leaderboard
     results: Mapping[str, Result]
+    load_best: Callable[[], BestRankings] = load_nothing
+
+    @property
+    def best(self) -> dict[int, str]:
+        """Return the best combinations by their rank."""
+        names = list(self.results)
+        return {row.rank: names[row.position] for row in self.leaderboard.rows[:BEST]}
 
 
 def build_boards(

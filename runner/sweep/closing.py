@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from runner.comparison.race import RACE
@@ -69,7 +70,10 @@ def report(
             runs = {combination: logged.id for combination, logged in logged_runs.items()}
             best_run = "" if best is None else find_run(best, outcome.results, runs)
             built = [] if empty else build_boards(results, list(outcome.failures.values()), metrics)
-        boards = complete_boards(built, runs, dict(selections), search, outcome.race)
+        boards = [
+            replace(board, load_best=partial(run.load_rankings, board.best, logged_runs))
+            for board in complete_boards(built, runs, dict(selections), search, outcome.race)
+        ]
         _show(boards, str(metrics.primary_measure))
         log_reports = log_reports and not (empty or run.left)
         if log_reports or (output and not empty):

@@ -55,9 +55,7 @@ class SweepOutcome:
         """Add a result; to save memory, drop its rankings and share columns of queries with other results."""
         mine = result.queries
         shared = self._queries.setdefault(result.dataset.fingerprint, mine)
-        if (mine.ids, mine.texts, mine.types, mine.expected, mine.expected_grades, mine.clusters) != (
-            shared.ids, shared.texts, shared.types, shared.expected, shared.expected_grades, shared.clusters,
-        ):  # fmt: skip
+        if vars(mine.shared) != vars(shared.shared):
             shared = mine
         self.results[combination] = replace(
             result if self.rankings else result.light(),

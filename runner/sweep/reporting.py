@@ -12,7 +12,7 @@ from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.selection import WinnerSelection
 from runner.reports import console
 from runner.result import Result
-from runner.sweep.boards import Board
+from runner.sweep.boards import BestRankings, Board
 
 EvaluationReport = Callable[[Result, Lexicon | None], dict[str, str]]
 """Returns the files of the report of one evaluation, by name."""
@@ -22,12 +22,12 @@ EvaluationReport = Callable[[Result, Lexicon | None], dict[str, str]]
 class ReportWriter:
     """Functions that return the files of reports by name, and the tags of a selection.
 
-    `sweep` takes a leaderboard and the results that it was built from; `golden` takes results, the time of the report,
-    and whether they were evaluated in parallel, and raises `NotComparable`.
+    `sweep` takes a leaderboard, the results that it was built from, and the rankings of the best ones; `golden` takes
+    results, the time of the report, and whether they were evaluated in parallel, and raises `NotComparable`.
     """
 
     evaluation: EvaluationReport
-    sweep: Callable[[Leaderboard, Sequence[Result]], dict[str, str]]
+    sweep: Callable[[Leaderboard, Sequence[Result], BestRankings], dict[str, str]]
     golden: Callable[[Sequence[Result], datetime, bool], dict[str, str]]
     tags: Callable[[WinnerSelection], dict[str, str]]
 
@@ -39,7 +39,7 @@ def build_reports(boards: Sequence[Board], parallel: bool, writer: ReportWriter)
         d = board.leaderboard.dataset
         which = f"-{d.name}-{d.split}-{d.fingerprint[:6]}" if d and len(boards) > 1 else ""
         results = list(board.results.values())
-        of_board = writer.sweep(board.leaderboard, results)
+        of_board = writer.sweep(board.leaderboard, results, board.load_best())
         shown = [results[i] for i in sorted(row.position for row in board.leaderboard.finalists)]
         if shown and all(result.hits for result in shown):
             try:

@@ -6,12 +6,13 @@ The combinations may come from a grid, or step by step from a search.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
 from retrievers.index_facts import describe_indexes, remember_facts
+from retrievers.texts import fetch_documents
 from retrievers.work import kind_of
 from runner.comparison.leaderboard import FailedCombination
 from runner.comparison.race import RACE
@@ -22,9 +23,10 @@ from runner.llm.ledger import Usage
 from runner.llm.spending import compute_figures, measure_spending
 from runner.reports import console
 from runner.reports.progress import Progress, Status
-from runner.result import Result
+from runner.result import Result, ResultError
+from runner.sweep.boards import BestRankings
 from runner.sweep.computation import Computation
-from runner.sweep.finished import FinishedCombinations
+from runner.sweep.finished import FinishedCombinations, load_result
 from runner.sweep.identity import combination_id
 from runner.sweep.outcome import SweepOutcome
 from runner.sweep.racing import check_race, hold_race
@@ -180,6 +182,28 @@ class SweepRun:
             return self._tracker.state(self._sweep.id, self._sweep.report).finished
         except ConfigError:
             return {}
+
+    def load_rankings(self, combinations: Mapping[int, str], runs: Mapping[str, LoggedRun]) -> BestRankings:
+        """Return the results of combinations, given by rank, with their rankings, and the documents that these name.
+
+        Rankings are in memory or in the logged `runs`; a result whose rankings are in neither is left out.
+        """
+        best: dict[int, Result] = {}
+        for rank, combination in combinations.items():
+            result = self.outcome.results[combination]
+            if result.hits is None and combination in runs:
+                with suppress(ResultError, ConfigError):  # the report can do without
+                    result = load_result(runs[combination], self._tracker, rankings=True)
+            if result.hits is not None:
+                best[rank] = result
+        if not best:
+            return {}, None
+        experiment = self._experiments[combinations[min(best)]]
+        documents = self._bench.dataset(experiment).documents
+        if not len(documents):
+            names = [name for result in best.values() if result.hits for name in result.hits.documents]
+            documents = fetch_documents(experiment.retriever, documents, names)
+        return best, documents
 
     @property
     def left(self) -> bool:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import Stemmer
 
-from runner.analysis.language import ANALYZERS, detect_language
+from runner.analysis.language import ANALYZERS, detect_language, label_languages
 from runner.config import CONF
 
 GERMAN = "Der alte Leuchtturm steht am nördlichen Pier und leuchtet für die Schiffe in der Nacht."
@@ -30,3 +30,14 @@ def test_mixed_or_very_short_texts_have_no_language() -> None:
 def test_every_analyzer_that_is_suggested_exists() -> None:
     for name in ANALYZERS.values():
         assert name in Stemmer.algorithms() and (CONF / "analyzer" / f"{name}.yaml").is_file()
+
+
+def test_texts_of_a_mixed_collection_are_labelled_one_by_one() -> None:
+    english = "Where does the ferry to the island leave from in the morning"
+    labels = label_languages([english] * 6 + [GERMAN] * 6 + [GREEK] * 6 + ["x1"])
+    assert labels == ["en"] * 6 + ["de"] * 6 + ["el"] * 6 + [""]
+
+
+def test_texts_in_one_language_are_not_labelled() -> None:
+    assert label_languages([GERMAN] * 30 + [GREEK]) == []
+    assert label_languages([]) == []

@@ -14,7 +14,13 @@ from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
 from runner.comparison.queries import build_query_outcome
 from runner.reports.comparison import data, tables
-from runner.reports.evaluation.rankings import build_rankings, describe_length, replace_nan
+from runner.reports.evaluation.rankings import (
+    build_field_columns,
+    build_rankings,
+    describe_length,
+    number_variants,
+    replace_nan,
+)
 from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
@@ -53,6 +59,7 @@ def comparison_page(
         **place.describe_runs([result.config for result in comparison.results]),
         "plots": [plot.to_dict() for plot in figures],
         "queries": {name: list(getattr(queries, name)) for name in ("ids", "texts", "types", "expected")},
+        "clusters": number_variants(queries),
         **rankings,
     }
     return render_explorer(
@@ -83,6 +90,7 @@ def build_columns(comparison: Comparison) -> list[DataColumn]:
     ]
     lengths = [describe_length(text) for text in queries.texts]
     columns.append(DataColumn("length", "length", "length", lengths, kind="setting", shown=False))
+    columns += build_field_columns(queries)
     for i, label in enumerate(comparison.labels):
         definition = f"{primary} of {label}"
         columns.append(DataColumn(f"value{i}", f"value{i}", label, scores[i].tolist(), "score", definition=definition))

@@ -11,7 +11,13 @@ from retrievers.base import Corpus
 from runner.comparison.queries import build_query_outcome
 from runner.reports.evaluation import grades, insights, tables
 from runner.reports.evaluation.insights import Insights
-from runner.reports.evaluation.rankings import build_rankings, describe_length, replace_nan
+from runner.reports.evaluation.rankings import (
+    build_field_columns,
+    build_rankings,
+    describe_length,
+    number_variants,
+    replace_nan,
+)
 from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
@@ -39,6 +45,7 @@ def result_page(result: Result, insight: Insights, corpus: Corpus | None = None,
         "queries": {name: list(getattr(queries, name)) for name in ("ids", "texts", "types", "expected")},
         "errors": list(queries.errors),
         **place.describe_runs([result.config]),
+        "clusters": number_variants(queries),
         **rankings,
     }
     return render_explorer(
@@ -83,6 +90,7 @@ def build_columns(result: Result, insight: Insights) -> list[DataColumn]:
             definition="Length of the query in words",
         ),
         DataColumn("length", "length", "length", lengths, kind="setting", shown=False),
+        *build_field_columns(queries),
         DataColumn(
             "gold", "gold", "gold", [len(expected) for expected in queries.expected], "integer", shown=False,
             definition="Number of expected documents",

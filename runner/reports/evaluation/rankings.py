@@ -9,7 +9,8 @@ import numpy as np
 
 from retrievers.base import Corpus
 from runner.reports.evaluation.insights import EVIDENCE, Insights
-from runner.result import Result
+from runner.reports.explorer.data import DataColumn
+from runner.result import QueryTable, Result
 
 DEPTH = 10
 """Hits of each query on a page."""
@@ -27,8 +28,8 @@ MOST_GOLD = 10
 class DocumentTable:
     """The documents that a page shows, each once, with the texts of a corpus while there is room."""
 
-    def __init__(self, corpus: Corpus | None) -> None:
-        self._corpus = corpus
+    def __init__(self, corpus: Corpus | None, text: int = TEXT) -> None:
+        self._corpus, self._longest = corpus, text
         self._positions: Mapping[str, int] = {} if corpus is None else {id: i for i, id in enumerate(corpus.ids)}
         self._numbers: dict[str, int] = {}
         self._titles: list[str] = []
@@ -50,7 +51,7 @@ class DocumentTable:
         if self._corpus is None or position is None:
             return "", None
         title = self._corpus.titles[position] if self._corpus.titles else ""
-        text = self._corpus.texts[position][:TEXT]
+        text = self._corpus.texts[position][: self._longest]
         if len(text) > self._room:
             return title, None
         self._room -= len(text)
@@ -62,10 +63,17 @@ class DocumentTable:
 
 
 def build_rankings(
-    results: Sequence[Result], labels: Sequence[str], corpus: Corpus | None, insights: Sequence[Insights] = ()
+    results: Sequence[Result],
+    labels: Sequence[str],
+    corpus: Corpus | None,
+    insights: Sequence[Insights] = (),
+    text: int = TEXT,
 ) -> dict[str, Any]:
-    """Return the hits, scores and grades of each query and system, the gold, and the documents that they name."""
-    table, queries = DocumentTable(corpus), results[0].queries
+    """Return the hits, scores and grades of each query and system, the gold, and the documents that they name.
+
+    `text` is the number of characters of each document.
+    """
+    table, queries = DocumentTable(corpus, text), results[0].queries
     hardness = np.nan_to_num(np.stack([result.of(result.primary) for result in results]), nan=2.0).min(axis=0)
     order = np.argsort(hardness, kind="stable").tolist()
     gold: list[list[int]] = [[] for _ in queries.ids]
@@ -98,6 +106,29 @@ def describe_length(text: str) -> str:
     """Return the slice of queries of about the same length that a query belongs to."""
     words = len(text.split())
     return next((name for most, name in LENGTHS if words <= most), "17 words or more")
+
+
+_TAKEN = {"query", "text", "type", "first_gold", "status", "missed", "words", "length", "gold", "ms"}
+"""The names of columns that pages have for all datasets."""
+
+
+def build_field_columns(queries: QueryTable) -> list[DataColumn]:
+    """Return the other fields of queries as columns by which the table can be grouped; types have a column already."""
+    names = dict.fromkeys(name for of in queries.fields for name in of)  # tables of two datasets may be merged
+    columns = {name: [of.get(name, "") for of in queries.fields] for name in names}
+    own = {name: values for name, values in columns.items() if values != list(queries.types)}
+    titles = {name: f"query.{name}" if name in _TAKEN else name for name in own}
+    return [
+        DataColumn(f"f{i}", titles[name], titles[name], values, kind="setting", shown=False,
+                   definition="A field of the dataset's queries")
+        for i, (name, values) in enumerate(own.items())
+    ]  # fmt: skip
+
+
+def number_variants(queries: QueryTable) -> list[int] | None:
+    """Return the number of each query's cluster, for intervals; None if every query is its own cluster."""
+    numbers = queries.cluster_numbers
+    return None if numbers is None else numbers.tolist()
 
 
 _EVIDENCE = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from retrievers.base import Corpus
 from runner.comparison.leaderboard import Leaderboard
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.sweep.markdown import sweep_markdown
@@ -11,10 +12,18 @@ from runner.reports.sweep.page import sweep_page
 from runner.result import Result
 
 
-def sweep_files(board: Leaderboard, results: Sequence[Result], place: PagePlace = FILE) -> dict[str, str]:
-    """Return the report in Markdown and HTML, and the leaderboard as CSV, by file name."""
+def sweep_files(
+    board: Leaderboard,
+    results: Sequence[Result],
+    rankings: tuple[Mapping[int, Result], Corpus | None] = ({}, None),
+    place: PagePlace = FILE,
+) -> dict[str, str]:
+    """Return the report in Markdown and HTML, and the leaderboard as CSV, by file name.
+
+    `rankings` are the best results with their rankings, by rank, and the documents that these name.
+    """
     return {
         "report.md": sweep_markdown(board, results),
-        "report.html": sweep_page(board, results, place),
+        "report.html": sweep_page(board, results, place, *rankings),
         "leaderboard.csv": board.to_csv(),
     }

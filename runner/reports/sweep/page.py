@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from retrievers.base import Corpus
 from runner.analysis.importance import estimate_importance
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.search import Search
 from runner.reports.evaluation import tables as result_tables
 from runner.reports.evaluation.page import curves
+from runner.reports.evaluation.rankings import build_field_columns, build_rankings, describe_length, number_variants
 from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
@@ -23,10 +26,13 @@ from runner.reports.rendering.numbers import interval_title
 from runner.reports.sweep import difficulty, selection, tables
 from runner.reports.sweep import specs as sweep_specs
 from runner.reports.sweep.columns import build_columns
-from runner.result import Result
+from runner.result import QueryTable, Result
 
 STATIC_ROWS = 200
 """Most rows of the leaderboard that can be read without a script."""
+
+TEXT = 600
+"""Most characters of a document."""
 
 INTERVALS = 25
 """Most combinations whose intervals are drawn."""
@@ -36,15 +42,24 @@ MOST_SHARES, LEAST_SHARE = 12, 0.005
 """Most settings and pairs whose importance is shown, and the least share of one."""
 
 
-def sweep_page(board: Leaderboard, results: Sequence[Result], place: PagePlace = FILE) -> str:
-    """Return the page of a sweep; `results` are those that the leaderboard was built from, in the same order."""
+def sweep_page(
+    board: Leaderboard,
+    results: Sequence[Result],
+    place: PagePlace = FILE,
+    best: Mapping[int, Result] = MappingProxyType({}),
+    corpus: Corpus | None = None,
+) -> str:
+    """Return the page of a sweep; `results` are those that the leaderboard was built from, in the same order.
+
+    `best` are results with their rankings, by rank, whose hits are shown; `corpus` has the texts of the documents.
+    """
     columns = build_columns(board, results)
     figures, query_figures = list(_list_plots(board, results, columns)), list(_list_query_plots(board))
     ranked = [results[row.position] for row in board.rows]
     scores = np.stack([result.of(board.primary) for result in ranked]) if ranked else np.empty((0, 0))
     return render_explorer(
         "sweep.html.jinja",
-        _build_data(board, ranked, columns, [*figures, *query_figures], place),
+        _build_data(board, ranked, columns, [*figures, *query_figures], place) | _build_hits(board, best, corpus),
         scores,
         place,
         board=board,
@@ -79,12 +94,34 @@ def _build_data(
             name: [] if queries is None else list(getattr(queries, name))
             for name in ("ids", "texts", "types", "expected")
         },
+        "slices": {} if queries is None else _list_slices(queries),
+        "clusters": None if queries is None else number_variants(queries),
         "finalists": [row.rank - 1 for row in board.finalists],
         "rival": 0 if rival is None else rival.rank - 1,
         "commands": overrides,
         **place.describe_runs([result.config for result in ranked], [row.run for row in board.rows]),
         "noise": board.detectable,
     }
+
+
+def _list_slices(queries: QueryTable) -> dict[str, list[str]]:
+    """Return the groups of queries, by name: types, lengths and other fields, if there are two or more of each."""
+    slices = {
+        "type": list(queries.types),
+        "length": [describe_length(text) for text in queries.texts],
+        **{column.name: list(column.values) for column in build_field_columns(queries)},
+    }
+    return {name: values for name, values in slices.items() if len(set(values)) > 1}
+
+
+def _build_hits(board: Leaderboard, best: Mapping[int, Result], corpus: Corpus | None) -> dict[str, Any]:
+    if not best:
+        return {}
+    labels = {row.rank: row.label for row in board.rows}
+    rankings = build_rankings(list(best.values()), [f"{rank}. {labels[rank]}" for rank in best], corpus, text=TEXT)
+    for system, rank in zip(rankings["systems"], best, strict=True):
+        system["row"] = rank - 1
+    return rankings
 
 
 def _is_compared(board: Leaderboard) -> bool:
@@ -99,11 +136,11 @@ def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence
     costs = [column.id for column in columns if column.kind == "cost" and any(value > 0 for value in column.values)]
     if costs:
         front = tables.pareto_table(board)
-        text = "No other combination is both faster and better than one on the line; numbers are ranks."
+        text = "No other combination is both cheaper and better than one on the line; numbers are ranks."
         if np.isfinite(board.detectable):
             text += f" A test detects a difference of {board.detectable:.4f} with a power of 0.8."
         spec = sweep_specs.build_tradeoff(board.primary)
-        yield Plot("tradeoff", "Quality against time", text, spec, front if front.rows else None, {"cost": costs})
+        yield Plot("tradeoff", "Quality against cost", text, spec, front if front.rows else None, {"cost": costs})
     text = "Grey: significantly different from the best."
     title = f"{board.primary} with its {interval_title(board.confidence, board.units)}"
     yield Plot("intervals", "Uncertainty of the means", text, sweep_specs.build_intervals(title, INTERVALS))

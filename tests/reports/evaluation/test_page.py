@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,22 @@ def test_the_script_has_each_query_with_its_hits_and_its_gold() -> None:
         assert [ids[document] for document in data["gold"][i]] == list(found.queries.expected[i])
     columns = {column["name"]: column["values"] for column in data["columns"]}
     np.testing.assert_allclose(np.array(columns["R@100"], dtype=float), found.of("R@100"), atol=1e-6)
+
+
+def test_queries_are_grouped_by_other_fields_and_variants_count_once() -> None:
+    found = result(queries=4, no_result=0)
+    languages, types = ["de", "de", "en", ""], found.queries.types
+    fields = [{"kind": kind, "language": code, "length": "x"} for kind, code in zip(types, languages, strict=True)]
+    queries = replace(found.queries, fields=fields, clusters=["a", "a", "", ""])
+    data = read_explorer_data(page_of(replace(found, queries=queries)))
+    names = [
+        column["name"] for column in data["columns"] if column["id"].startswith("f") and column["id"][1:].isdigit()
+    ]
+    assert names == ["language", "query.length"], "types have a column already"
+    (column,) = (column for column in data["columns"] if column["name"] == "language")
+    assert (column["kind"], column["values"]) == ("setting", ["de", "de", "en", ""])
+    assert data["clusters"] == [0, 0, 1, 2]
+    assert read_explorer_data(page_of(found))["clusters"] is None
 
 
 def test_texts_come_from_the_corpus_and_stop_where_the_page_would_grow_too_large(

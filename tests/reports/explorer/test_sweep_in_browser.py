@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from retrievers.base import Corpus
+from runner.analysis.significance import mean_interval
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.reports.sweep.page import sweep_page
 from runner.result import Result
+from tests.reports.explorer.browsing import check_view, press_until
 from tests.reports.factory import mixed, result, sweep
 
 if TYPE_CHECKING:
@@ -57,11 +61,13 @@ def html(of_sweep: tuple[Leaderboard, list[Result], str]) -> str:
     return of_sweep[2]
 
 
+FEW = sweep(6, queries=8, no_result=1)
+
+
 @pytest.fixture(scope="module")
 def small() -> str:
     """Return the page of few combinations and queries, since axe-core takes its time for each element."""
-    results = sweep(6, queries=8, no_result=1)
-    return sweep_page(build_leaderboard(results, PRIMARY), results)
+    return sweep_page(build_leaderboard(FEW, PRIMARY), FEW)
 
 
 def read_labels(page: Page, table: str = "#board") -> list[str]:
@@ -187,15 +193,43 @@ def test_queries_of_two_systems_are_compared_as_python_compares_them(
     assert results[0].queries.ids[hardest] in page.locator("#query-table .query").inner_text()
 
 
-def test_a_slice_is_the_mean_over_the_queries_of_a_type(
+@pytest.mark.parametrize("width", [390, 1400])
+def test_the_hits_of_the_best_and_of_pinned_combinations_are_read_by_keyboard(show: Show, axe: str, width: int) -> None:
+    results = [replace(r, hits=result(seed=i, queries=8, no_result=1).hits) for i, r in enumerate(FEW)]
+    board = build_leaderboard(FEW, PRIMARY)
+    corpus = Corpus([f"d{i}" for i in range(300)], [f"The keeper lit lamp {i}. {PAYLOADS[i % 15]}" for i in range(300)])
+    best = {row.rank: results[row.position] for row in board.rows[:5]}
+    page = show(sweep_page(board, FEW, best=best, corpus=corpus), width=width, color_scheme="dark", hash="#tab=queries")
+    press_until(page, "Tab", "e.matches('#query-table tbody button')")
+    page.keyboard.press("Enter")
+    systems = page.locator("#query-table .beside .system")
+    assert systems.locator("h4").all_inner_texts() == [f"{row.rank}. {row.label}" for row in board.rows[:5]]
+    assert systems.first.locator("ol > li").count() == 10
+    assert "The keeper lit lamp" in systems.first.inner_text()
+    check_view(page, axe)
+    assert page.evaluate("window.hit") is None
+    page = show(
+        sweep_page(board, FEW, best=best, corpus=corpus),
+        hash=f"#{page.evaluate('location.hash.slice(1)')}&pins=2,6&b=2",
+    )
+    shown = page.locator("#query-table .query")
+    assert shown.locator(".system h4").first.inner_text().startswith("2. ")
+    assert f"not those of 6. {board.rows[5].label}" in shown.inner_text()
+
+
+def test_a_slice_is_the_mean_over_the_queries_of_a_type_with_its_interval(
     show: Show, of_sweep: tuple[Leaderboard, list[Result], str]
 ) -> None:
     _, results, html = of_sweep
     page = show(html)
-    page.get_by_role("combobox", name="Queries").select_option("semantic")
+    page.get_by_role("combobox", name="Queries").select_option(label="type: semantic")
     page.get_by_role("columnheader", name=f"{PRIMARY}, semantic").wait_for()
-    best = max(r.by_type["semantic"][PRIMARY] for r in results)
-    assert f"{best:.4f}" in page.locator("#board tbody tr").first.inner_text()
+    best = max(results, key=lambda r: r.by_type["semantic"][PRIMARY])
+    values = best.of(PRIMARY)[np.array(best.queries.types) == "semantic"]
+    low, high = mean_interval(values[~np.isnan(values)])
+    first = page.locator("#board tbody tr").first.inner_text()
+    assert f"{best.by_type['semantic'][PRIMARY]:.4f}" in first
+    assert f"[{low:.3f}, {high:.3f}]" in first
 
 
 def test_a_brush_selects_rows_everywhere(show: Show, html: str) -> None:
@@ -222,11 +256,7 @@ def test_every_view_fits_and_has_no_serious_fault(show: Show, axe: str, small: s
         page.get_by_role("tab", name=tab, exact=True).click()
         if tab == "Plots":
             draw_plots(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
-        page.evaluate(axe)
-        report: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
-        serious = [v for v in report["violations"] if v["impact"] in ("serious", "critical")]
-        assert not serious, [(v["id"], [node["html"][:200] for node in v["nodes"]][:3]) for v in serious]
+        check_view(page, axe)
 
 
 def test_the_tables_can_be_read_without_a_script(show: Show, board: Leaderboard, html: str) -> None:

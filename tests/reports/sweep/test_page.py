@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from retrievers.base import Corpus
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.metrics.statistics import Statistics
 from runner.reports.sweep.page import sweep_page
@@ -37,7 +40,7 @@ def test_a_sweep_shows_its_leaderboard_and_plots() -> None:
     assert [row[3] for row in page.table("#", "combination", PRIMARY, "letters")] == list(board.letters.values())
     titles = re.findall(r"<figcaption><strong>(.*?)</strong>", html)
     assert titles == [
-        "Quality against time",
+        "Quality against cost",
         "Uncertainty of the means",
         "Effect of a setting",
         "Two settings",
@@ -95,6 +98,40 @@ def test_one_setting_has_a_plot_of_its_effect_and_no_map() -> None:
     plots = {plot["id"]: plot for plot in read_explorer_data(swept(results)[1])["plots"]}
     assert plots["effect"]["choices"] == {"x": ["s0"]}
     assert not {"heat", "parallel"} & set(plots)
+
+
+def test_size_and_money_are_costs_to_choose_and_money_only_if_any_was_spent() -> None:
+    def with_costs(money: Sequence[float]) -> list[Result]:
+        results = [result(f"k{k}", swept={"retriever.k1": str(k)}, seed=k) for k in range(len(money))]
+        return [
+            replace(r, timings=replace(r.timings, index_bytes=5_000_000 + k, money=money[k]))
+            for k, r in enumerate(results)
+        ]
+
+    data = read_explorer_data(swept(with_costs([0.0, 0.5, 0.25]))[1])
+    titles = {column["id"]: column["title"] for column in data["columns"]}
+    (plot,) = (plot for plot in data["plots"] if plot["id"] == "tradeoff")
+    chosen = [titles[id] for id in plot["choices"]["cost"]]
+    assert chosen == ["query ms", "mean ms", "p95 ms", "index s", "index MB", "API cost"]
+    (column,) = (column for column in data["columns"] if column["title"] == "API cost")
+    assert sorted(column["values"]) == [0.0, 0.25, 0.5]
+    free = read_explorer_data(swept(with_costs([0.0, 0.0]))[1])
+    assert "API cost" not in [column["title"] for column in free["columns"]]
+
+
+def test_the_hits_of_the_best_are_those_of_their_rankings() -> None:
+    results = [result(f"k{k}", swept={"retriever.k1": str(k)}, seed=k) for k in range(3)]
+    board = build_leaderboard(results, PRIMARY)
+    best = {row.rank: results[row.position] for row in board.rows[:2]}
+    corpus = Corpus([f"d{i}" for i in range(300)], [f"text {i} {'x' * 700}" for i in range(300)])
+    data = read_explorer_data(sweep_page(board, results, best=best, corpus=corpus))
+    documents = data["documents"]
+    for system, (rank, of) in zip(data["systems"], best.items(), strict=True):
+        assert of.hits is not None
+        assert (system["row"], system["name"].partition(".")[0]) == (rank - 1, str(rank))
+        assert [documents["ids"][number] for number in system["hits"][0]] == of.hits.ids(0, 10)
+    assert {len(text) for text in documents["texts"]} == {600}
+    assert "systems" not in read_explorer_data(sweep_page(board, results))
 
 
 def test_the_page_loads_nothing(of_mixed: str) -> None:
