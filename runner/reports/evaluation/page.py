@@ -96,6 +96,10 @@ def build_columns(result: Result, insight: Insights) -> list[DataColumn]:
             definition="Number of expected documents",
         ),
     ]  # fmt: skip
+    times = [*result.timings.each_ms, *[None] * (len(places) - len(result.timings.each_ms))]
+    if any(ms is not None for ms in times):
+        definition = "Time of the query, searched alone"
+        columns.append(DataColumn("ms", "ms", "ms", times, "milliseconds", shown=False, definition=definition))
     measures = [measure for measure in result.measures if measure != primary]
     for i, measure in enumerate(measures):
         columns.append(

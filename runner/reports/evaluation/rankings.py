@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from retrievers.base import Corpus
 from runner.reports.evaluation.insights import EVIDENCE, Insights
 from runner.reports.explorer.data import DataColumn
+from runner.reports.rendering.numbers import gist
 from runner.result import QueryTable, Result
 
 DEPTH = 10
@@ -20,6 +22,9 @@ TEXT = 1_200
 
 TEXTS = 12_000_000
 """Most characters of all documents; the texts of the hardest queries come first."""
+
+MOST_NOTE = 200
+"""Most characters of the metadata of a document."""
 
 MOST_GOLD = 10
 """Expected documents of each query on a page."""
@@ -34,16 +39,21 @@ class DocumentTable:
         self._numbers: dict[str, int] = {}
         self._titles: list[str] = []
         self._texts: list[str | None] = []
+        self._notes: list[str] = []
         self._room = TEXTS
 
-    def number(self, document: str, parent: str = "") -> int:
-        """Return the number of a document; where its corpus only has the document that it is a chunk of, its text."""
+    def number(self, document: str, parent: str = "", metadata: Mapping[str, Any] = MappingProxyType({})) -> int:
+        """Return the number of a document; where its corpus only has the document that it is a chunk of, its text.
+
+        `metadata` are shown with the id, if there are any.
+        """
         if (known := self._numbers.get(document)) is not None:
             return known
         self._numbers[document] = len(self._texts)
         title, text = self._read(document, parent)
         self._titles.append(title)
         self._texts.append(text)
+        self._notes.append(gist("; ".join(f"{name}: {value}" for name, value in metadata.items()), MOST_NOTE))
         return self._numbers[document]
 
     def _read(self, document: str, parent: str) -> tuple[str, str | None]:
@@ -59,7 +69,8 @@ class DocumentTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the documents as columns for JSON; a text that was not available or had no room is null."""
-        return {"ids": list(self._numbers), "titles": self._titles, "texts": self._texts}
+        notes = {"notes": self._notes} if any(self._notes) else {}
+        return {"ids": list(self._numbers), "titles": self._titles, "texts": self._texts, **notes}
 
 
 def build_rankings(
@@ -76,6 +87,8 @@ def build_rankings(
     table, queries = DocumentTable(corpus, text), results[0].queries
     hardness = np.nan_to_num(np.stack([result.of(result.primary) for result in results]), nan=2.0).min(axis=0)
     order = np.argsort(hardness, kind="stable").tolist()
+    hits = results[0].hits
+    metadata = {} if hits is None else dict(zip(hits.documents, hits.metadata, strict=False))  # often there are none
     gold: list[list[int]] = [[] for _ in queries.ids]
     systems: list[dict[str, Any]] = [
         {"name": label, "hits": [[] for _ in queries.ids], "scores": [[] for _ in queries.ids],
@@ -83,14 +96,15 @@ def build_rankings(
         for label in labels
     ]  # fmt: skip
     for i in order:
-        gold[i] = [table.number(document) for document in queries.expected[i][:MOST_GOLD]]
+        gold[i] = [table.number(name, "", metadata.get(name, {})) for name in queries.expected[i][:MOST_GOLD]]
         for system, result in zip(systems, results, strict=True):
             if result.hits is None:
                 continue
             ids = result.hits.ids(i, DEPTH)
             positions = result.hits.rankings.documents[i, : len(ids)].tolist()
             parents = [result.hits.parents[d] if result.hits.parents else "" for d in positions]
-            system["hits"][i] = [table.number(id, parent) for id, parent in zip(ids, parents, strict=True)]
+            shown = [result.hits.metadata[d] if result.hits.metadata else {} for d in positions]
+            system["hits"][i] = [table.number(*hit) for hit in zip(ids, parents, shown, strict=True)]
             system["scores"][i] = [float(f"{s:.6g}") for s in result.hits.rankings.scores[i, : len(ids)].tolist()]
             system["grades"][i] = result.hits.grades[i, : len(ids)].tolist()
     for system, insight in zip(systems, insights, strict=False):

@@ -56,6 +56,21 @@ def test_the_script_has_each_query_with_its_hits_and_its_gold() -> None:
     np.testing.assert_allclose(np.array(columns["R@100"], dtype=float), found.of("R@100"), atol=1e-6)
 
 
+def test_what_readers_see_of_documents_and_the_time_of_queries_are_in_the_page() -> None:
+    found = result(queries=4, no_result=0)
+    assert found.hits is not None
+    metadata = [{"category": "boat", "headline": f"item {i}"} for i in range(300)]
+    timings = replace(found.timings, each_ms=[1.5, None, 2.5])
+    shown = replace(found, hits=replace(found.hits, metadata=metadata), timings=timings)
+    data = read_explorer_data(page_of(shown))
+    first = data["systems"][0]["hits"][0][0]
+    documents, number = data["documents"], int(data["documents"]["ids"][first].removeprefix("d"))
+    assert documents["notes"][first] == f"category: boat; headline: item {number}"
+    assert "notes" not in read_explorer_data(page_of(found))["documents"]
+    (times,) = (column["values"] for column in data["columns"] if column["id"] == "ms")
+    assert times == [1.5, None, 2.5, None]
+
+
 def test_queries_are_grouped_by_other_fields_and_variants_count_once() -> None:
     found = result(queries=4, no_result=0)
     languages, types = ["de", "de", "en", ""], found.queries.types

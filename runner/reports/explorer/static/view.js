@@ -131,11 +131,12 @@ class QueryView {
    * @param {string} moved
    */
   document(document, pattern, score, badge, moved) {
-    const {ids, titles, texts} = this.data.documents, text = texts[document];
+    const {ids, titles, texts, notes} = this.data.documents, text = texts[document];
     const head = create("p", {class: "head"}, create("strong", {}, titles[document] || ids[document]),
       " ", badge, moved ? create("span", {class: "grade"}, moved) : "",
       score === null ? "" : create("span", {class: "score"}, Number(score.toPrecision(4))));
-    const id = titles[document] ? [create("code", {}, ids[document])] : [];
+    const id = [...(titles[document] ? [create("code", {}, ids[document])] : []),
+      ...(notes?.[document] ? [create("p", {class: "about"}, notes[document])] : [])];
     if (text === null || text === undefined)
       return [head, ...id, create("p", {class: "about"},
         this.data.live ? "The dataset has no text for this id." : "The text is not in this page.")];
