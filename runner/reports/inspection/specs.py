@@ -91,7 +91,7 @@ def _create_axes(across: str, up: str, scale: str, step: int = 1) -> Spec:
         "scale": {"type": scale, "nice": False, "zero": False},
     }
     return {
-        "x": {**x, "axis": {"tickMinStep": step} if step else {}},
+        "x": {**x, "bin": {"binned": True}, "axis": {"tickMinStep": step} if step else {}},
         "x2": {"field": "end"},
         "y": {"field": "count", "type": "quantitative", "title": up, "axis": {"tickMinStep": 1}},
     }

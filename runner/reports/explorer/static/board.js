@@ -122,7 +122,7 @@ class Board {
       this.sliced = [
         {id: "slice", name: "slice", title: `${data.primary}, ${value}`, values: means, format: "score4", kind: "measure",
           shown: true, definition: `Mean ${about}`},
-        {id: "slice_interval", name: "slice_interval", title: "95 % interval", format: "text", kind: "", shown: true,
+        {id: "slice_interval", name: "slice_interval", title: `95 % interval, ${value}`, format: "text", kind: "", shown: true,
           values: means.map((mean, i) => (mean === null || halves[i] === null ? ""
             : `[${(mean - halves[i]).toFixed(3)}, ${(mean + halves[i]).toFixed(3)}]`)),
           definition: `Interval of the mean ${about} (Student's t), from five queries on`},
