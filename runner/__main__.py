@@ -146,11 +146,11 @@ def _take_verb(words: list[str]) -> str:
 def _complete_word(verb: str, word: str) -> str:
     """Return a word as Hydra reads it: arguments of `new` and `reproduce` as overrides, runs of `look` as a list."""
     key, equals, value = word.partition("=")
-    is_plain = value[:1] not in ("'", '"', "[")
+    is_plain = value[:1] not in ("'", '"', "[") and value != "null"
     if verb in ("new", "reproduce") and not word.startswith("-") and not equals:
         return f"{'folder' if verb == 'new' else 'cell'}={_quote_value(word)}"
-    if verb == "look" and key == "sweep" and is_plain:
-        return f"sweep={_quote_value(value)}"
+    if (verb, key) in (("look", "sweep"), ("table", "baseline")) and is_plain:
+        return f"{key}={_quote_value(value)}"
     if verb == "look" and key == "run" and is_plain and "," in value:
         return f"run=[{value}]"
     return word

@@ -35,6 +35,7 @@ def paper(
     )
     assert main([*words]) == 0
     run = orjson.loads(capsys.readouterr().out)["run"]
+    assert main(["table", f"sweeps={run}", "output=other", "baseline=k1=0.4"]) == 0  # a label as it is shown
     names = r"+names={k1\=0.4: low}"
     assert main(["table", f"sweeps={run}", "output=paper", "baseline=low", names, "measures=[nDCG@10,R@10]"]) == 0
     return tmp_path / "paper"

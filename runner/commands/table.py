@@ -64,7 +64,7 @@ def main(cfg: DictConfig) -> int:
     content = _write(table, own)
     console.document(lambda: content)
     console.show_table(systems_table(table, own.digits), "Systems by dataset")
-    for sentence in describe_table(table):
+    for sentence in describe_table(table, best="*"):
         console.paragraph(sentence)
     console.show_table(across_table(table), "Across datasets")
     for sentence in describe_across(table):

@@ -8,14 +8,14 @@ from runner.comparison.paper_table import PaperTable
 from runner.reports.comparison.significance import CORRECTIONS, in_words
 
 
-def describe_table(table: PaperTable) -> list[str]:
-    """Return the sentences of the caption: what is shown, what bold and the marks mean, what is corrected."""
+def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
+    """Return the sentences of the caption: what is shown, what `best` and the marks mean, what is corrected."""
     statistics, measures = table.statistics, list(table.measures)
     listed = " and ".join([", ".join(measures[:-1]), measures[-1]] if measures[1:] else measures)
     is_corrected = statistics.correction != "none"
     sentences = [
         f"Mean {listed} by dataset, over queries.",
-        "Bold: the best system of the column.",
+        f"{best}: the best system of the column.",
         f"+ and -: significantly better and worse than {table.baseline or 'the best system of the column'} "
         f"(differences paired by query; {in_words(statistics.test, statistics.correction)}"
         f"{' for all pairs of systems in the column' if is_corrected else ''}; p < {statistics.alpha:g}).",
@@ -43,5 +43,5 @@ def describe_across(table: PaperTable) -> list[str]:
         "New datasets: what to expect for datasets that are not in the table. Student's t is computed from the "
         f"{count} mean differences, {corrected}. It assumes that the datasets are a random sample of those of interest "
         "and that the mean differences are roughly normal. The interval is that of a single comparison.",
-        "Won, tied and lost count datasets by their means; the last columns count the significant differences.",
+        "Won, tied and lost count datasets by their means; sig. better and sig. worse count the significant ones.",
     ]

@@ -34,12 +34,17 @@ def across_table(table: PaperTable) -> Table:
         Column("new datasets", interval, numeric=True, spare=1),
         Column("p (new)", p_value, numeric=True),
         Column("won, tied, lost"),
+        Column("sig. better", numeric=True, spare=2),
+        Column("sig. worse", numeric=True, spare=2),
     ]
     rows = [
         [
             row.system, row.measure, row.mean_rank, row.difference, (row.low, row.high), row.p,
             (row.new_low, row.new_high), row.new_p,
-            DASH if row.system == row.reference else f"{row.wins}, {row.ties}, {row.losses}",
+*(
+                [DASH] * 3 if row.system == row.reference
+                else [f"{row.wins}, {row.ties}, {row.losses}", str(row.better), str(row.worse)]
+            ),
         ]
         for row in table.across
     ]  # fmt: skip
