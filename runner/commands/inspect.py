@@ -93,16 +93,17 @@ def main(cfg: DictConfig) -> int:
 
 
 def _load_rankings(config: Mapping[str, Any], dataset: Dataset, depth: int) -> dict[str, Rankings]:
-    """Return the rankings of the results that `runs` names, by label; raises `ConfigError` for other data."""
+    """Return the rankings of the results on a dataset that `runs` names, by label; raises `ConfigError` for none."""
     words = as_typed(config["runs"], "runs", HydraConfig.get().overrides.task)
     tracking = build(config["tracking"], "tracking")
-    results = [result for word in words for result in list_results(word, tracking, Path("baselines"))]
+    every = [result for word in words for result in list_results(word, tracking, Path("baselines"))]
+    results = [result for result in every if result.dataset.fingerprint == dataset.fingerprint]
+    if not results:
+        raise ConfigError(
+            f"runs: {every[0].name} was measured on {describe_dataset(every[0])}, but this dataset is {dataset.name} "
+            f"({dataset.split}, {dataset.fingerprint[:8]}); choose the dataset of the runs"
+        )
     for result in results:
-        if result.dataset.fingerprint != dataset.fingerprint:
-            raise ConfigError(
-                f"runs: {result.name} was measured on {describe_dataset(result)}, but this dataset is {dataset.name} "
-                f"({dataset.split}, {dataset.fingerprint[:8]}); choose the dataset of the runs"
-            )
         if result.hits is None:
             raise ConfigError(f"runs: the record of {result.name} has no rankings; choose a run with its artifacts")
         if bool(result.hits.parents) != (dataset.whole is not None):
