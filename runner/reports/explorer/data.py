@@ -38,10 +38,10 @@ class DataColumn:
     definition: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the column for JSON, numbers to six decimals."""
+        """Return the column for JSON. Numbers have nine decimals, so that the page rounds them as the reports do."""
         values = self.values
         if self.format not in ("text", "flag"):
-            values = [None if value is None else round(value, 6) for value in values]
+            values = [None if value is None else round(value, 9) for value in values]
         return {**vars(self), "values": values}
 
 
