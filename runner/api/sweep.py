@@ -29,7 +29,7 @@ from runner.sweep.closing import SweepEnding
 from runner.sweep.declared import Declared
 from runner.sweep.execute import sweep
 from runner.sweep.outcome import INTERRUPTED
-from runner.sweep.reporting import build_reports
+from runner.sweep.reporting import ReportWriter, build_reports
 from runner.sweep.search import search
 from runner.tracking.logged import LoggedRun
 
@@ -60,7 +60,8 @@ class SweepBoard:
     """The leaderboards of a sweep, one for each dataset, with their results."""
 
     ending: SweepEnding = field(repr=False)
-    parallel: bool = False
+    parallel: bool
+    writer: ReportWriter = field(repr=False)
 
     @property
     def boards(self) -> Sequence[Board]:
@@ -114,7 +115,7 @@ class SweepBoard:
 
     def report(self) -> SweepReport:
         """Return the report of the sweep."""
-        return SweepReport(build_reports(self.boards, self.parallel, report_writer()))
+        return SweepReport(build_reports(self.boards, self.parallel, self.writer))
 
     def __repr__(self) -> str:
         best = "" if len(self.boards) != 1 or not self.runs else f", best: {self.best!r}"
@@ -155,13 +156,14 @@ def run_sweep(
         raise ConfigError("sweep.dry_run: run_sweep cannot return a plan; use the plan command")
     kind = str(node.pop("_target_")).rpartition(".")[2]
     node.pop("_convert_", None)
+    writer = report_writer(declared.tracking)
     with explain_errors("evaluate", words), console.silence(), main_module_not_imported_again():
         if kind == "OptunaSweeper":
-            ending = search(declared, node, report_writer(declared.tracking))
+            ending = search(declared, node, writer)
         elif kind == "GridSweeper":
-            ending = sweep(declared, report_writer(declared.tracking))
+            ending = sweep(declared, writer)
         else:
             raise ConfigError(f"hydra/sweeper: {kind} returns no leaderboard; choose grid or optuna")
     if ending.exit_code == INTERRUPTED:
         raise KeyboardInterrupt
-    return SweepBoard(ending, declared.settings.backend != "sequential")
+    return SweepBoard(ending, declared.settings.backend != "sequential", writer)

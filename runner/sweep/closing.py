@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from runner.comparison.race import RACE
@@ -71,7 +71,7 @@ def report(
             best_run = "" if best is None else find_run(best, outcome.results, runs)
             built = [] if empty else build_boards(results, list(outcome.failures.values()), metrics)
         boards = [
-            replace(board, load_best=partial(run.load_rankings, board.best, logged_runs))
+            replace(board, load_best=cache(partial(run.load_rankings, board.best, logged_runs)))
             for board in complete_boards(built, runs, dict(selections), search, outcome.race)
         ]
         _show(boards, str(metrics.primary_measure))

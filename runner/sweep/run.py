@@ -191,7 +191,7 @@ class SweepRun:
         best: dict[int, Result] = {}
         for rank, combination in combinations.items():
             result = self.outcome.results[combination]
-            if result.hits is None and combination in runs:
+            if result.hits is None and combination in runs and not self.tracking.is_off:
                 with suppress(ResultError, ConfigError):  # the report can do without
                     result = load_result(runs[combination], self._tracker, rankings=True)
             if result.hits is not None:
