@@ -54,19 +54,18 @@ class OptunaSweeper(Sweeper):
         sys.exit(search(declared, self.settings, report_writer(declared.tracking)).exit_code)
 
 
-def report_writer(tracking: Tracking | None = None) -> ReportWriter:
-    """Return the functions that write the reports of a sweep, which lead to its runs if their store is known."""
+def report_writer(tracking: Tracking) -> ReportWriter:
+    """Return the functions that write the reports of a sweep, which lead to its runs."""
     from functools import partial
 
     from runner.reports.evaluation.files import evaluation_files
-    from runner.reports.explorer.place import PagePlace
     from runner.reports.golden.files import golden_files
     from runner.reports.sweep.files import sweep_files
     from runner.reports.sweep.selection import selection_tags
     from runner.sweep.reporting import ReportWriter
     from runner.tracking.pages import create_place
 
-    place = PagePlace() if tracking is None else create_place(tracking)
+    place = create_place(tracking)
     evaluation, sweep = partial(evaluation_files, place=place), partial(sweep_files, place=place)
     return ReportWriter(evaluation, sweep, golden_files, selection_tags)
 

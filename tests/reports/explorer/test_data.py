@@ -36,6 +36,6 @@ def test_equal_data_gives_equal_text() -> None:
 
 
 def test_numbers_are_rounded_and_texts_are_not_touched() -> None:
-    column = DataColumn("c", "c", "c", [0.123456789, None], "score4").to_dict()
-    assert column["values"] == [0.123457, None]
+    column = DataColumn("c", "c", "c", [0.12345678949, None], "score4").to_dict()
+    assert column["values"] == [0.123456789, None]
     assert DataColumn("t", "t", "t", ["0.123456789"]).to_dict()["values"] == ["0.123456789"]
