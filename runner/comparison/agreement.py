@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING
-from retrievers.id_table import select_ids
+from retrievers.id_table import IdTable, select_ids
 from runner.analysis.agreement import Documents, Headroom, headroom, jaccard, kendall_tau, rank_1, rbo
 from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
@@ -71,9 +71,8 @@ def measure_agreement(results: Sequence[Result]) -> Agreement:
 
 def measure_pair(first: Result, second: Result) -> PairAgreement:
     """Measure the agreement of two results; raises `ReportError` if one has no rankings."""
-    code_of: dict[str, int] = {}
     pair = (first, second)
-    documents = [_number_documents(_require_hits(result), code_of) for result in pair]
+    documents = _number_documents([_require_hits(result) for result in pair])
     shared = _find_shared_queries(pair)
     a, b = (np.isin(result.queries.statuses, ANSWERED)[of] for result, of in zip(pair, shared, strict=True))
     rankings = [ranked[of[a & b]] for ranked, of in zip(documents, shared, strict=True)]
@@ -94,15 +93,30 @@ def _require_hits(result: Result) -> Hits:
     return result.hits
 
 
-def _number_documents(hits: Hits, code_of: dict[str, int]) -> NDArray[np.int64]:
-    """Return rankings with one number per document id in all results; new ids are added to `code_of`.
+def _number_documents(pair: Sequence[Hits]) -> list[NDArray[np.int64]]:
+    """Return rankings of two results with one number per document id.
 
     A chunk has the number of its document, which stands at the rank of its first chunk.
     """
-    is_used, places = hits.number_used()
-    used = [code_of.setdefault(name, len(code_of)) for name in select_ids(hits.judged, is_used)]
-    numbers = np.array([*used, NOTHING], dtype=np.int64)[places]  # the last entry stands for no document
-    return _drop_repeats(numbers) if hits.parents else numbers
+    used, places = zip(*(hits.number_used() for hits in pair), strict=True)
+    first, second = (select_ids(hits.judged, is_used) for hits, is_used in zip(pair, used, strict=True))
+    numbers = _number_ids(first, second)
+    ranked = [  # the last entry stands for no document
+        np.append(of_ids, NOTHING)[of_hits] for of_ids, of_hits in zip(numbers, places, strict=True)
+    ]
+    return [_drop_repeats(row) if hits.parents else row for row, hits in zip(ranked, pair, strict=True)]
+
+
+def _number_ids(first: Sequence[str], second: Sequence[str]) -> list[NDArray[np.int64]]:
+    """Return the number of each id of two lists; equal ids have equal numbers."""
+    if isinstance(first, IdTable) and first.pieces is not None and isinstance(second, IdTable):
+        from retrievers.pieces import find_ids
+
+        places = find_ids(second, first).astype(np.int64)
+        return [np.arange(len(first)), np.where(places == NOTHING, len(first) + np.arange(len(second)), places)]
+    code_of: dict[str, int] = {}
+    codes = ([code_of.setdefault(name, len(code_of)) for name in ids] for ids in (first, second))
+    return [np.array(numbers, dtype=np.int64) for numbers in codes]
 
 
 def _drop_repeats(documents: NDArray[np.int64]) -> NDArray[np.int64]:

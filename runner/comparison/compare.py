@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -76,11 +76,25 @@ class Versus:
 
 @dataclass(frozen=True)
 class Change:
-    """A query whose primary measure differs between the first system (`before`) and another (`after`)."""
+    """A query whose primary measure differs between the first system (`before`) and another (`after`).
 
-    before: QueryOutcome
-    after: QueryOutcome
+    What the two retrieved is described on demand, because most changes are only counted.
+    """
+
+    first: Result = field(repr=False, compare=False)
+    other: Result = field(repr=False, compare=False)
+    place: int
     difference: float
+
+    @cached_property
+    def before(self) -> QueryOutcome:
+        """Return the result of the first system for the query."""
+        return build_query_outcome(self.first, self.place)
+
+    @cached_property
+    def after(self) -> QueryOutcome:
+        """Return the result of the other system for the query."""
+        return build_query_outcome(self.other, self.place)
 
 
 @dataclass(frozen=True)
@@ -178,10 +192,7 @@ class Comparison:
         differences = np.nan_to_num(scores[system] - scores[0])
         changed = np.flatnonzero(np.abs(differences) > NO_DIFFERENCE)
         order = sorted(changed.tolist(), key=lambda i: (-differences[i], self.queries.ids[i]))
-        first, other = self.results[0], self.results[system]
-        return [
-            Change(build_query_outcome(first, i), build_query_outcome(other, i), float(differences[i])) for i in order
-        ]
+        return [Change(self.results[0], self.results[system], i, float(differences[i])) for i in order]
 
 
 def compare_results(
