@@ -20,10 +20,12 @@ from benchmarks.simulations.explanation import (
     change_judgments,
     change_settings,
     check_draw,
+    cover_effects,
     draw_version,
     evaluate,
     explain_versions,
     replace_documents,
+    sample_queries,
 )
 from runner.__main__ import main
 from runner.comparison.comparability import NotComparable
@@ -49,6 +51,22 @@ def test_terms_add_up_and_only_the_cause_has_an_effect(cause: str, tmp_path: Pat
         assert (effect != 0) == is_changed, name
     assert (draw.effects[3] != 0) == ("queries" in cause)
     assert draw.named
+
+
+def test_an_effect_in_a_population_is_0_only_for_parts_that_did_not_change(tmp_path: Path) -> None:
+    for cause, part in (("25 % of judgments changed", 2), ("20 % hard queries", 3)):
+        for covers in cover_effects(cause, 0, tmp_path / cause, samples=2).values():
+            assert covers.shape == (2, 4)
+            assert covers[:, [i for i in range(4) if i != part]].all()
+
+
+def test_samples_share_the_queries_that_both_versions_have() -> None:
+    rng = np.random.default_rng(0)
+    baseline = draw_version(rng, 60)
+    first, second = sample_queries(rng, (baseline, add_queries(rng, baseline, 20)))
+    assert (len(first.queries), len(second.queries)) == (40, 50)
+    assert first.queries.items() <= second.queries.items()
+    assert len(baseline.queries.keys() & second.queries.keys()) == 40
 
 
 @pytest.fixture(scope="module")

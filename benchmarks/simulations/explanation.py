@@ -1,8 +1,12 @@
-"""Explain differences with known causes: `python -m benchmarks.simulations.explanation`.
+"""Explain differences with known causes: `python -m benchmarks.simulations.explanation [DRAWS] [CAUSES]`.
 
-Each draw makes a small collection and changes one part of it, or the settings. The table shows whether the terms add
-up, how often the interval of a part that did not change contains 0, and how often planted documents are named. Like
+Each draw makes a small collection and changes one part of it, or the settings. The first table shows whether the terms
+add up, how often the interval of a part that did not change contains 0, and how often planted documents are named. Like
 queries are drawn from the population of the others, so that their true effect is 0 while their estimated effect is not.
+
+The second table is about effects that are not 0. A change is made to a collection with a population of queries, whose
+effects are the truth. Each draw explains the change with a sample of these queries; the table shows how often the
+interval of a term contains the effect in the population.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from runner.comparison.compare import TableStatistics
 from runner.comparison.explanation import Explanation
@@ -33,6 +38,11 @@ from runner.store.settings import StoreSettings
 DOCUMENTS, QUERIES, WORDS, VOCABULARY = 120, 40, 30, 400
 REPLACED, CHANGED, ADDED = 6, 4, 10
 """How many documents are replaced (5 %), judgments changed (10 %) and queries added."""
+
+POPULATION, SAMPLES = 1000, 10
+"""How many queries a population has, and how many samples are drawn from it."""
+
+TESTS = ("permutation", "t", "bootstrap")
 
 TERMS = ("code", "documents", "judgments", "queries")
 
@@ -91,19 +101,27 @@ def replace_documents(rng: Generator, version: Version) -> Version:
     return replace(version, documents={**kept, **planted}, planted=list(planted))
 
 
-def change_judgments(rng: Generator, version: Version) -> Version:
+def rewrite_documents(rng: Generator, version: Version, share: float) -> Version:
+    """Return a version in which a share of the documents has the texts of documents drawn anew."""
+    documents, others = dict(version.documents), draw_version(rng, 0).documents
+    for name in rng.choice(list(documents), round(share * len(documents)), replace=False).tolist():
+        documents[name] = others[name]
+    return replace(version, documents=documents)
+
+
+def change_judgments(rng: Generator, version: Version, count: int = CHANGED) -> Version:
     """Return a version in which some queries have another gold document."""
     qrels, names = dict(version.qrels), list(version.documents)
-    for query in rng.choice(list(qrels), CHANGED, replace=False).tolist():
+    for query in rng.choice(list(qrels), count, replace=False).tolist():
         others = [name for name in names if name not in qrels[query]]
         qrels[query] = {others[rng.integers(len(others))]: 1}
     return replace(version, qrels=qrels)
 
 
-def add_hard_queries(rng: Generator, version: Version) -> Version:
+def add_hard_queries(rng: Generator, version: Version, count: int = ADDED) -> Version:
     """Return a version with further queries that share no rare word with their gold."""
     texts, qrels, names = dict(version.queries), dict(version.qrels), list(version.documents)
-    for i in range(ADDED):
+    for i in range(count):
         texts[f"hard{i}"] = " ".join(f"w{word}" for word in rng.integers(0, VOCABULARY, 4).tolist())
         qrels[f"hard{i}"] = {names[rng.integers(len(names))]: 1}
     return replace(version, queries=texts, qrels=qrels)
@@ -128,6 +146,24 @@ CAUSES = {
     "settings, documents, judgments, queries": (change_everything, "code"),
 }
 """How a version changes, and the term whose true effect is not 0."""
+
+
+def change_population(rng: Generator, version: Version) -> Version:
+    """Return a version with other settings, documents, judgments and harder queries."""
+    changed = change_judgments(rng, rewrite_documents(rng, change_settings(rng, version), 0.25), POPULATION // 4)
+    return add_hard_queries(rng, changed, POPULATION // 4)
+
+
+POPULATION_CAUSES = {
+    "settings": change_settings,
+    "5 % of documents rewritten": lambda rng, version: rewrite_documents(rng, version, 0.05),
+    "25 % of documents rewritten": lambda rng, version: rewrite_documents(rng, version, 0.25),
+    "10 % of judgments changed": lambda rng, version: change_judgments(rng, version, POPULATION // 10),
+    "25 % of judgments changed": lambda rng, version: change_judgments(rng, version, POPULATION // 4),
+    "20 % hard queries": lambda rng, version: add_hard_queries(rng, version, POPULATION // 4),
+    "settings, 25 % of documents and of judgments, 20 % hard queries": change_population,
+}
+"""How a version with a population of queries changes."""
 
 
 def evaluate(name: str, version: Version, bench: Bench) -> Result:
@@ -189,8 +225,64 @@ def check_draw(cause: str, seed: int, store: Path) -> Draw:
     return Draw(error, [t.effect for t in terms], [t.low <= 0 <= t.high for t in terms], named)
 
 
+def sample_queries(rng: Generator, versions: tuple[Version, Version]) -> tuple[Version, Version]:
+    """Return versions with samples of their queries: the same ones where both have them, and of the added ones."""
+    before, after = versions
+    some = rng.choice(list(before.queries), QUERIES, replace=False).tolist()
+    added = list(after.queries.keys() - before.queries.keys())
+    more = rng.choice(sorted(added), ADDED, replace=False).tolist() if added else []
+    return select_queries(before, some), select_queries(after, [*some, *more])
+
+
+def select_queries(version: Version, names: Sequence[str]) -> Version:
+    """Return a version with some of its queries."""
+    texts, qrels = ({name: own[name] for name in names} for own in (version.queries, version.qrels))
+    return replace(version, queries=texts, qrels=qrels)
+
+
+def cover_effects(cause: str, seed: int, store: Path, samples: int = SAMPLES) -> Mapping[str, NDArray[np.bool_]]:
+    """Draw a population and samples of it: whether the interval of each term contains the effect in the population.
+
+    Returns an array (samples x 4) for each test.
+    """
+    rng = np.random.default_rng([seed, *map(ord, cause)])
+    baseline = draw_version(rng, POPULATION)
+    versions = baseline, POPULATION_CAUSES[cause](rng, baseline)
+    whole = explain_versions(*versions, store, "t")
+    truths = [term.effect for term in whole.list_terms(whole.primary)]
+    covers: dict[str, list[list[bool]]] = {test: [] for test in TESTS}
+    for _ in range(samples):
+        explanation = explain_versions(*sample_queries(rng, versions), store)
+        for test, rows in covers.items():
+            again = replace(explanation, statistics=replace(explanation.statistics, test=test), _terms={})
+            terms = again.list_terms(again.primary)
+            rows.append([t.low - 1e-12 <= truth <= t.high + 1e-12 for t, truth in zip(terms, truths, strict=True)])
+    return {test: np.array(rows) for test, rows in covers.items()}
+
+
 def main(draws: int = 200, *causes: str) -> None:
-    """Print a row for each cause."""
+    """Print both tables."""
+    print_unchanged(draws, causes)
+    print_coverage(draws, causes)
+
+
+def print_coverage(draws: int, causes: Sequence[str]) -> None:
+    """Print a row for each change of a population, with the share of intervals that contain the true effect."""
+    print("\n| cause | test | " + " | ".join(TERMS) + " |\n|---|---|" + "--:|" * len(TERMS))
+    for cause in POPULATION_CAUSES:
+        if causes and cause not in causes:
+            continue
+        parts = []
+        for seed in range(draws // SAMPLES):
+            with tempfile.TemporaryDirectory() as folder:
+                parts.append(cover_effects(cause, seed, Path(folder)))
+        for test in TESTS:
+            shares = np.concatenate([part[test] for part in parts]).mean(axis=0).tolist()
+            print(f"| {cause} | {test} | {' | '.join(f'{share:.3f}' for share in shares)} |", flush=True)
+
+
+def print_unchanged(draws: int, causes: Sequence[str]) -> None:
+    """Print a row for each cause, with the share of intervals that contain 0."""
     titles = [*TERMS[1:], "code and settings"]
     print(
         "| cause | largest error of the sum | true effect not 0 | " + " | ".join(f"{t} contains 0" for t in titles),

@@ -1,4 +1,4 @@
-"""Split a difference of means into terms for the factors that changed: Shapley values, with their influence by query.
+"""Split a difference of means into terms for the factors that changed: Shapley values, with the share of each query.
 
 A coalition is the set of factors that are on the candidate's side; the others are on the baseline's. Arithmetic only.
 """
@@ -65,30 +65,32 @@ class Attribution:
     """A term as a weighted sum of differences of means.
 
     `effect` is the term, and `least` and `most` are the smallest and the largest of the differences that it averages.
-    All arrays are of shape (queries,), NaN for a query that counts nowhere: `influences` have the effect as their mean
-    and vary as it does, `errors` are the contributions of queries to its error, and `shares` add up to it. `patterns`
-    are numbers of the sets of means in which queries count.
+    All arrays are of shape (queries,), NaN (a weight of 0) for a query that counts nowhere. `shares` add up to the
+    effect. If each step compares the same queries with themselves, the effect is the mean of `differences`, which are
+    paired, with `weights`, which are 1 on average: a query that only some steps have counts less. `errors` are the
+    contributions of queries to the error of the effect, and `patterns` number the sets of means in which they count.
     """
 
     effect: float
     least: float
     most: float
-    influences: Floats
-    errors: Floats
     shares: Floats
+    differences: Floats
+    weights: Floats
+    errors: Floats
     patterns: NDArray[np.int64]
 
 
 def attribute(values: Mapping[Coalition, Floats], steps: Sequence[Step]) -> Attribution:
     """Return the term of these steps, given the values of queries in each coalition, NaN where a query does not count.
 
-    Means may be over different queries. The influence of a query on a mean is its distance from the mean, divided by
-    the number of queries (the infinitesimal jackknife; Efron & Tibshirani 1993, chapter 21). If all means are over the
-    same queries, the influences on the term are the paired differences. The term is NaN if a mean has no query.
+    Means may be over different queries. A query contributes to the error of a mean its distance from the mean, divided
+    by the number of queries (the infinitesimal jackknife; Efron & Tibshirani 1993, chapter 21). The term is NaN if a
+    mean has no query.
     """
     shape = next(iter(values.values())).shape
     counted, patterns = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int64)
-    influences, errors, shares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    weights, errors, shares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     means = {}
     for coalition in iter_coalitions(steps):
         column = values[coalition]
@@ -96,16 +98,18 @@ def attribute(values: Mapping[Coalition, Floats], steps: Sequence[Step]) -> Attr
         n, coefficient = int(np.count_nonzero(there)), _sum_weights(coalition, steps)
         means[coalition] = float(column[there].mean()) if n else math.nan
         residuals = coefficient * (column[there] - means[coalition]) / max(n, 1)
-        influences[there] += residuals
         errors[there] += residuals * math.sqrt(n / max(n - 1, 1))
+        weights[there] += sum(weight for weight, *pair in steps if coalition in pair) / max(n, 1)
         shares[there] += coefficient * column[there] / max(n, 1)
         counted |= there
         patterns = np.unique(2 * patterns + there, return_inverse=True)[1]
     differences = [means[after] - means[before] for _, after, before in steps]
     effect = math.fsum(weight * difference for (weight, _, _), difference in zip(steps, differences, strict=True))
-    influences = np.round(effect + influences * np.count_nonzero(counted), 12)  # arithmetic leaves noise beyond that
-    influences, errors, shares = (np.where(counted, column, np.nan) for column in (influences, errors, shares))
-    return Attribution(effect, min(differences), max(differences), influences, errors, shares, patterns)
+    errors, shares = (np.where(counted, column, np.nan) for column in (errors, shares))
+    n = int(np.count_nonzero(counted))
+    weights = np.round(weights * n / max(float(weights.sum()), 1e-12), 12)  # arithmetic leaves noise beyond that
+    paired = np.round(np.divide(shares * n, weights, out=np.full(shape, np.nan), where=counted), 12)
+    return Attribution(effect, min(differences), max(differences), shares, paired, weights, errors, patterns)
 
 
 def _sum_weights(coalition: Coalition, steps: Sequence[Step]) -> float:
@@ -127,13 +131,14 @@ def compute_significance(
 ) -> TermSignificance:
     """Test terms, whose p-values are corrected as one family.
 
-    Paired terms use the test of `statistics` on their influences. The others compare two samples of queries, where
+    Paired terms use the test of `statistics` on their differences. The others compare two samples of queries, where
     flipping signs is no test; they use `compare_samples`.
     """
     intervals, p_values = np.full((len(terms), 2), np.nan), np.full(len(terms), np.nan)
     if any(is_paired):
-        rows = np.array([term.influences for term, paired in zip(terms, is_paired, strict=True) if paired])
-        result = compare(rows, replace(statistics, correction="none"), clusters)
+        some = [term for term, paired in zip(terms, is_paired, strict=True) if paired]
+        rows, weights = (np.array([getattr(term, name) for term in some]) for name in ("differences", "weights"))
+        result = compare(rows, replace(statistics, correction="none"), clusters, weights)
         intervals[list(is_paired)], p_values[list(is_paired)] = result.intervals, result.uncorrected
     for i, (term, paired) in enumerate(zip(terms, is_paired, strict=True)):
         if not paired:

@@ -55,10 +55,15 @@ class Units:
         return errors
 
 
-def by_cluster(values: Floats, clusters: Clusters | None) -> Units:
-    """Sum values (m x queries, NaN where a query does not count) by cluster."""
+def by_cluster(values: Floats, clusters: Clusters | None, weights: Floats | None = None) -> Units:
+    """Sum values (m x queries, NaN where a query does not count) by cluster.
+
+    With weights (m x queries), a query counts as that many.
+    """
     present = (~np.isnan(values)).astype(np.float64)
     filled = np.nan_to_num(values)
+    if weights is not None:
+        present, filled = present * weights, filled * weights
     if clusters is None:
         return Units(filled, present)
     _, codes = np.unique(clusters, return_inverse=True)

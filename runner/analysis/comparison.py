@@ -78,22 +78,27 @@ class Pairs:
 
 
 def compare(
-    differences: Floats, statistics: Statistics = Statistics(), clusters: Clusters | None = None
+    differences: Floats,
+    statistics: Statistics = Statistics(),
+    clusters: Clusters | None = None,
+    weights: Floats | None = None,
 ) -> Differences:
     """Test rows of differences (m x queries, as returned by `compute_differences`), corrected as one family.
 
     More permutations are drawn than requested if the correction needs them for any p-value to be below alpha. Intervals
     are those of each single test: one excludes 0 where the uncorrected p-value is below 1 - confidence. Raises
     `ValueError` for Tukey's correction, which is for all pairs of systems by one measure. Max-T needs all pairs too, so
-    Holm's correction replaces it.
+    Holm's correction replaces it. With weights (m x queries), a query counts as that many.
     """
+    if weights is not None:
+        weights = weights[:, ~np.isnan(differences).all(axis=0)]
     differences, clusters = _select_counted(differences, clusters)
     test, permutations = PAIRED_TESTS[statistics.test], _count_permutations(statistics, len(differences))
-    uncorrected = test.compute_p_values(differences, permutations, statistics.seed, clusters)
+    uncorrected = test.compute_p_values(differences, permutations, statistics.seed, clusters, weights)
     corrected = correct(uncorrected, statistics.correction)
     level = 1 - statistics.confidence
-    intervals = test.compute_intervals(differences, level, permutations, statistics.seed, clusters)
-    return _describe(differences, intervals, uncorrected, corrected, statistics.alpha, clusters)
+    intervals = test.compute_intervals(differences, level, permutations, statistics.seed, clusters, weights)
+    return _describe(differences, intervals, uncorrected, corrected, statistics.alpha, clusters, weights)
 
 
 def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> Differences:
@@ -136,12 +141,15 @@ def compare_pairs(
     for start in range(0, len(first), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)
         differences = compute_differences(scores[first[some]], scores[second[some]])
-        tested[some] = test.compute_p_values(differences, permutations, seed, clusters)
+        tested[some] = test.compute_p_values(differences, permutations, seed, clusters, None)
     matrix = np.where(np.eye(m, dtype=np.bool_), 1.0, np.nan)
     matrix[first, second] = matrix[second, first] = correct(tested, correction)
     single_level = level_of_each(tested, level, correction)
     return Pairs(
-        matrix, alpha, order, lambda rows: test.compute_intervals(rows, single_level, permutations, seed, clusters)
+        matrix,
+        alpha,
+        order,
+        lambda rows: test.compute_intervals(rows, single_level, permutations, seed, clusters, None),
     )
 
 
@@ -158,15 +166,16 @@ def _describe(
     corrected: Floats,
     alpha: float,
     clusters: Clusters | None,
+    weights: Floats | None = None,
 ) -> Differences:
-    units, means, deviations = moments(differences, clusters)
+    units, means, deviations = moments(differences, clusters, weights)
     return Differences(
         queries=np.count_nonzero(~np.isnan(differences), axis=1),
         units=units,
         differences=means,
         intervals=intervals,
         deviations=deviations,
-        effects=hedges_g(differences, clusters),
+        effects=hedges_g(differences, clusters, weights),
         uncorrected=uncorrected,
         p_values=corrected,
         significant=corrected < alpha,

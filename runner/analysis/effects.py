@@ -16,23 +16,23 @@ from runner.analysis.significance import moments
 Floats = NDArray[np.float64]
 
 
-def cohens_d(differences: Floats, clusters: Clusters | None = None) -> Floats:
+def cohens_d(differences: Floats, clusters: Clusters | None = None, weights: Floats | None = None) -> Floats:
     """Return Cohen's d_z (1988), the mean difference in units of its standard deviation (m,); NaN below two queries.
 
     It is 0 where all differences are 0, and infinite where all are equal and not 0.
     """
-    _, means, deviations = moments(differences, clusters)
+    _, means, deviations = moments(differences, clusters, weights)
     with np.errstate(divide="ignore"):
         return np.divide(means, deviations, out=np.zeros_like(means), where=(means != 0) | (deviations != 0))
 
 
-def hedges_g(differences: Floats, clusters: Clusters | None = None) -> Floats:
+def hedges_g(differences: Floats, clusters: Clusters | None = None, weights: Floats | None = None) -> Floats:
     """Return Cohen's d_z without its small-sample bias (Hedges 1981, exact factor) (m,); NaN below three queries."""
     from scipy.special import gammaln
 
-    degrees = np.maximum(moments(differences, clusters)[0] - 1.0, 1)
+    degrees = np.maximum(moments(differences, clusters, weights)[0] - 1.0, 1)
     factor = np.exp(gammaln(degrees / 2) - gammaln((degrees - 1) / 2)) * np.sqrt(2 / degrees)
-    return cohens_d(differences, clusters) * np.where(degrees > 1, factor, np.nan)
+    return cohens_d(differences, clusters, weights) * np.where(degrees > 1, factor, np.nan)
 
 
 def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:

@@ -16,17 +16,24 @@ _ROWS = 64
 """How many rows are inverted at a time; each row needs one number per permutation."""
 
 
-def invert_t_test(differences: Floats, level: float, clusters: Clusters | None = None) -> Floats:
+def invert_t_test(
+    differences: Floats, level: float, clusters: Clusters | None = None, weights: Floats | None = None
+) -> Floats:
     """Return the intervals of mean differences by Student's t (m x 2); NaN below two queries (or clusters)."""
     from scipy.special import stdtrit
 
-    units = by_cluster(differences, clusters)
+    units = by_cluster(differences, clusters, weights)
     half = stdtrit(np.maximum(units.independent - 1, 1), 1 - level / 2) * units.errors
     return np.stack([units.means - half, units.means + half], axis=1)
 
 
 def invert_bootstrap_test(
-    differences: Floats, level: float, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
+    differences: Floats,
+    level: float,
+    resamples: int = 10000,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+    weights: Floats | None = None,
 ) -> Floats:
     """Return the intervals of mean differences by the basic bootstrap (m x 2).
 
@@ -35,8 +42,8 @@ def invert_bootstrap_test(
     most = int(np.ceil(level * (resamples + 1) - 1e-9)) - 2
     if most < 0:
         return np.full((len(differences), 2), np.nan)
-    means = by_cluster(differences, clusters).means
-    centred = by_cluster(differences - means[:, None], clusters)
+    means = by_cluster(differences, clusters, weights).means
+    centred = by_cluster(differences - means[:, None], clusters, weights)
     distances = np.abs(np.concatenate([block for _, block in iter_resampled_means(centred, resamples, seed)], axis=1))
     half = np.partition(distances, -most - 1, axis=1)[:, -most - 1]
     half += 1e-12 * (np.abs(centred.sums).sum(axis=1) + np.abs(means))  # the tolerance of the test for ties
@@ -45,13 +52,18 @@ def invert_bootstrap_test(
 
 
 def invert_permutation_test(
-    differences: Floats, level: float, permutations: int = 10000, seed: int = 0, clusters: Clusters | None = None
+    differences: Floats,
+    level: float,
+    permutations: int = 10000,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+    weights: Floats | None = None,
 ) -> Floats:
     """Return the intervals of mean differences that sign flips do not reject (m x 2).
 
     NaN for an unbounded interval, as with too few queries.
     """
-    units = by_cluster(differences, clusters)
+    units = by_cluster(differences, clusters, weights)
     parts = [slice(start, start + _ROWS) for start in range(0, len(differences), _ROWS)]
     bounds = [_by_signs(Units(units.sums[part], units.counts[part]), level, permutations, seed) for part in parts]
     return np.concatenate([np.empty((0, 2)), *bounds])
@@ -74,7 +86,7 @@ def _by_signs(units: Units, level: float, permutations: int, seed: int) -> Float
         flipped = (1 - signs.T) / 2
         sums, counts = units.sums @ flipped, units.counts @ flipped
         for part, size in ((sums, counts), (totals - sums, queries - counts)):
-            means.append(np.divide(part, size, out=np.full(part.shape, np.nan), where=size > 0.5))
+            means.append(np.divide(part, size, out=np.full(part.shape, np.nan), where=size > 1e-9))
     pooled = np.concatenate(means, axis=1)
     empty = np.isnan(pooled)  # as extreme for any shift
     low = np.partition(np.where(empty, -np.inf, pooled), most, axis=1)[:, most]

@@ -1,6 +1,7 @@
 """The paired significance tests: names, labels, p-values, intervals, and how few queries they can use.
 
-Differences are paired (m x queries), and NaN marks a query that does not count.
+Differences are paired (m x queries), and NaN marks a query that does not count. Weights (m x queries) say as how many a
+query counts, None for 1.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ class PairedTest:
     """A two-sided test of paired differences.
 
     `label` is shown next to a p-value; `description` completes "p by ...". `compute_p_values` takes differences, the
-    number of permutations or resamples, a seed and clusters, and returns p-values (m,). `compute_intervals` also takes
-    a level, before the permutations, and returns the intervals of mean differences that exclude 0 where the p-value is
-    below that level (m x 2), NaN for unbounded intervals. `smallest_p` returns the smallest p-value that n queries (or
-    clusters) can have. `is_about_mean` is false if p-values are not about the mean; intervals always are.
+    number of permutations or resamples, a seed, clusters and weights, and returns p-values (m,). `compute_intervals`
+    also takes a level, before the permutations, and returns the intervals of mean differences that exclude 0 where the
+    p-value is below that level (m x 2), NaN for unbounded intervals. `smallest_p` returns the smallest p-value that
+    n queries (or clusters) can have. `is_about_mean` is false if p-values are not about the mean; intervals always are.
     """
 
     name: Test
     label: str
     description: str
-    compute_p_values: Callable[[Floats, int, int, Clusters | None], Floats]
-    compute_intervals: Callable[[Floats, float, int, int, Clusters | None], Floats]
+    compute_p_values: Callable[[Floats, int, int, Clusters | None, Floats | None], Floats]
+    compute_intervals: Callable[[Floats, float, int, int, Clusters | None, Floats | None], Floats]
     smallest_p: Callable[[int], float]
     is_about_mean: bool = True
 
@@ -76,9 +77,11 @@ PAIRED_TESTS: Mapping[str, PairedTest] = {
             name="t",
             label="paired t",
             description="Student's t-test",
-            compute_p_values=lambda differences, permutations, seed, clusters: t_test(differences, clusters),
-            compute_intervals=lambda differences, level, permutations, seed, clusters: invert_t_test(
-                differences, level, clusters
+            compute_p_values=lambda differences, permutations, seed, clusters, weights: t_test(
+                differences, clusters, weights
+            ),
+            compute_intervals=lambda differences, level, permutations, seed, clusters, weights: invert_t_test(
+                differences, level, clusters, weights
             ),
             smallest_p=_smallest_by_spread,
         ),
@@ -86,8 +89,8 @@ PAIRED_TESTS: Mapping[str, PairedTest] = {
             name="wilcoxon",
             label="Wilcoxon",
             description="Wilcoxon's signed ranks",
-            compute_p_values=lambda differences, permutations, seed, clusters: wilcoxon_test(
-                cluster_means(differences, clusters)
+            compute_p_values=lambda differences, permutations, seed, clusters, weights: wilcoxon_test(
+                cluster_means(differences, clusters, weights)
             ),
             compute_intervals=invert_permutation_test,
             smallest_p=_smallest_by_signs,

@@ -31,13 +31,15 @@ def compute_differences(scores: Floats, others: Floats) -> Floats:
     return np.round(scores - others, 12)
 
 
-def moments(values: Floats, clusters: Clusters | None = None) -> tuple[NDArray[np.int64], Floats, Floats]:
+def moments(
+    values: Floats, clusters: Clusters | None = None, weights: Floats | None = None
+) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return how many units count for each system (m x queries), the means, and the deviations of units (m, each).
 
     A unit is a query, or a cluster of queries; a deviation is the standard error times the root of the number of units.
     The mean, which is over queries, is NaN without queries; the deviation (that of a sample) is NaN below two units.
     """
-    units = by_cluster(values, clusters)
+    units = by_cluster(values, clusters, weights)
     counts = units.independent
     deviations = units.errors * np.sqrt(counts)
     return counts, units.means, np.where(deviations < 1e-12, 0, deviations)  # rounding errors of a zero deviation
@@ -65,17 +67,21 @@ def mean_interval(values: Floats, confidence: float = 0.95, clusters: Clusters |
     return bounds.reshape(*values.shape[:-1], 2)
 
 
-def cluster_means(differences: Floats, clusters: Clusters | None) -> Floats:
+def cluster_means(differences: Floats, clusters: Clusters | None, weights: Floats | None = None) -> Floats:
     """Return the mean of each cluster (m x clusters), NaN if none of its queries counts."""
     if clusters is None:
         return differences
-    units = by_cluster(differences, clusters)
+    units = by_cluster(differences, clusters, weights)
     means: Floats = np.divide(units.sums, units.counts, out=np.full(units.sums.shape, np.nan), where=units.counts > 0)
     return means
 
 
 def permutation_test(
-    differences: Floats, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
+    differences: Floats,
+    resamples: int = 10000,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+    weights: Floats | None = None,
 ) -> Floats:
     """Return the p-values of paired differences (m x queries) under random sign flips (m,).
 
@@ -83,7 +89,7 @@ def permutation_test(
     p-value is never 0. The statistic is the mean; a query without a difference has no influence. The signs of the
     queries of a cluster are flipped together.
     """
-    sums = by_cluster(differences, clusters).sums
+    sums = by_cluster(differences, clusters, weights).sums
     least = np.abs(sums.sum(axis=1)) - 1e-12 * np.abs(sums).sum(axis=1)
     extreme = np.zeros(len(sums), dtype=np.int64)
     for signs in sign_blocks(sums.shape[1], resamples, seed):
@@ -92,31 +98,35 @@ def permutation_test(
 
 
 def bootstrap_test(
-    differences: Floats, resamples: int = 10000, seed: int = 0, clusters: Clusters | None = None
+    differences: Floats,
+    resamples: int = 10000,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+    weights: Floats | None = None,
 ) -> Floats:
     """Return the p-values of paired differences (m x queries) by the shifted bootstrap (m,).
 
     This is how often the mean of a resample is as far from the observed mean as that is from 0 (Noreen 1989; Smucker,
     Allan & Carterette 2007), counting the observed mean as one more resample.
     """
-    means = by_cluster(differences, clusters).means
+    means = by_cluster(differences, clusters, weights).means
     centred = differences - means[:, None]
     least = np.abs(means) - 1e-12 * np.nansum(np.abs(differences), axis=1)
     extreme = np.zeros(len(differences), dtype=np.int64)
-    units = by_cluster(centred, clusters)
+    units = by_cluster(centred, clusters, weights)
     for _, block in iter_resampled_means(units, resamples, seed):
         extreme += np.count_nonzero(np.abs(block) >= least[:, None], axis=1)
     return np.where(units.independent > 1, (extreme + 1) / (resamples + 1), 1.0)
 
 
-def t_test(differences: Floats, clusters: Clusters | None = None) -> Floats:
+def t_test(differences: Floats, clusters: Clusters | None = None, weights: Floats | None = None) -> Floats:
     """Return the p-values of paired differences (m x queries) by Student's t (1908) (m,).
 
     With clusters, the standard error and the degrees of freedom are those of clusters.
     """
     from scipy.special import stdtr
 
-    n, means, deviations = moments(differences, clusters)
+    n, means, deviations = moments(differences, clusters, weights)
     differing = (n > 1) & ((means != 0) | (deviations != 0))
     p_values = np.ones(len(differences))
     with np.errstate(divide="ignore"):  # all queries differ by the same: t is infinite, p is 0

@@ -153,13 +153,17 @@ def judge_drops(
     alpha: float | None,
     statistics: TableStatistics,
     clusters: Clusters | None,
+    weights: Floats | None = None,
 ) -> Iterator[Check]:
-    """Yield the checks of a family of drops, each with its paired differences; p-values are corrected together."""
+    """Yield the checks of a family of drops, each with its paired differences; p-values are corrected together.
+
+    With weights (drops x queries), a query counts as that many.
+    """
     rows = None
     if alpha is not None:  # enough permutations for a single test to reach a p-value below alpha
         enough = max(statistics.permutations, math.ceil(2 / alpha))
         of_gate = replace(statistics, alpha=alpha, permutations=enough)
-        rows = compare(np.array([differences for _, differences in family]), of_gate, clusters)
+        rows = compare(np.array([differences for _, differences in family]), of_gate, clusters, weights)
     for i, (check, _) in enumerate(family):
         if math.isnan(check.drop):
             yield replace(check, violated=True)

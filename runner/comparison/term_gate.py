@@ -35,9 +35,10 @@ def check_term(gate: Gate, explanation: Explanation, term: TermName) -> list[Che
 def _judge_paired(
     family: Sequence[tuple[Check, Attribution | None]], alpha: float | None, explanation: Explanation
 ) -> Iterator[Check]:
-    nothing = np.zeros(len(explanation.queries.ids))
-    rows = [(check, nothing if own is None else own.influences) for check, own in family]
-    return judge_drops(rows, alpha, explanation.statistics, explanation.clusters)
+    shape = len(explanation.queries.ids)
+    rows = [(check, np.zeros(shape) if own is None else own.differences) for check, own in family]
+    weights = np.array([np.ones(shape) if own is None else own.weights for _, own in family])
+    return judge_drops(rows, alpha, explanation.statistics, explanation.clusters, weights)
 
 
 def _judge_samples(

@@ -21,7 +21,7 @@ SAKAI: Floats = np.array(
 
 def p_values(differences: Floats, test: str, permutations: int = 10000, seed: int = 0) -> Floats:
     """Return the p-values of paired differences (m x queries) by the test of a name."""
-    return PAIRED_TESTS[test].compute_p_values(differences, permutations, seed, None)
+    return PAIRED_TESTS[test].compute_p_values(differences, permutations, seed, None, None)
 
 
 def unequal() -> Floats:

@@ -48,17 +48,18 @@ def test_a_term_is_the_average_over_all_orders_and_terms_add_up(seed: int) -> No
     for factor, term in terms.items():
         assert term.effect == pytest.approx(average_over_orders(factor, values), abs=1e-12)
         assert term.least <= term.effect <= term.most
-        assert term.influences.mean() == pytest.approx(term.effect, abs=1e-12)
+        assert term.differences.mean() == pytest.approx(term.effect, abs=1e-12)
         assert term.shares.sum() == pytest.approx(term.effect, abs=1e-12)
     total = values[frozenset(FACTORS)].mean() - values[NOTHING].mean()
     assert sum(term.effect for term in terms.values()) == pytest.approx(total, abs=1e-12)
 
 
-def test_influences_on_the_same_queries_are_paired_differences() -> None:
+def test_a_step_between_the_same_queries_has_their_paired_differences() -> None:
     values = draw_values(0)
     one = frozenset({"settings"})
     term = attribute(values, [(1.0, one, NOTHING)])
-    np.testing.assert_allclose(term.influences, values[one] - values[NOTHING], atol=1e-12)
+    np.testing.assert_allclose(term.differences, values[one] - values[NOTHING], atol=1e-12)
+    assert term.weights.tolist() == [1] * 12
     expected = compare((values[one] - values[NOTHING])[None], Statistics(correction="none"))
     significance = compute_significance([term], [True], Statistics(correction="none"), None)
     np.testing.assert_allclose(significance.intervals, expected.intervals, atol=1e-11)
@@ -69,10 +70,53 @@ def test_a_factor_without_effect_has_an_effect_of_exactly_0() -> None:
     values = {c: draw_values(1)[c - {"judgments"}] for c in list_coalitions(FACTORS)}
     term = attribute(values, list_steps("judgments", FACTORS))
     assert term.effect == 0
-    assert not term.influences.any()
+    assert not term.differences.any()
     significance = compute_significance([term], [True], Statistics(test="t", correction="holm"), None)
     assert significance.intervals.tolist() == [[0, 0]]
     assert significance.p_values.tolist() == [1]
+
+
+def change_judgments_and_add_queries(changed: int, added: int) -> dict[Coalition, np.ndarray]:
+    """Return values of 40 queries, of which some lose everything by their judgments, and of added queries."""
+    before = np.ones(40 + added)
+    after = np.where(np.arange(40 + added) < changed, 0.0, before)
+    old = np.arange(40 + added) < 40
+    return {
+        NOTHING: np.where(old, before, np.nan),
+        frozenset({"judgments"}): np.where(old, after, np.nan),
+        frozenset({"queries"}): before,
+        frozenset({"judgments", "queries"}): after,
+    }
+
+
+@pytest.mark.parametrize("added", [1, 10, 200])
+@pytest.mark.parametrize("changed", [4, 8])
+def test_only_queries_that_changed_have_a_sign_to_flip(added: int, changed: int) -> None:
+    """Otherwise unequal weights look like differences, and the test rejects too often."""
+    term = attribute(
+        change_judgments_and_add_queries(changed, added), list_steps("judgments", ("judgments", "queries"))
+    )
+    assert np.average(term.differences, weights=term.weights) == pytest.approx(term.effect, abs=1e-12)
+    assert term.weights.mean() == pytest.approx(1, abs=1e-11)
+    assert np.count_nonzero(term.differences) == changed
+    significance = compute_significance([term], [True], Statistics(permutations=2000), None)
+    assert significance.uncorrected[0] == pytest.approx(2.0 ** (1 - changed), abs=0.02)
+    low, high = significance.intervals[0].tolist()
+    assert (high < 0) == (changed == 8)
+    assert low < term.effect < high
+
+
+@pytest.mark.parametrize("test", ["permutation", "t", "bootstrap"])
+def test_weights_of_whole_numbers_are_clusters_of_copies(test: str) -> None:
+    rng = np.random.default_rng(3)
+    differences, weights = rng.normal(0.2, 1, (2, 20)), rng.integers(1, 5, 20)
+    statistics = Statistics(test=test, permutations=500, correction="none")  # type: ignore[arg-type]  # a test's name
+    copies = np.repeat(np.arange(20), weights)
+    expected = compare(differences[:, copies], statistics, copies)
+    weighted = compare(differences, statistics, weights=np.array([weights, weights], dtype=np.float64))
+    np.testing.assert_allclose(weighted.intervals, expected.intervals, atol=1e-10)
+    np.testing.assert_allclose(weighted.uncorrected, expected.uncorrected, atol=1e-12)
+    np.testing.assert_allclose(weighted.effects, expected.effects, atol=1e-12)
 
 
 def test_all_sampled_orders_give_the_exact_value_and_some_orders_add_up() -> None:
