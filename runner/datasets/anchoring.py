@@ -23,6 +23,8 @@ Method = Literal["exact", "position", "moved", "context", "white space", "fuzzy"
 _MARGIN = 0.1
 """How much more similar the best candidate must be than the second best."""
 _LEAST_CONTEXT = 0.5
+_LEAST_NEIGHBOURS = 80
+"""How many characters next to a passage, about two lines, must be unchanged to decide alone."""
 _MOST_CANDIDATES = 5
 
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -148,22 +150,49 @@ def _choose_occurrence(quote: Quote, text: str, passages: Sequence[Passage]) -> 
 
 
 def _select(quote: Quote, text: str, passages: Sequence[Passage], method: Method) -> Anchor:
-    """Return the passage that is clearly most similar, by its own text, then by the text around it."""
+    """Return the passage that clearly matches best: by the text next to it, by all text around it, or by its own."""
     contexts = {passage: _score_context(quote, text, passage) for passage in passages}
-    ranked = sorted(passages, key=lambda passage: (-contexts[passage], -passage.score, passage.start))
-    best, *others = ranked
-    second = contexts[others[0]] if others else 0.0
-    if others and (second == 1.0 or contexts[best] < min(second + _MARGIN, 1.0)):
-        ranked = sorted(passages, key=lambda passage: (-passage.score, -contexts[passage], passage.start))
+    best = _select_by_neighbours(quote, text, passages)
+    if best is None:
+        ranked = sorted(passages, key=lambda passage: (-contexts[passage], -passage.score, passage.start))
         best, *others = ranked
-        if best.score - others[0].score < _MARGIN:
-            return lose(f"{len(passages)} passages match equally well")
-    if method == "context" and contexts[best] < _LEAST_CONTEXT:
-        return lose("the quote occurs elsewhere, but the text around it is different")
+        second = contexts[others[0]] if others else 0.0
+        if others and (second == 1.0 or contexts[best] < min(second + _MARGIN, 1.0)):
+            ranked = sorted(passages, key=lambda passage: (-passage.score, -contexts[passage], passage.start))
+            best, *others = ranked
+            if best.score - others[0].score < _MARGIN:
+                return lose(f"{len(passages)} passages match equally well")
+        if method == "context" and contexts[best] < _LEAST_CONTEXT:
+            return lose("the quote occurs elsewhere, but the text around it is different")
     if method == "context" and contexts[best] == 1.0:
         return Anchor(best.start, best.end, "exact")
     score = contexts[best] if method == "context" else best.score
     return Anchor(best.start, best.end, method, score)
+
+
+def _select_by_neighbours(quote: Quote, text: str, passages: Sequence[Passage]) -> Passage | None:
+    """Return the passage next to which far more recorded text is unchanged than next to any other, None without one.
+
+    At the edge of a moved block, the text on one side is new and that on the other side is unchanged. Between repeated
+    lines, a new text shares many words with the recorded one by chance, but not a long beginning.
+    """
+    lengths = {passage: _count_neighbours(quote, text, passage) for passage in passages}
+    best, *others = sorted(passages, key=lambda passage: -lengths[passage])
+    second = lengths[others[0]] if others else 0
+    return best if lengths[best] >= max(_LEAST_NEIGHBOURS, 2 * second) else None
+
+
+def _count_neighbours(quote: Quote, text: str, passage: Passage) -> int:
+    """Return the number of recorded characters directly before and after a quote that are unchanged."""
+    before, after = quote.before or "", quote.after or ""
+    here = text[max(0, passage.start - len(before)) : passage.start], text[passage.end : passage.end + len(after)]
+    return _count_equal(before[::-1], here[0][::-1]) + _count_equal(after, here[1])
+
+
+def _count_equal(one: str, other: str) -> int:
+    """Return how many characters two strings share at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _score_context(quote: Quote, text: str, passage: Passage) -> float:

@@ -13,22 +13,21 @@ from runner.datasets.anchoring import Anchor, Quote, find_lines, find_quote, lis
 from runner.datasets.files import SourceRecord
 from runner.datasets.spans import anchor_spans, format_span, parse_span
 
-REPEATED = 0.2
-"""The share of lines whose text is one of five."""
-
 
 def anchor_again(row: dict[str, object], text: str) -> Anchor:
     span = parse_span(SourceRecord("spans.jsonl:", 1, row), "q")
     return anchor_spans([span], Corpus(["d"], [text]), 0.8)[0].anchor
 
 
+@pytest.mark.parametrize("repeated", [0.2, 0.5])
 @pytest.mark.parametrize("edit", [insert_lines, move_lines])
 def test_spans_are_found_after_30_percent_of_the_lines_shifted(
-    edit: Callable[[Sequence[Line], int], list[Line]],
+    edit: Callable[[Sequence[Line], int], list[Line]], repeated: float
 ) -> None:
+    """A share of the lines is repeated: each has one of five texts."""
     whole = right = shifted = n_lines = 0
     for seed in range(15):
-        lines, rng = write_lines(seed, 100, REPEATED), random.Random(seed)
+        lines, rng = write_lines(seed, 100, repeated), random.Random(seed)
         text, edited = join_lines(lines), edit(lines, seed)
         shifted += sum(place != line.number for place, line in enumerate(edited) if line.number >= 0)
         n_lines += len(lines)
@@ -53,6 +52,14 @@ def test_each_span_of_an_unchanged_document_is_exact_even_in_a_document_of_equal
     for place in (0, 200, 490):
         anchor = anchor_again(format_span("q", "d", 1, text, place, place + 9), text)
         assert anchor == Anchor(place, place + 9, "exact")
+
+
+def test_a_repeated_quote_at_the_edge_of_a_moved_block_is_found_by_its_unchanged_side() -> None:
+    block = "return x\n" + "".join(f"line {i} of the block that is moved\n" for i in range(6))
+    rest = "".join(f"number {i} of the text stays\nreturn x\n" for i in range(8))
+    row = format_span("q", "d", 1, rest + block, len(rest), len(rest) + 8)
+    anchor = anchor_again(row, block + rest)
+    assert (anchor.start, anchor.method) == (0, "context")
 
 
 def test_a_repeated_quote_whose_surroundings_are_gone_is_lost() -> None:
