@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, RetrieverError
+from retrievers.code import hash_code
 from retrievers.encoders.base import Embedded, Role, Vectors, embed_by_role
 from retrievers.encoders.model_settings import MODULES, PromptedModel
 from retrievers.encoders.pretrained import Backend
@@ -23,12 +25,15 @@ from retrievers.store import Key, Store
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+_INT8 = "retrievers.encoders.int8"
+
 
 @settings(frozen=True, config={"extra": "forbid"}, repr=False)
 class SentenceTransformerEncoder(PromptedModel):
     """Settings of a model that has a vector for each text.
 
-    `dimensions` keeps the first dimensions only (Matryoshka embeddings), before `normalize`.
+    `dimensions` keeps the first dimensions only (Matryoshka embeddings), before `normalize`. With `precision=int8`, a
+    CPU multiplies 8-bit integers, and a vector depends on the other texts of its batch (`retrievers.encoders.int8`).
     """
 
     PRODUCT = "vectors"
@@ -39,6 +44,12 @@ class SentenceTransformerEncoder(PromptedModel):
     dimensions: int | None = Field(default=None, ge=1)
     normalize: bool = True
     backend: Backend = "torch"
+    precision: Literal["fp32", "int8"] = "fp32"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.precision == "int8" and (self.backend != "torch" or self.device not in (None, "cpu")):
+            raise RetrieverError("precision=int8: needs backend=torch and device=cpu; set both, or precision=fp32")
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Return the vectors of the corpus; shards that the store lacks are encoded."""
@@ -52,19 +63,25 @@ class SentenceTransformerEncoder(PromptedModel):
 
     def list_parts(self, role: Role) -> dict[str, object]:
         """Return what the vectors of texts in a role depend on, besides the texts."""
-        own = {name: getattr(self, name) for name in ("dimensions", "normalize", "backend")}
+        own = {name: getattr(self, name) for name in ("dimensions", "normalize", "backend", "precision")}
+        if self.precision == "int8":
+            own |= {"batch_tokens": self.batch_tokens, "torch": version("torch"), "code": hash_code(_INT8)}
         return {**super().list_parts(role), **own}
 
     def build_live_key(self) -> Key:
         """Return the key of the open model."""
         key = super().build_live_key()
-        return Key.of(key.kind, self.MADE_BY, **dict(key.parts), backend=self.backend)
+        return Key.of(key.kind, self.MADE_BY, **dict(key.parts), backend=self.backend, precision=self.precision)
 
     def _open(self) -> SentenceTransformer:
         """Open the model and encode a word, so that the first text takes no longer than others."""
         from sentence_transformers import SentenceTransformer
 
         model = self.open_with(SentenceTransformer, self.backend)
+        if self.precision == "int8":
+            from retrievers.encoders.int8 import quantize_linear_layers
+
+            quantize_linear_layers(model.cpu().float(), self.model)
         model.encode(["word"], show_progress_bar=False)
         return model
 
