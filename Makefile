@@ -4,6 +4,8 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DOCS := .venv-docs
 TYPESCRIPT := npx --yes --package typescript@5.9.3 tsc
+# In a terminal, pip shows its progress.
+PIP = $(PYTHON) -m pip install --disable-pip-version-check $(shell test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run ui test test-all check docs site bench release matrix clean
@@ -18,8 +20,8 @@ $(READY): requirements.lock pyproject.toml
 		{ echo "Python 3.11 to 3.14 is needed; python3 is $$(python3 --version)"; exit 2; }
 	@echo "Installing requirements.lock into $(VENV): this takes minutes, and about 3 GB"
 	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --requirement requirements.lock
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 run: setup  ## Take the tour: compare some retrievers on the bundled dataset
