@@ -82,7 +82,14 @@ class SentenceTransformerEncoder(PromptedModel):
             from retrievers.encoders.int8 import quantize_linear_layers
 
             quantize_linear_layers(model.cpu().float(), self.model)
-        model.encode(["word"], show_progress_bar=False)
+        try:
+            model.encode(["word"], show_progress_bar=False)
+        except AttributeError as error:  # code of the model that reads the weights of a linear layer
+            if self.precision != "int8":
+                raise
+            raise RetrieverError(
+                f"precision=int8: the linear layers of {self.model} cannot be replaced ({error}); set precision=fp32"
+            ) from error
         return model
 
     def _encode(self, model: SentenceTransformer, role: Role, texts: Sequence[str]) -> Vectors:

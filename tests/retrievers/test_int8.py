@@ -81,6 +81,15 @@ def test_a_model_without_linear_layers_is_refused(tmp_path: Path) -> None:
         documents(SentenceTransformerEncoder(model=str(tmp_path), precision="int8"), ["fish"])
 
 
+def test_a_model_that_reads_the_weights_of_its_layers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.bert.modeling_bert import BertSelfOutput
+
+    monkeypatch.setattr(BertSelfOutput, "forward", lambda self, states, inputs: states.to(self.dense.weight.dtype))
+    assert documents(SentenceTransformerEncoder(), ["fish"]).any()
+    with pytest.raises(RetrieverError, match=r"layers of all-MiniLM-L6-v2 cannot be replaced .*weight.*precision=fp32"):
+        documents(INT8, ["fish"])
+
+
 @pytest.mark.parametrize("other", [{"backend": "onnx"}, {"device": "cuda"}])
 def test_what_8_bits_do_not_go_with_is_refused(other: dict[str, str]) -> None:
     with pytest.raises(ValidationError, match="precision=int8: needs backend=torch and device=cpu; set both"):
