@@ -30,11 +30,14 @@ SHARE = 1 / 3
 
 def ten_million() -> list[Figure]:
     """Run BM25 over ten million generated documents: read, index, search and record; at most 8 minutes and 24 GiB."""
+    documents = round(10_000_000 * SCALE)
     with folder_of_runs() as folder:
-        write(Synthetic(round(10_000_000 * SCALE)), folder / "documents")
+        _write(documents, folder)
+        _report("running BM25")
         command = [*RUNNER, "retriever=bm25", "dataset=beir", f"dataset.path={folder / 'documents'}"]
         spent = spend(command, folder)
-    name = f"a BM25 run, {round(10_000_000 * SCALE):,} documents"
+    _report(f"the run took {spent.seconds:.0f} s and {spent.mebibytes:,.0f} MiB")
+    name = f"a BM25 run, {documents:,} documents"
     return [
         Figure(name, "s", spent.seconds, SECONDS * SCALE, 1),
         Figure(f"peak memory of {name}", "MiB", spent.mebibytes, MEBIBYTES * SCALE, 1),
@@ -45,9 +48,13 @@ def million_tantivy() -> list[Figure]:
     """Search a million generated documents on one thread to depths 10 and 100; the peer is tantivy."""
     documents = round(1_000_000 * SCALE)
     with folder_of_runs() as folder:
-        write(Synthetic(documents), folder / "documents")
+        _write(documents, folder)
+        _report("indexing and searching on both sides")
         spend([sys.executable, "-m", "benchmarks.ten_million", str(folder / "documents")], folder)
         took = orjson.loads((folder / "said.txt").read_bytes())
+    _report(
+        ", ".join(f"depth {depth}: {of['ours'] / of['tantivy']:.2f} of tantivy's time" for depth, of in took.items())
+    )
     return [
         Figure(f"searching {documents:,} documents to depth {depth}", "s a query", of["ours"], of["tantivy"], SHARE)
         for depth, of in took.items()
@@ -55,6 +62,16 @@ def million_tantivy() -> list[Figure]:
 
 
 TEN_MILLION = (ten_million, million_tantivy)
+
+
+def _write(documents: int, folder: Path) -> None:
+    _report(f"writing {documents:,} documents")
+    write(Synthetic(documents), folder / "documents")
+
+
+def _report(step: str) -> None:
+    """Print what happens now, with the time: at full size, a step takes minutes."""
+    print(f"{time.strftime('%H:%M:%S')} {step}", flush=True)
 
 
 def compare_searches(data: Path) -> dict[int, dict[str, float]]:
