@@ -320,3 +320,8 @@ def count_statuses(result: Result) -> dict[str, int]:
     order = ("pass", "partial", "fail", "true_negative", "false_positive", "error")
     statuses = list(result.queries.statuses)
     return {status: statuses.count(status) for status in order if status in statuses}
+
+
+def without_metadata(result: Result) -> Result:
+    """Return a result without the metadata of its documents."""
+    return result if result.hits is None else replace(result, hits=replace(result.hits, metadata=()))

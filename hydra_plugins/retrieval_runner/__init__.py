@@ -12,8 +12,8 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
 if TYPE_CHECKING:
+    from runner.sweep.declared import Declared
     from runner.sweep.reporting import ReportWriter
-    from runner.tracking.settings import Tracking
 
 
 class GridSweeper(Sweeper):
@@ -32,7 +32,7 @@ class GridSweeper(Sweeper):
         from runner.sweep.execute import sweep
 
         declared = Declared(self.loader, self.composed, arguments, self.params)
-        sys.exit(sweep(declared, report_writer(declared.tracking)).exit_code)  # Hydra would drop a returned code
+        sys.exit(sweep(declared, report_writer(declared)).exit_code)  # Hydra would drop a returned code
 
 
 class OptunaSweeper(Sweeper):
@@ -51,10 +51,10 @@ class OptunaSweeper(Sweeper):
         from runner.sweep.search import search
 
         declared = Declared(self.loader, self.composed, arguments, self.params)
-        sys.exit(search(declared, self.settings, report_writer(declared.tracking)).exit_code)
+        sys.exit(search(declared, self.settings, report_writer(declared)).exit_code)
 
 
-def report_writer(tracking: Tracking) -> ReportWriter:
+def report_writer(declared: Declared) -> ReportWriter:
     """Return the functions that write the reports of a sweep, which lead to its runs."""
     from functools import partial
 
@@ -65,9 +65,10 @@ def report_writer(tracking: Tracking) -> ReportWriter:
     from runner.sweep.reporting import ReportWriter
     from runner.tracking.pages import create_place
 
-    place = create_place(tracking)
-    evaluation, sweep = partial(evaluation_files, place=place), partial(sweep_files, place=place)
-    return ReportWriter(evaluation, sweep, golden_files, selection_tags)
+    place, texts = create_place(declared.tracking), declared.texts
+    evaluation = partial(evaluation_files, place=place, texts=texts)
+    sweep = partial(sweep_files, place=place, texts=texts)
+    return ReportWriter(evaluation, sweep, partial(golden_files, texts=texts), selection_tags)
 
 
 ConfigStore.instance().store(

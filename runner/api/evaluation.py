@@ -19,13 +19,14 @@ from runner.commands.evaluate import run_experiment
 from runner.config import CONF
 from runner.config.composing import compose_config, format_override
 from runner.config.hydra_internals import load_yaml
-from runner.config.objects import build, describe_settings
+from runner.config.objects import build, build_settings, describe_settings
 from runner.config.values import settle
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench
 from runner.experiment import build_experiment
 from runner.processes import main_module_not_imported_again
 from runner.reports import console
+from runner.reports.settings import ReportSettings
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.tracing import traces
@@ -66,9 +67,10 @@ def evaluate(
     bench = Bench(open_store(store_settings(settled.config)), analyzer)
     bench.datasets.add(experiment.source, experiment.chunking, dataset)
     tracking = build(settled.config["tracking"], "tracking")
+    texts = build_settings(ReportSettings, settled.config["report"], "report").texts
     resume = not isinstance(own, GivenRetriever)  # it can only be identified by its name
     with console.silence(), main_module_not_imported_again():
-        result, run = run_experiment(experiment, bench, tracking, traces(settled.config), resume=resume)
+        result, run = run_experiment(experiment, bench, tracking, traces(settled.config), resume=resume, texts=texts)
     return with_run(result, run)
 
 

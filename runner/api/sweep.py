@@ -156,7 +156,7 @@ def run_sweep(
         raise ConfigError("sweep.dry_run: run_sweep cannot return a plan; use the plan command")
     kind = str(node.pop("_target_")).rpartition(".")[2]
     node.pop("_convert_", None)
-    writer = report_writer(declared.tracking)
+    writer = report_writer(declared)
     with explain_errors("evaluate", words), console.silence(), main_module_not_imported_again():
         if kind == "OptunaSweeper":
             ending = search(declared, node, writer)

@@ -16,7 +16,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, RetrieverError
+from retrievers.base import RetrieverError
 from retrievers.run_file import RunFile
 from retrievers.run_formats import find_format
 from runner.comparison.compare import Comparison, is_same_evaluation
@@ -40,9 +40,9 @@ from runner.reports.comparison.ci import comparison_junit, cut_summary, is_githu
 from runner.reports.comparison.json import comparison_json
 from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
-from runner.reports.explorer.place import PagePlace
 from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
+from runner.reports.settings import ReportSettings
 from runner.result import Result, ResultError
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
@@ -74,6 +74,7 @@ class CompareSettings:
     compare: ShownSettings
     output: LocalPath | None = None
     junit: LocalPath | None = None
+    report: ReportSettings = ReportSettings()
 
 
 _MOST_RULES = 20
@@ -120,7 +121,8 @@ def _compare(cfg: DictConfig) -> int:
         with Status("documents"):
             documents = load_documents(comparison.results[-1], bench(), config["plugins"])
         place = create_place(tracking, [find_run_id(source) for source in comparison.sources])
-        _write(Path(own.output), comparison, checks, own.compare, effect, documents, place)
+        page = comparison_page(comparison, checks, effect, documents, place, own.report.texts)
+        _write(Path(own.output), comparison, checks, own.compare, effect, page)
     if own.junit is not None:
         write_junit(comparison_junit(comparison, checks), Path(own.junit))
     console.document(lambda: comparison_json(comparison, checks, effect))
@@ -265,13 +267,12 @@ def _write(
     checks: Sequence[Check],
     shown: ShownSettings,
     effect: DataEffect | None,
-    documents: Corpus | None,
-    place: PagePlace,
+    page: str,
 ) -> None:
     files = {
         "comparison.md": comparison_markdown(comparison, checks, shown.queries, effect),
         "comparison.json": comparison_json(comparison, checks, effect),
-        "comparison.html": comparison_page(comparison, checks, effect, documents, place),
+        "comparison.html": page,
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)

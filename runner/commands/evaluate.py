@@ -31,6 +31,7 @@ from runner.reports.evaluation.junit import evaluation_junit
 from runner.reports.golden.files import golden_files
 from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
+from runner.reports.settings import ReportSettings, Texts
 from runner.result import Result
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
@@ -55,6 +56,7 @@ class EvaluationSettings:
     """What is written in addition to the run: see `conf/evaluate.yaml`."""
 
     junit: LocalPath | None = None
+    report: ReportSettings = ReportSettings()
 
 
 def main(cfg: DictConfig) -> int:
@@ -75,7 +77,8 @@ def main(cfg: DictConfig) -> int:
     bench = Bench(open_store(store_settings(settled.config)), analyzer)
     tracking = build(settled.config["tracking"], "tracking")
     try:
-        result, run = run_experiment(experiment, bench, tracking, traces(settled.config), _show)
+        with_exchanges = traces(settled.config)
+        result, run = run_experiment(experiment, bench, tracking, with_exchanges, _show, texts=own.report.texts)
     except FailedEvaluation as error:
         console.error(str(error))
         return FAILED
@@ -111,6 +114,7 @@ def run_experiment(
     with_exchanges: bool = False,
     show: Callable[[Result], object] = lambda result: None,
     resume: bool = True,
+    texts: Texts = "snippets",
 ) -> tuple[Result, LoggedRun | None]:
     """Evaluate, show and log; return the result and its run, None if it could not be logged and waits on disk.
 
@@ -147,10 +151,10 @@ def run_experiment(
         reports = (
             {}
             if tracking.is_off
-            else evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking))
+            else evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking), texts)
         )
         if experiment.source.golden and reports:
-            reports |= golden_files([result], datetime.now(UTC))
+            reports |= golden_files([result], datetime.now(UTC), texts=texts)
         entry = Finished(result, experiment.parameters, reports)
         try:
             waiting = Unlogged(earlier.folder, shared=False).keep(identity, entry)

@@ -24,7 +24,7 @@ REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm")
 """Groups chosen once for all parts that do not set their own."""
 
-VOLATILE = ("tracking", "store", "sweep", "junit", "plugins", "public_environment")
+VOLATILE = ("tracking", "store", "sweep", "report", "junit", "plugins", "public_environment")
 """Keys that cannot change a result, such as where and how work is done."""
 
 _HIDDEN = "***"

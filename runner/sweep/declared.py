@@ -23,6 +23,7 @@ from runner.datasets.given import GivenDataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
 from runner.metrics.settings import MetricSettings
+from runner.reports.settings import ReportSettings
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.sweep.axes import name_of
@@ -52,10 +53,11 @@ class Declared:
     ) -> None:
         self.loader, self.config, self.arguments, self.params = loader, config, list(arguments), params
         self._given = given
-        shared = [key for key in ("sweep", "tracking", "store", "analyzer", "plugins") if key in config]
+        shared = [key for key in ("sweep", "tracking", "store", "analyzer", "plugins", "report") if key in config]
         own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, shared), resolve=True)
         self.settings = build_settings(SweepSettings, own.get("sweep"), "sweep")
         self.tracking: Tracking = build(own["tracking"], "tracking")
+        self.texts = build_settings(ReportSettings, own.get("report"), "report").texts
         self.traces = traces(config)
         analyzer = build(own["analyzer"], "analyzer", own.get("plugins") or ())
         self.bench = Bench(open_store(store_settings(own)), analyzer)
@@ -110,7 +112,7 @@ class Declared:
 
         `experiments` and `choice` identify the report of the parent run, as in `report_id`.
         """
-        report = report_id(experiments, *choice)
+        report = report_id(experiments, *choice, *([] if self.texts == "snippets" else [f"texts: {self.texts}"]))
         if self.settings.name:  # commands with the same name belong to one sweep
             return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations, report=report)
         preset = self._composer.value(self.arguments, "experiment")

@@ -39,7 +39,7 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         (
             "foo=1 bar=2",
             "foo: no such setting; choose analyzer, chunking, dataset, encoder, experiment, grading, junit, llm, "
-            "metrics, plugins, public_environment, retriever, store, sweep or tracking",
+            "metrics, plugins, public_environment, report, retriever, store, sweep or tracking",
         ),
         ("gate=none", "gate: evaluate has no such group here; choose analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),

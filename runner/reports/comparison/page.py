@@ -27,6 +27,7 @@ from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.numbers import gist
+from runner.reports.settings import Texts
 
 QUERIES = 100
 """Most gains, and most losses, of each system that can be read without a script."""
@@ -44,10 +45,11 @@ def comparison_page(
     effect: DataEffect | None = None,
     corpus: Corpus | None = None,
     place: PagePlace = FILE,
+    texts: Texts = "snippets",
 ) -> str:
     """Return the page of a comparison; `corpus` has the texts of the documents."""
     figures, queries = list(_list_plots(comparison)), comparison.queries
-    rankings = build_rankings(comparison.results[:BESIDE], comparison.labels[:BESIDE], corpus)
+    rankings = build_rankings(comparison.results[:BESIDE], comparison.labels[:BESIDE], corpus, texts=texts)
     for system, values in zip(rankings["systems"], comparison.scores[comparison.primary], strict=False):
         system["values"] = replace_nan(values.tolist())
     content: dict[str, Any] = {

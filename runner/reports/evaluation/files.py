@@ -7,11 +7,14 @@ from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
 from runner.reports.explorer.place import FILE, PagePlace
+from runner.reports.settings import Texts
 from runner.result import Result
 
 
-def evaluation_files(result: Result, lexicon: Lexicon | None = None, place: PagePlace = FILE) -> dict[str, str]:
+def evaluation_files(
+    result: Result, lexicon: Lexicon | None = None, place: PagePlace = FILE, texts: Texts = "snippets"
+) -> dict[str, str]:
     """Return the report in Markdown and HTML, by file name."""
     insight = insights(result, lexicon)
-    page = result_page(result, insight, None if lexicon is None else lexicon.corpus, place)
+    page = result_page(result, insight, None if lexicon is None else lexicon.corpus, place, texts)
     return {"report.md": result_markdown(result, insight), "report.html": page}

@@ -23,17 +23,24 @@ from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.place import FILE, PagePlace
+from runner.reports.settings import Texts
 from runner.result import Result
 
 QUERIES = 300
 """Most queries that can be read without a script, the hardest first."""
 
 
-def result_page(result: Result, insight: Insights, corpus: Corpus | None = None, place: PagePlace = FILE) -> str:
+def result_page(
+    result: Result,
+    insight: Insights,
+    corpus: Corpus | None = None,
+    place: PagePlace = FILE,
+    texts: Texts = "snippets",
+) -> str:
     """Return the page of one evaluation and its insights; `corpus` has the texts of the documents."""
     figures = [*_list_plots(result), *_list_threshold_plots(insight)]
     queries = result.queries
-    rankings = build_rankings([result], [result.name], corpus, [insight])
+    rankings = build_rankings([result], [result.name], corpus, [insight], texts)
     rankings["systems"][0]["values"] = replace_nan(result.of(result.primary).tolist())
     data: dict[str, Any] = {
         "kind": "run",

@@ -12,13 +12,14 @@ from retrievers.base import Corpus
 from runner.reports.evaluation.insights import EVIDENCE, Insights
 from runner.reports.explorer.data import DataColumn
 from runner.reports.rendering.numbers import gist
-from runner.result import QueryTable, Result
+from runner.reports.settings import Texts
+from runner.result import QueryTable, Result, without_metadata
 
 DEPTH = 10
 """Hits of each query on a page."""
 
-TEXT = 1_200
-"""Most characters of a document."""
+SNIPPET = 1_200
+"""Most characters of a document, unless a report contains full texts."""
 
 TEXTS = 12_000_000
 """Most characters of all documents; the texts of the hardest queries come first."""
@@ -31,10 +32,13 @@ MOST_GOLD = 10
 
 
 class DocumentTable:
-    """The documents that a page shows, each once, with the texts of a corpus while there is room."""
+    """The documents that a page shows, each once, with the texts of a corpus while there is room.
 
-    def __init__(self, corpus: Corpus | None, text: int = TEXT) -> None:
-        self._corpus, self._longest = corpus, text
+    `longest` is the number of characters of a text that are shown (None: all).
+    """
+
+    def __init__(self, corpus: Corpus | None, longest: int | None = SNIPPET) -> None:
+        self._corpus, self._longest = corpus, longest
         self._positions: Mapping[str, int] = {} if corpus is None else {id: i for i, id in enumerate(corpus.ids)}
         self._numbers: dict[str, int] = {}
         self._titles: list[str] = []
@@ -78,13 +82,16 @@ def build_rankings(
     labels: Sequence[str],
     corpus: Corpus | None,
     insights: Sequence[Insights] = (),
-    text: int = TEXT,
+    texts: Texts = "snippets",
+    snippet: int = SNIPPET,
 ) -> dict[str, Any]:
     """Return the hits, scores and grades of each query and system, the gold, and the documents that they name.
 
-    `text` is the number of characters of each document.
+    `texts` says how much of each document is shown, `snippet` how many characters a snippet has.
     """
-    table, queries = DocumentTable(corpus, text), results[0].queries
+    if texts == "none":
+        corpus, results = None, [without_metadata(result) for result in results]
+    table, queries = DocumentTable(corpus, None if texts == "full" else snippet), results[0].queries
     hardness = np.nan_to_num(np.stack([result.of(result.primary) for result in results]), nan=2.0).min(axis=0)
     order = np.argsort(hardness, kind="stable").tolist()
     hits = results[0].hits

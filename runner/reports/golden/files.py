@@ -8,15 +8,19 @@ from datetime import datetime
 
 from runner.golden.document import golden_report
 from runner.reports.golden.markdown import golden_markdown
-from runner.result import Result
+from runner.reports.settings import Texts
+from runner.result import Result, without_metadata
 
 
-def golden_files(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, str]:
+def golden_files(
+    results: Sequence[Result], at: datetime, parallel: bool = False, texts: Texts = "snippets"
+) -> dict[str, str]:
     """Return the two files of a report, `eval_YYYYMMDD_HHMMSS_report.json` and `.md`, by their names.
 
     `at` is when the report is made, with its time zone. Raises as `golden_report` does.
     """
-    report = golden_report(results, at, parallel)
+    shown = [without_metadata(result) for result in results] if texts == "none" else results
+    report = golden_report(shown, at, parallel)
     name = f"{report['run_id']}_report"
     text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
     return {f"{name}.json": f"{text}\n", f"{name}.md": golden_markdown(report)}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from retrievers.base import Corpus
 from runner.comparison.leaderboard import Leaderboard
 from runner.reports.explorer.place import FILE, PagePlace
+from runner.reports.settings import Texts
 from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
 from runner.result import Result
@@ -17,6 +18,7 @@ def sweep_files(
     results: Sequence[Result],
     rankings: tuple[Mapping[int, Result], Corpus | None] = ({}, None),
     place: PagePlace = FILE,
+    texts: Texts = "snippets",
 ) -> dict[str, str]:
     """Return the report in Markdown and HTML, and the leaderboard as CSV, by file name.
 
@@ -24,6 +26,6 @@ def sweep_files(
     """
     return {
         "report.md": sweep_markdown(board, results),
-        "report.html": sweep_page(board, results, place, *rankings),
+        "report.html": sweep_page(board, results, place, *rankings, texts=texts),
         "leaderboard.csv": board.to_csv(),
     }

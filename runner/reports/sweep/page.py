@@ -23,6 +23,7 @@ from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.numbers import interval_title
+from runner.reports.settings import Texts
 from runner.reports.sweep import difficulty, selection, tables
 from runner.reports.sweep import specs as sweep_specs
 from runner.reports.sweep.columns import build_columns
@@ -31,8 +32,8 @@ from runner.result import QueryTable, Result
 STATIC_ROWS = 200
 """Most rows of the leaderboard that can be read without a script."""
 
-TEXT = 600
-"""Most characters of a document."""
+SNIPPET = 600
+"""Most characters of a document, unless the page contains full texts."""
 
 INTERVALS = 25
 """Most combinations whose intervals are drawn."""
@@ -48,6 +49,7 @@ def sweep_page(
     place: PagePlace = FILE,
     best: Mapping[int, Result] = MappingProxyType({}),
     corpus: Corpus | None = None,
+    texts: Texts = "snippets",
 ) -> str:
     """Return the page of a sweep; `results` are those that the leaderboard was built from, in the same order.
 
@@ -59,7 +61,8 @@ def sweep_page(
     scores = np.stack([result.of(board.primary) for result in ranked]) if ranked else np.empty((0, 0))
     return render_explorer(
         "sweep.html.jinja",
-        _build_data(board, ranked, columns, [*figures, *query_figures], place) | _build_hits(board, best, corpus),
+        _build_data(board, ranked, columns, [*figures, *query_figures], place)
+        | _build_hits(board, best, corpus, texts),
         scores,
         place,
         board=board,
@@ -114,11 +117,12 @@ def _list_slices(queries: QueryTable) -> dict[str, list[str]]:
     return {name: values for name, values in slices.items() if len(set(values)) > 1}
 
 
-def _build_hits(board: Leaderboard, best: Mapping[int, Result], corpus: Corpus | None) -> dict[str, Any]:
+def _build_hits(board: Leaderboard, best: Mapping[int, Result], corpus: Corpus | None, texts: Texts) -> dict[str, Any]:
     if not best:
         return {}
     labels = {row.rank: row.label for row in board.rows}
-    rankings = build_rankings(list(best.values()), [f"{rank}. {labels[rank]}" for rank in best], corpus, text=TEXT)
+    names = [f"{rank}. {labels[rank]}" for rank in best]
+    rankings = build_rankings(list(best.values()), names, corpus, texts=texts, snippet=SNIPPET)
     for system, rank in zip(rankings["systems"], best, strict=True):
         system["row"] = rank - 1
     return rankings
