@@ -54,6 +54,12 @@ COSTS: Mapping[str, Criterion] = {
 }
 """The time per query and for indexing, the size of the index, and the cost of models behind APIs."""
 
+
+def find_objective(name: str) -> Criterion:
+    """Return the cost, or the mean of the measure, with a name."""
+    return COSTS.get(name) or mean_of(name)
+
+
 _GRADE = Criterion("grade", "grade", lambda r: _number(r.grades.figures()["grade/mean"]) if r.grades else math.nan)
 _INDEX_RECALL = Criterion(
     "index_recall_at_10", "index recall@10", lambda r: r.diagnostics.get("index_recall_at_10", math.nan)

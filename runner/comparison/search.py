@@ -6,7 +6,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runner.comparison.criteria import Criterion
+import orjson
+
+from runner.comparison.criteria import Criterion, find_objective
+
+SEARCH = "search.json"
+"""The file of a search among the artifacts of the parent run."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +90,28 @@ class Search:
             {"#": [p.rank for p in self.front], "combination": [p.label for p in self.front], **columns}
         )
         return str(frame.to_csv(index=False))
+
+    def to_json(self) -> str:
+        """Return the search as JSON, with the names of its objectives."""
+        content = {**vars(self), "objectives": [objective.name for objective in self.objectives]}
+        return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def parse_search(text: str) -> Search:
+    """Return the search that `to_json` wrote; raises `ValueError`."""
+    content = orjson.loads(text)
+    try:
+        parsed = {
+            "objectives": [find_objective(name) for name in content["objectives"]],
+            "trials": [SearchTrial(**trial) for trial in content["trials"]],
+            "front": [
+                FrontPoint(**{**point, "reported": _restore_nan(point["reported"])}) for point in content["front"]
+            ],
+        }
+        return Search(**{**content, **parsed})
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a record of a search: {error}") from error
+
+
+def _restore_nan(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in values]

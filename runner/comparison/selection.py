@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,37 @@ class WinnerSelection:
         """Return whether the winner was selected on the data that it is reported on."""
         return self.on == self.reported_on
 
+    @property
+    def split(self) -> str:
+        """Return the split that candidates were evaluated on."""
+        return self.reported_on if self.on == KFOLD else self.on
+
     def to_json(self) -> str:
         """Return the selection as JSON."""
         return orjson.dumps(self, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS, default=str).decode() + "\n"
+
+
+def parse_selection(text: str) -> WinnerSelection:
+    """Return the selection that `to_json` wrote; raises `ValueError`."""
+    content = orjson.loads(text)
+    try:
+        default = content["default"]
+        parsed = {
+            "figures": {measure: Figures(**_restore_nan(of)) for measure, of in content["figures"].items()},
+            "folds": [FoldWinner(**_restore_nan(fold)) for fold in content["folds"]],
+            "default": None if default is None else DefaultComparison(**_restore_nan(default)),
+        }
+        return WinnerSelection(**{**content, **parsed})
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a record of a selection: {error}") from error
+
+
+def _restore_nan(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with NaN for null, and intervals as pairs."""
+
+    def restore(value: Any) -> Any:  # noqa: ANN401 (a field of any type)
+        if isinstance(value, list):
+            return tuple(map(restore, value))
+        return math.nan if value is None else value
+
+    return {name: restore(value) for name, value in fields.items()}

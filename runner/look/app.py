@@ -66,11 +66,8 @@ class _LookPages:
         return FileResponse(TEMPLATES / "desk.css")
 
     async def show_page(self, request: Request) -> Response:
-        board = request.query_params.get("board", "0")
-
         def build_page() -> Response:
-            shown = self._resolve(request)
-            html = self._builder.build(shown, int(board) if board.isdecimal() else 0).html
+            html = self._builder.build(self._resolve(request), _read_board(request)).html
             return HTMLResponse(html, headers={"content-security-policy": LIVE_POLICY})
 
         return await _answer(build_page, as_page=True)
@@ -82,7 +79,7 @@ class _LookPages:
         query = request.query_params.get("query", "")
 
         def read_texts() -> Response:
-            texts = self._builder.read_texts(self._resolve(request), query)
+            texts = self._builder.read_texts(self._resolve(request), query, _read_board(request))
             return JSONResponse({name: {"title": title, "text": text} for name, (title, text) in texts.items()})
 
         return await _answer(read_texts)
@@ -108,6 +105,12 @@ async def _answer(respond: Callable[[], Response], as_page: bool = False) -> Res
         if as_page:
             return HTMLResponse(render_message("The page cannot be shown", _explain(error)), 409)
         return PlainTextResponse(f"{_explain(error)}\n", 409)
+
+
+def _read_board(request: Request) -> int:
+    """Return the number of the dataset of a sweep that an address names, by default that of the first."""
+    board = request.query_params.get("board", "0")
+    return int(board) if board.isdecimal() else 0
 
 
 def _explain(error: Exception) -> str:

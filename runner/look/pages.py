@@ -10,6 +10,7 @@ from runner.analysis.failures import Lexicon
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.config.objects import ConfigError, build
 from runner.config.values import restore_values
+from runner.look.records import SweepRecords
 from runner.look.results import StoredResults, describe_failed
 from runner.look.shown import ShownRuns
 from runner.metrics.settings import MetricSettings
@@ -61,9 +62,9 @@ class PageBuilder:
                 del self._pages[next(iter(self._pages))]
             return page
 
-    def read_texts(self, shown: ShownRuns, query: str) -> dict[str, tuple[str, str]]:
+    def read_texts(self, shown: ShownRuns, query: str, board: int = 0) -> dict[str, tuple[str, str]]:
         """Return the titles and the whole texts of the documents of a query, by id; raises `ConfigError`."""
-        ranked = self.build(shown).ranked
+        ranked = self.build(shown, board).ranked
         ids = list(ranked[0].queries.ids) if ranked else []
         if query not in ids:
             raise ConfigError(f"query={query[:80]}: no such query on this page")
@@ -73,7 +74,7 @@ class PageBuilder:
     def _render(self, shown: ShownRuns, state: LiveState, board: int) -> LivePage:
         place = create_place(self.results.runs.tracking, [run.id for run in shown.runs], state)
         if shown.kind == "sweep":
-            return LivePage(state, self._render_sweep(shown.runs[0], place, board))
+            return self._render_sweep(shown.runs[0], place, state, board)
         ranked = [self.results.read(run) for run in shown.runs]
         corpus = self.results.read_documents(ranked[0])
         if shown.kind == "evaluation":
@@ -83,8 +84,9 @@ class PageBuilder:
         comparison: Comparison = compare_results(ranked, self._statistics, sources=[run.id for run in shown.runs])
         return LivePage(state, comparison_page(comparison, corpus=corpus, place=place), comparison.results)
 
-    def _render_sweep(self, sweep: Run, place: PagePlace, board: int) -> str:
-        finished = self._read_sweep(sweep)[1]
+    def _render_sweep(self, sweep: Run, place: PagePlace, state: LiveState, board: int) -> LivePage:
+        records = SweepRecords(sweep, self.results.runs, has_ended=not state.is_running)
+        finished = records.select_ranked(self._read_sweep(sweep)[1])
         results = self.results.read_combinations(finished)
         if not results:
             raise ConfigError(f"the sweep {sweep.name} has no finished combination yet")
@@ -96,12 +98,13 @@ class PageBuilder:
         boards = build_boards(results, failures, metrics)
         if board >= len(boards):
             raise ConfigError(f"board={board}: the sweep {sweep.name} has {len(boards)} datasets")
-        chosen = boards[board]
+        chosen = records.complete(boards[board])
         if len(boards) > 1:
             summaries = [next(iter(of.results.values())).dataset for of in boards]
             place = replace(place, datasets=tuple(f"{of.name}, {of.split}" for of in summaries))
-        leaderboard = chosen.leaderboard.with_runs(list(chosen.results))
-        return sweep_page(leaderboard, list(chosen.results.values()), place)
+        best, corpus = self.results.read_best(chosen, finished)
+        html = sweep_page(chosen.leaderboard, list(chosen.results.values()), place, best, corpus)
+        return LivePage(state, html, list(best.values()))
 
     def _read_sweep(self, sweep: Run) -> tuple[LiveState, list[Run]]:
         """Return the state of a sweep, and its finished combinations."""

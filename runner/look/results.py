@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from retrievers.base import Corpus, RetrieverError
@@ -13,7 +14,8 @@ from runner.config.values import restore_values
 from runner.evaluation import Bench
 from runner.re_evaluation import load_documents
 from runner.reports.evaluation.rankings import DEPTH, MOST_GOLD
-from runner.result import Result
+from runner.result import Result, ResultError
+from runner.sweep.boards import BestRankings, Board
 from runner.tracking.fetching import Run, Runs
 from runner.tracking.logged import local_path
 
@@ -43,6 +45,16 @@ class StoredResults:
                 self._light[run.id] = self.runs.record(run, rankings=False)
             results[run.id] = self._light[run.id]
         return results
+
+    def read_best(self, board: Board, finished: Iterable[Run]) -> BestRankings:
+        """Return the best results of a leaderboard with their rankings, and the documents that these name."""
+        runs = {run.id: run for run in finished}
+        best: dict[int, Result] = {}
+        for rank, name in board.best.items():
+            with suppress(ResultError):  # the page can do without
+                if (result := self.read(runs[name])).hits is not None:
+                    best[rank] = result
+        return best, self.read_documents(next(iter(best.values()))) if best else None
 
     def read_documents(self, result: Result) -> Corpus:
         """Return the documents of a result's dataset; none if it cannot be loaded, or has changed since."""

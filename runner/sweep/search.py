@@ -21,8 +21,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
 from runner.analysis.selection import FOLDS, find_front, means
-from runner.comparison.criteria import COSTS, Criterion, mean_of
-from runner.comparison.search import FrontPoint, Search, SearchTrial
+from runner.comparison.criteria import COSTS, Criterion, find_objective
+from runner.comparison.search import SEARCH, FrontPoint, Search, SearchTrial
 from runner.comparison.selection import KFOLD
 from runner.config.objects import ConfigError, build_settings, suggestion
 from runner.metrics.formulas import is_merit
@@ -158,6 +158,7 @@ class Searching:
                     result = replace(result, importances=self._importances())
                     importances = orjson.dumps(result.importances, option=orjson.OPT_INDENT_2)
                     files["importances.json"] = importances.decode() + "\n"
+                    files[SEARCH] = result.to_json()
         except KeyboardInterrupt:
             self.outcome.interrupted = True
         finally:  # even if a report fails, the parent run is closed
@@ -276,7 +277,7 @@ def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Cr
         raise ConfigError(
             f"hydra.sweeper.objectives: the primary measure {primary} is missing; add it, or set metrics.primary"
         )
-    return [COSTS.get(name) or mean_of(name) for name in dict.fromkeys([primary, *(names or ())])]
+    return [find_objective(name) for name in dict.fromkeys([primary, *(names or ())])]
 
 
 def _value(result: Result, objective: Criterion, queries: NDArray[np.bool_] | None) -> float:

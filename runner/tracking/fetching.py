@@ -88,6 +88,23 @@ class Runs:
                 client.download_artifacts(run.id, name, copy)
             return load_record(Path(copy), rankings)
 
+    def list_files(self, run: Run) -> list[str]:
+        """Return the names of the artifacts of a run; raises `ConfigError`."""
+        folder = local_path(run.artifacts)
+        if folder is not None:
+            return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        with explain_errors(self.tracking, f"run {run.id} cannot be fetched"):
+            return sorted(item.path for item in self._connection[0].list_artifacts(run.id))
+
+    def read_file(self, run: Run, name: str) -> str:
+        """Return an artifact of a run as text; raises `ConfigError`."""
+        folder = local_path(run.artifacts)
+        if folder is not None:
+            return (folder / name).read_text(encoding="utf-8")
+        with tempfile.TemporaryDirectory() as copy, explain_errors(self.tracking, f"run {run.id} cannot be fetched"):
+            file = self._connection[0].download_artifacts(run.id, name, copy)
+            return Path(file).read_text(encoding="utf-8")
+
     def _search(
         self, query: str, wanted: str, *searches: str, top_level: bool = False, status: str = "FINISHED"
     ) -> list[Run]:

@@ -19,7 +19,9 @@ async function loadTexts(data, query) {
   if (!data.live || loaded.has(query)) return false;
   loadedTexts.set(data, loaded.add(query));
   try {
-    const reply = await fetch(`texts?query=${encodeURIComponent(data.queries.ids[query])}`);
+    const asked = new URLSearchParams(location.search);
+    asked.set("query", data.queries.ids[query]);
+    const reply = await fetch(`texts?${asked}`);
     if (!reply.ok) return false;
     /** @type {Record<string, {title: string, text: string}>} */
     const texts = await reply.json();

@@ -9,7 +9,7 @@ class Queries {
    * @param {Data} data
    * @param {State} state
    * @param {Board} board
-   * @param {() => void} changed
+   * @param {() => Promise<void>} changed
    */
   constructor(data, state, board, changed) {
     this.data = data;
@@ -102,7 +102,7 @@ class Queries {
     const {state, data} = this;
     this.scores = await this.board.scores();
     const options = /** @type {[string, string][]} */ (this.systems().map(system => [String(system), this.name(system)]));
-    const focus = document.activeElement === this.filter;
+    const focused = [...this.tools.querySelectorAll("input, select")].findIndex(control => control === document.activeElement);
     this.tools.replaceChildren(
       create("label", {class: "control wide"}, create("span", {}, "Filter"), this.filter),
       createSelect("A", options, String(state.first), value => { state.first = Number(value); this.changed(); }),
@@ -113,7 +113,7 @@ class Queries {
         this.changed();
       }),
     );
-    if (focus) this.filter.focus();
+    /** @type {NodeListOf<HTMLElement>} */ (this.tools.querySelectorAll("input, select"))[focused]?.focus();
     const key = JSON.stringify([state.first, state.second, state.filter, state.slice, state.brush && [...state.brush]]);
     if (key !== this.measured) this.measure();
     this.measured = key;
@@ -134,7 +134,12 @@ class Queries {
     this.note.textContent = `${rows.length.toLocaleString("en")} queries. B is better than A on ${better}, equal on `
       + `${count - better - worse}, worse on ${worse}. Pin a row of the leaderboard to choose it here.`;
     this.table.show({columns: this.columns, items: this.order_, sort: state.querySort, main: "text",
-      opened: state.query, open: row => { state.query = row; this.changed(); this.detail.scrollIntoView({block: "nearest"}); },
+      opened: state.query, open: async row => {
+        state.query = row;
+        await this.changed();
+        this.detail.scrollIntoView({block: "nearest"});
+        byId("query-title").focus({preventScroll: true});
+      },
       order: id => {
         const column = /** @type {Column} */ (this.columns.find(c => c.id === id));
         const down = isNumeric(column) && !["mean", "gap"].includes(id);
@@ -160,7 +165,7 @@ class Queries {
         create("span", {class: "n"}, known ? value.toFixed(3) : DASH));
     });
     this.detail.replaceChildren(
-      create("h3", {}, texts[query] || ids[query]),
+      create("h3", {id: "query-title", tabindex: "-1"}, texts[query] || ids[query]),
       create("p", {class: "about"}, create("code", {}, ids[query]), types[query] ? ` \u00b7 ${types[query]}` : "",
         ` \u00b7 ${expected[query].length.toLocaleString("en")} expected: `,
         create("code", {}, expected[query].slice(0, 12).join(", ") || "none")),
@@ -175,6 +180,7 @@ class Queries {
     const missing = state.pins.size ? chosen.filter(row => !all.some(system => system.row === row)) : [];
     const view = new QueryView(data, state, this.detail, (system, row) => scores.at(row, system.row ?? 0));
     const run = missing.find(row => data.runs[row]);
+    view.loadTexts(query, () => this.showQuery());
     return [
       ...(systems.length ? view.hits(query, systems) : []),
       ...(missing.length ? [create("p", {class: "about"}, `This page has the hits of the ${all.length} best combinations, not `

@@ -71,13 +71,20 @@ class QueryView {
         data.errors?.[query] ? ` \u00b7 error: ${data.errors[query]}` : ""),
       ...this.hits(query, data.systems || []),
     );
+    this.loadTexts(query, () => this.show());
+  }
+
+  /** Load the whole texts of a query if a server has them, and draw it again with them. @param {number} query @param {() => void} draw */
+  loadTexts(query, draw) {
+    const {data, state, place} = this;
     if (data.live) loadTexts(data, query).then(isNew => {
       if (!isNew || state.query !== query) return;
-      const hasFocus = document.activeElement?.id === "query-title";
+      const focus = describeFocus();
       const open = new Set([...place.querySelectorAll("details[open]")].map(nameDetails));
-      this.show();
+      draw();
       for (const details of place.querySelectorAll("details")) details.open = open.has(nameDetails(details));
-      if (hasFocus) byId("query-title").focus({preventScroll: true});
+      focus();
+      focusScrollers();
     });
   }
 
