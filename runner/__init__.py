@@ -16,11 +16,12 @@ _PLACES = {
     "Dataset": "datasets.base",
     "compare": "api.comparison",
     "evaluate": "api.evaluation",
+    "explain": "api.explanation",
     "load_dataset": "api.data",
     "run_sweep": "api.sweep",
 }
 
-__all__ = ["Dataset", "compare", "evaluate", "load_dataset", "run_sweep"]
+__all__ = ["Dataset", "compare", "evaluate", "explain", "load_dataset", "run_sweep"]
 
 
 def __getattr__(name: str) -> object:

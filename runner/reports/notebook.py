@@ -1,4 +1,4 @@
-"""Results, leaderboards and comparisons as HTML for the output of a notebook cell: the tables of the console."""
+"""Results, leaderboards, comparisons and explanations as HTML for notebook cells: the tables of the console."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Collection, Sequence
 from html import escape
 
 from runner.comparison.compare import Comparison
+from runner.comparison.explanation import Explanation
 from runner.comparison.leaderboard import Leaderboard
 from runner.config.environment import hide_values
 from runner.reports.comparison import tables as comparison_tables
 from runner.reports.evaluation import tables as evaluation_tables
+from runner.reports.explanation import tables as explanation_tables
 from runner.reports.rendering import numbers
 from runner.reports.rendering.page import render
 from runner.reports.rendering.tables import Table
@@ -18,6 +20,9 @@ from runner.result import Result
 
 MOST_ROWS = 20
 """Most rows of a leaderboard."""
+
+MOST_EXAMPLES = 5
+"""Most rows of a list of evidence for an explanation."""
 
 Part = tuple[str, Table, Collection[int]]
 """A table under its title, with the numbers of its bold rows."""
@@ -63,6 +68,17 @@ def render_comparison(comparison: Comparison) -> str:
         parts.append((f"{label} minus {first}", comparison_tables.differences_table(comparison, i, few), ()))
     texts = [*comparison_tables.verdicts(comparison), *comparison_tables.about(comparison)]
     return _render(comparison_tables.heading(comparison), parts, texts)
+
+
+def render_explanation(explanation: Explanation) -> str:
+    """Return an explained difference as HTML: the effects on the primary measure and on all, and the evidence."""
+    parts: list[Part] = [
+        (f"Effects on {explanation.primary}", explanation_tables.terms_table(explanation, explanation.primary), ()),
+        *((title, table, ()) for title, _, table in explanation_tables.list_sections(explanation, MOST_EXAMPLES)),
+        ("All measures", explanation_tables.measures_table(explanation), ()),
+    ]
+    texts = [explanation_tables.verdict(explanation), *explanation_tables.describe_changes(explanation)]
+    return _render(explanation_tables.heading(explanation), parts, [*texts, *explanation_tables.about(explanation)])
 
 
 def render_page(page: str, height: int = 600) -> str:

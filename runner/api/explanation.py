@@ -1,0 +1,96 @@
+"""Explain from Python why a measure differs between two results, with the terms of the command `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from runner.api.data import locate
+from runner.comparison.compare import TableStatistics
+from runner.comparison.explanation import Explanation
+from runner.config.composing import compose_config
+from runner.config.objects import build_settings
+from runner.config.values import restore_values, settle
+from runner.datasets.base import Dataset
+from runner.datasets.chunking import Whole
+from runner.datasets.settings import build_dataset
+from runner.evaluation import Bench
+from runner.explanation import ExplanationSettings, explain_difference
+from runner.lookup import Named
+from runner.metrics.measures import parse_primary
+from runner.reports.notebook import render_explanation
+from runner.result import Result
+from runner.store.opening import open_store
+from runner.store.settings import store_settings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class ResultExplanation(Explanation):
+    """The difference between two results, split into the effects of its causes."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """Return a data frame with a row for each measure and effect; `part_of` is the cause of a setting."""
+        import pandas as pd
+
+        rows = []
+        for measure in self.measures:
+            for term in [*self.list_terms(measure), self.build_total(measure)]:
+                for part, whole in [(term, ""), *((part, term.name) for part in term.parts)]:
+                    row = {name: value for name, value in asdict(part).items() if name != "parts"}
+                    rows.append({"measure": measure, "part_of": whole, **row})
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        return f"ResultExplanation({self.labels[1]} against {self.labels[0]} by {self.primary})"
+
+    def _repr_html_(self) -> str:
+        return render_explanation(self)
+
+
+def explain(
+    baseline: Result,
+    candidate: Result,
+    *,
+    datasets: Sequence[Dataset] = (),
+    primary: str | None = None,
+    store_path: str | PathLike[str] | None = None,
+    **statistics: Any,  # noqa: ANN401 (checked)
+) -> ResultExplanation:
+    """Explain why the measures of a candidate differ from those of a baseline.
+
+    The settings of each result are evaluated on the data of the other. `datasets` are those that were created in Python
+    or have moved; others are loaded again by their recorded settings. `primary` is the primary measure, by default that
+    of the results. `store_path` is where work is cached; None means the default of the command line. `statistics` are
+    settings of `conf/explain.yaml`: test, correction, confidence, alpha, permutations and seed. Raises `NotComparable`
+    for results that cannot be explained, `ConfigError` for unknown settings.
+    """
+    results = {"baseline": baseline, "candidate": candidate}
+    for name, result in results.items():
+        if not isinstance(result, Result):
+            raise TypeError(f"{name}: should be a result of evaluate or run_sweep, not {type(result).__name__}")
+    own = build_settings(TableStatistics, statistics, "statistics")
+    options = ExplanationSettings(primary=None if primary is None else str(parse_primary(primary)))
+    config = settle(*compose_config("evaluate", locate(None, store_path))).config
+    plugins = config.get("plugins") or ()
+
+    @cache
+    def open_bench() -> Bench:
+        bench = Bench(open_store(store_settings(config)))
+        known = {dataset.fingerprint: dataset for dataset in datasets}
+        for result in results.values():
+            if dataset := known.get(result.dataset.fingerprint):
+                recorded = restore_values({"dataset": result.config["dataset"]})["dataset"]
+                bench.datasets.add(build_dataset(recorded, plugins)[0], Whole(), dataset)
+        return bench
+
+    named = [Named(result, name) for name, result in results.items()]
+    explanation = explain_difference(named[0], named[1], own, options, open_bench, plugins)
+    values: Mapping[str, Any] = {field.name: getattr(explanation, field.name) for field in fields(Explanation)}
+    return ResultExplanation(**values)
