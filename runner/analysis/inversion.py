@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from retrievers.threads import map_threads
+from runner.analysis.blas import single_threaded
 from runner.analysis.clusters import Clusters, Units, by_cluster
 from runner.analysis.significance import Floats, iter_resampled_means
-from runner.analysis.signs import most_extreme, sign_blocks
+from runner.analysis.signs import count_signs, most_extreme, sign_blocks
 
-_ROWS = 64
-"""How many rows are inverted at a time; each row needs one number per permutation."""
+_NUMBERS = 1 << 23
+"""Limit on the means of subsets that a thread holds (64 MiB); each row has two for each permutation."""
 
 
 def invert_t_test(
@@ -64,9 +66,13 @@ def invert_permutation_test(
     NaN for an unbounded interval, as with too few queries.
     """
     units = by_cluster(differences, clusters, weights)
-    parts = [slice(start, start + _ROWS) for start in range(0, len(differences), _ROWS)]
-    bounds = [_by_signs(Units(units.sums[part], units.counts[part]), level, permutations, seed) for part in parts]
-    return np.concatenate([np.empty((0, 2)), *bounds])
+    rows = max(_NUMBERS // (2 * permutations), 1)
+    parts = [slice(start, start + rows) for start in range(0, len(differences), rows)]
+    with single_threaded():
+        bounds = map_threads(
+            lambda part: _by_signs(Units(units.sums[part], units.counts[part]), level, permutations, seed), parts
+        )
+        return np.concatenate([np.empty((0, 2)), *bounds])
 
 
 def _by_signs(units: Units, level: float, permutations: int, seed: int) -> Floats:
@@ -76,21 +82,27 @@ def _by_signs(units: Units, level: float, permutations: int, seed: int) -> Float
     that it flips, or of those that it leaves, is at most the shift. The bounds are therefore order statistics of the
     means of subsets (Hartigan 1969, "Using subsample values as typical values").
     """
-    n = units.sums.shape[1]
+    m, n = units.sums.shape
     most = most_extreme(level, n, permutations)
     if most < 0 or not n:
-        return np.full((len(units.sums), 2), np.nan)
-    totals, queries = units.sums.sum(axis=1)[:, None], units.counts.sum(axis=1)[:, None]
-    means = []
+        return np.full((m, 2), np.nan)
+    counts = units.counts[:1] if (units.counts == units.counts[:1]).all() else units.counts  # usually the same
+    totals, queries = units.sums.sum(axis=1)[:, None], counts.sum(axis=1)[:, None]
+    width = 2 * count_signs(n, permutations)
+    means, start = np.full((m, width), np.inf), 0
     for signs in sign_blocks(n, permutations, seed):
         flipped = (1 - signs.T) / 2
-        sums, counts = units.sums @ flipped, units.counts @ flipped
-        for part, size in ((sums, counts), (totals - sums, queries - counts)):
-            means.append(np.divide(part, size, out=np.full(part.shape, np.nan), where=size > 1e-9))
-    pooled = np.concatenate(means, axis=1)
-    empty = np.isnan(pooled)  # as extreme for any shift
-    low = np.partition(np.where(empty, -np.inf, pooled), most, axis=1)[:, most]
-    high = -np.partition(np.where(empty, -np.inf, -pooled), most, axis=1)[:, most]
-    slack = 1e-12 * np.abs(units.sums).sum(axis=1)  # the tolerance of the test for ties
-    bounds = np.stack([low - slack, high + slack], axis=1)
-    return np.where(np.isfinite(bounds).all(axis=1, keepdims=True), bounds, np.nan)
+        part, size = units.sums @ flipped, counts @ flipped
+        for sums, of in ((part, size), (totals - part, queries - size)):
+            np.divide(sums, of, out=means[:, start : start + len(signs)], where=of > 1e-9)
+            start += len(signs)
+    empty = np.isinf(means).sum(axis=1)  # as extreme for any shift
+    low, high = np.maximum(most - empty, 0), width - 1 - most
+    bounds = np.full((m, 2), np.nan)
+    for place in np.unique(low):  # numpy selects one place several times as fast as two
+        means.partition(place, axis=1)
+        bounds[low == place, 0] = means[low == place, place]
+    means.partition(high, axis=1)
+    bounds[:, 1] = means[:, high]
+    slack = 1e-12 * np.abs(units.sums).sum(axis=1)[:, None]  # the tolerance of the test for ties
+    return np.where((empty <= most)[:, None], bounds + slack * [-1, 1], np.nan)

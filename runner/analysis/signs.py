@@ -33,6 +33,11 @@ def sign_blocks(units: int, permutations: int, seed: int) -> Iterator[Floats]:
         yield (1 - 2 * rng.integers(0, 2, size=(size, units), dtype=np.int8)).astype(np.float64)
 
 
+def count_signs(units: int, permutations: int) -> int:
+    """Return how many assignments of signs are tried."""
+    return 2**units if units <= EXACT_UNITS else permutations
+
+
 def shares(extreme: NDArray[np.int64], units: int, permutations: int) -> Floats:
     """Return p-values from the number of permutations that were as extreme as the observation.
 

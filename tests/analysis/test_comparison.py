@@ -195,3 +195,26 @@ def test_many_pairs_get_the_permutations_that_their_correction_needs() -> None:
 def test_no_system_and_one_are_no_pairs() -> None:
     assert compare_pairs(np.empty((0, 5))).letters([]) == []
     assert compare_pairs(np.ones((1, 5))).letters([0]) == ["a"]
+
+
+def test_only_small_p_values_are_tested_with_more_permutations() -> None:
+    rng = np.random.default_rng(3)
+    differences = np.round(rng.normal(np.linspace(0, 0.12, 400)[:, None], 0.3, (400, 60)), 12)
+    table = compare(differences, Statistics(correction="holm", permutations=999))
+    once = PAIRED_TESTS["permutation"].compute_p_values(differences, 999, 0, None, None)
+    more = PAIRED_TESTS["permutation"].compute_p_values(differences, 16_000, 0, None, None)
+    small = once < 0.01
+    assert 20 < np.count_nonzero(small) < 380
+    np.testing.assert_array_equal(table.uncorrected[~small], once[~small])
+    np.testing.assert_array_equal(table.uncorrected[small], np.minimum(more[small], 0.01))
+    excluded = (table.intervals > 0).all(axis=1) | (table.intervals < 0).all(axis=1)
+    np.testing.assert_array_equal(excluded, table.uncorrected < 0.05)
+
+
+def test_p_values_of_two_stages_are_valid() -> None:
+    rng = np.random.default_rng(4)
+    differences = np.round(rng.standard_t(3, (4000, 40)), 12)
+    p_values = compare(differences, Statistics(correction="holm", permutations=199)).uncorrected
+    for alpha in (0.001, 0.005, 0.01, 0.05, 0.2):
+        limit = alpha + 4 * np.sqrt(alpha * (1 - alpha) / 4000)  # four standard errors
+        assert np.mean(p_values <= alpha) <= limit

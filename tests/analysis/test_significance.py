@@ -14,11 +14,13 @@ import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import (
     bootstrap_test,
+    bound_p_values,
     compute_differences,
     mean_interval,
     moments,
@@ -247,3 +249,16 @@ def test_threads_that_draw_at_once_leave_blas_the_threads_that_it_had(
         intervals = list(threads.map(lambda _: bootstrap_test(scores).tolist(), range(8)))
     assert threadpool_info() == before
     assert all(interval == intervals[0] for interval in intervals)
+
+
+@given(hnp.arrays(np.float64, (5, 12), elements=st.floats(-1, 1, width=16)))
+def test_the_bound_on_a_p_value_is_at_least_the_exact_one(differences: Floats) -> None:
+    bounds = bound_p_values(differences)
+    assert (permutation_test(differences) <= bounds + 1e-12).all()
+
+
+def test_a_p_value_below_all_that_resamples_can_show_is_their_smallest() -> None:
+    clear, unclear = np.full(40, 0.5), np.tile([0.5, -0.4], 20)
+    p_values = permutation_test(np.stack([clear, unclear]), resamples=999)
+    assert p_values[0] == 1 / 1000
+    assert p_values[1] == permutation_test(unclear[None], resamples=999)[0]
