@@ -120,6 +120,19 @@ def test_reports_are_written_and_as_json_printed(run: Run, here: Path) -> None:
     assert "written: new/folder/comparison.md" in err
 
 
+def test_many_candidates_are_shown_in_one_table(run: Run, here: Path) -> None:
+    names = [f"c{i}" for i in range(11)]
+    for name in names:
+        save_record(degraded(result(name)), here / name)
+    out, _ = run("compare", "baseline=good", f"candidate=[{','.join(names[:10])}]", "gate=none")
+    assert "Largest losses of c9" in out
+    out, _ = run("compare", "baseline=good", f"candidate=[{','.join(names)}]", "gate=none")
+    table = out.partition("nDCG@10 minus that of good\n")[2].splitlines()[2:13]
+    assert [line.split()[:2] for line in table] == [[name, "-0.2000"] for name in names]
+    assert "Largest losses" not in out
+    assert "output=FOLDER writes a report" in out
+
+
 def test_reports_are_compared_by_search_type(run: Run, here: Path) -> None:
     reports(here)
     out, _ = run("compare", "baseline=several.json@bm25", "candidate=several.json", "--json")

@@ -91,7 +91,8 @@ def compare(
     More permutations are drawn than requested if the correction needs them for any p-value to be below alpha, but only
     for rows with small p-values. Intervals are those of each single test: one excludes 0 where the uncorrected p-value
     is below 1 - confidence. Raises `ValueError` for Tukey's correction, which is for all pairs of systems by one
-    measure. Max-T needs all pairs too, so Holm's correction replaces it. With weights (m x queries), a query counts as that many.
+    measure. Max-T needs all pairs too, so Holm's correction replaces it. With weights (m x queries), a query counts as
+    that many.
     """
     if weights is not None:
         weights = weights[:, ~np.isnan(differences).all(axis=0)]

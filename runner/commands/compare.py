@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,6 +82,10 @@ _MOST_RULES = 20
 """The largest number of rules of a gate to show in the terminal, violated ones first; the report lists all."""
 
 
+_MOST_DETAILED = 10
+"""The largest number of candidates that the terminal shows in detail; with more, it shows one table with all."""
+
+
 def main(cfg: DictConfig) -> int:
     """Compare results, show them and write reports; return 1 for a violated gate, 3 if this program crashes."""
     try:
@@ -106,10 +111,11 @@ def _compare(cfg: DictConfig) -> int:
     overrides = HydraConfig.get().overrides.task
     words = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
     bench = cache(lambda: Bench(open_store(store_settings(config))))
-    scorer = RunScorer(config, bench)
+    runs = [word for key in words for word in words[key] if is_run(Path(word))]
+    scorer = RunScorer(config, bench, runs)
 
     def find_results(word: str) -> list[Named]:
-        return [Named(scorer.score(word), word)] if is_run(Path(word)) else results_called(word, tracking, baselines)
+        return [Named(scorer.score(word), word)] if word in runs else results_called(word, tracking, baselines)
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
     with Status("comparing"):
@@ -154,13 +160,18 @@ def is_run(path: Path) -> bool:
 
 
 class RunScorer:
-    """Scores files of rankings with the dataset and the measures of the config, which are loaded when needed."""
+    """Scores files of rankings with the dataset and the measures of the config, which are loaded when needed.
 
-    def __init__(self, config: Mapping[str, Any], open_bench: Callable[[], Bench]) -> None:
+    While one of the `paths` is scored, the next is read.
+    """
+
+    def __init__(self, config: Mapping[str, Any], open_bench: Callable[[], Bench], paths: Sequence[str]) -> None:
         self._config, self._open_bench = config, open_bench
+        self._files = {path: RunFile(path) for path in paths}
+        self._following = dict(pairwise(self._files))
 
     def score(self, path: str) -> Result:
-        """Return the result of a file; raises `ConfigError` without a dataset."""
+        """Return the result of one of the files; raises `ConfigError` without a dataset."""
         config = self._config
         if not config.get("dataset"):
             raise ConfigError(
@@ -172,8 +183,10 @@ class RunScorer:
             build(config["runs"], "runs"),
             {"choices": {"retriever": "run"}, "retriever": {"path": path}},
         )
+        if (following := self._following.pop(path, None)) is not None:
+            self._files[following].start_reading()
         return self._open_bench().evaluate(
-            Experiment(Path(path).name, "run", RunFile(path), source, metrics, shown, {}, chunking=chunking)
+            Experiment(Path(path).name, "run", self._files[path], source, metrics, shown, {}, chunking=chunking)
         )
 
 
@@ -213,24 +226,38 @@ def _load(key: str, word: str, find_results: Callable[[str], list[Named]]) -> li
 
 
 def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None) -> None:
-    few = comparison.headline
-    for verdict in tables.verdicts(comparison):
-        console.paragraph(verdict)
-    _show_effect(effect)
-    console.show_table(tables.measures_table(comparison, few), "Measures")
-    for i, label in enumerate(comparison.labels[1:], 1):
-        console.show_table(tables.differences_table(comparison, i, few), f"{label} minus {comparison.labels[0]}")
+    few, baseline = comparison.headline, comparison.labels[0]
+    detailed = range(1, len(comparison.labels)) if len(comparison.labels) <= _MOST_DETAILED + 1 else ()
+    if detailed:
+        for verdict in tables.verdicts(comparison):
+            console.paragraph(verdict)
+        _show_effect(effect)
+        console.show_table(tables.measures_table(comparison, few), "Measures")
+    else:
+        _show_effect(effect)
+        console.show_table(tables.means_table(comparison), "Measures")
+        console.show_table(tables.primary_table(comparison), f"{comparison.primary} minus that of {baseline}")
+    for i in detailed:
+        console.show_table(tables.differences_table(comparison, i, few), f"{comparison.labels[i]} minus {baseline}")
     console.show_table(tables.no_result_table(comparison), "Queries without gold")
     console.show_table(tables.types_table(comparison, [comparison.primary]), "By query type")
     console.show_table(tables.agreement_table(comparison), "Agreement")
     console.show_table(tables.times_table(comparison), "Time")
-    for i, label in enumerate(comparison.labels[1:], 1):
+    for i in detailed:
         for what, changes in (("gains", tables.gains(comparison, i)), ("losses", tables.losses(comparison, i))):
-            console.show_table(
-                tables.changes_table(changes[: shown.queries], comparison.primary), f"Largest {what} of {label}"
-            )
+            title = f"Largest {what} of {comparison.labels[i]}"
+            console.show_table(tables.changes_table(changes[: shown.queries], comparison.primary), title)
     for text in ("", *tables.about(comparison)):
         console.paragraph(text)
+    if not detailed:
+        console.paragraph(
+            f"The terminal shows gains, losses and all measures for up to {_MOST_DETAILED} candidates; output=FOLDER "
+            "writes a report with those of all candidates."
+        )
+    _show_checks(checks)
+
+
+def _show_checks(checks: Sequence[Check]) -> None:
     if checks:
         console.show_table(tables.gate_table(checks, _MOST_RULES), "Rules of the gate")
         console.line(f"\n{tables.gate_verdict(checks)}")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.threads import map_threads
 from runner.analysis.agreement import Headroom, headroom
 from runner.analysis.clusters import Clusters, count_clusters, number_clusters
 from runner.analysis.comparison import compare
@@ -170,10 +171,17 @@ class Comparison:
         """Return the values of each measure (systems x queries), NaN for queries that do not count for all."""
         return {measure: _score_shared_queries(self.results, measure) for measure in self.table}
 
-    def measure_agreement(self, system: int) -> PairAgreement | None:
-        """Measure the agreement of a system with the first; None if rankings were not kept."""
-        first, other = self.results[0], self.results[system]
-        return None if first.hits is None or other.hits is None else measure_pair(first, other)
+    @cached_property
+    def agreement(self) -> dict[str, PairAgreement]:
+        """Return the agreement of each other system with the first, by label, where rankings were kept."""
+        first, *others = self.results
+        ranked = [
+            (label, result)
+            for label, result in zip(self.labels[1:], others, strict=True)
+            if first.hits is not None and result.hits is not None
+        ]
+        pairs = map_threads(lambda result: measure_pair(first, result), [result for _, result in ranked])
+        return {label: pair for (label, _), pair in zip(ranked, pairs, strict=True)}
 
     @property
     def headroom(self) -> Headroom:

@@ -95,15 +95,14 @@ def test_identical_results_tie_everywhere() -> None:
     assert all(comparison.winner(measure) == "tie" for measure in comparison.table)
     assert all(other.difference == 0 and other.p == 1 for _, other in comparison.table.values())
     assert comparison.list_changes(1) == []
-    agreement = comparison.measure_agreement(1)
-    assert agreement is not None
+    (agreement,) = comparison.agreement.values()
     assert agreement.coefficients == dict.fromkeys(agreement.coefficients, 1)
 
 
 def test_agreement_is_over_the_queries_with_gold_that_both_answered_as_in_every_report() -> None:
     a, b, c = result("a"), result("b", seed=2, errors={3: "timed out"}), result("c", seed=3, errors={5: "timed out"})
     comparison = compared(a, b, c)
-    assert [comparison.measure_agreement(i) for i in (1, 2)] == [measure_pair(a, b), measure_pair(a, c)]
+    assert list(comparison.agreement.values()) == [measure_pair(a, b), measure_pair(a, c)]
     assert measure_pair(a, b).queries == 29
 
 
@@ -139,7 +138,7 @@ def test_the_order_of_queries_in_a_result_does_not_matter(two: Comparison) -> No
     changes, expected_changes = again.list_changes(1), two.list_changes(1)
     assert changes == expected_changes
     assert [(c.before, c.after) for c in changes] == [(c.before, c.after) for c in expected_changes]
-    assert again.measure_agreement(1) == two.measure_agreement(1)
+    assert again.agreement == two.agreement
 
 
 def test_changes_are_in_order_of_the_difference_with_what_was_found(two: Comparison) -> None:
@@ -275,8 +274,7 @@ def test_differences_and_agreement_are_those_that_the_published_report_has(
             assert other.difference == pytest.approx(figures["difference"], abs=1e-9)
             assert other.relative * 100 == pytest.approx(figures["percent_change"], abs=1e-6)
             assert published.winner(measure) == figures["winner"]
-    agreement = published.measure_agreement(1)
-    assert agreement is not None
+    (agreement,) = published.agreement.values()
     for name, theirs in (
         ("rank_1", "rank_1_agreement"),
         ("jaccard@3", "top_3_overlap"),

@@ -49,9 +49,7 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
             for label, result in zip(comparison.labels, comparison.results, strict=True)
         },
         "agreement": {
-            label: {"queries": pair.queries, **pair.coefficients}
-            for i, label in enumerate(comparison.labels)
-            if i and (pair := comparison.measure_agreement(i)) is not None
+            label: {"queries": pair.queries, **pair.coefficients} for label, pair in comparison.agreement.items()
         },
         "headroom": vars(comparison.headroom),
         "by_type": tables.by_type(comparison, list(comparison.table)),

@@ -131,6 +131,13 @@ def measures_table(comparison: Comparison, measures: Sequence[str] | None = None
     return Table(columns, rows + [[f"hole rate@{k}", *rates, ""] for k, rates in hole_rates(comparison, measures)])
 
 
+def means_table(comparison: Comparison) -> Table:
+    """Return a row per system with its headline measures: `measures_table` for many systems."""
+    columns = [Column("system"), *(Column(measure, score4, numeric=True) for measure in comparison.headline)]
+    means = [[versus.mean for versus in comparison.table[measure]] for measure in comparison.headline]
+    return Table(columns, [list(row) for row in zip(comparison.labels, *means, strict=True)])
+
+
 def hole_rates(comparison: Comparison, measures: Sequence[str] | None = None) -> list[tuple[str, list[float | None]]]:
     """Return the hole rates of all systems at each cutoff of some measures, where any is above 0."""
     cutoffs = [m.rpartition("@")[2] for m in (comparison.table if measures is None else measures) if "@" in m]
@@ -151,8 +158,20 @@ def no_result_table(comparison: Comparison) -> Table:
 
 def differences_table(comparison: Comparison, i: int, measures: Sequence[str] | None = None) -> Table:
     """Return the differences of a system to the first by measure."""
-    columns = [
-        Column("measure"),
+    rows = [_difference_row(m, comparison.table[m][i]) for m in (measures or comparison.table)]
+    return Table(_difference_columns(comparison, "measure"), rows)
+
+
+def primary_table(comparison: Comparison) -> Table:
+    """Return the difference of each system to the first in the primary measure."""
+    others = zip(comparison.labels[1:], comparison.table[comparison.primary][1:], strict=True)
+    rows = [_difference_row(label, versus) for label, versus in others]
+    return Table(_difference_columns(comparison, "system"), rows)
+
+
+def _difference_columns(comparison: Comparison, of: str) -> list[Column]:
+    return [
+        Column(of),
         Column("difference", format_signed, numeric=True),
         Column("relative", relative, numeric=True, spare=2),
         Column(numbers.interval_title(comparison.statistics.confidence), bounds, numeric=True, spare=1),
@@ -162,12 +181,11 @@ def differences_table(comparison: Comparison, i: int, measures: Sequence[str] | 
         Column("W/T/L", numeric=True, spare=3),
         Column(f"{_units(comparison)} needed", queries, numeric=True, spare=5),
     ]
-    return Table(columns, [_difference_row(m, comparison.table[m][i]) for m in (measures or comparison.table)])
 
 
-def _difference_row(measure: str, v: Versus) -> list[Any]:
+def _difference_row(name: str, v: Versus) -> list[Any]:
     won = f"{v.wins}/{v.ties}/{v.losses}"
-    return [measure, v.difference, v.relative, (v.low, v.high), v.p, v.corrected, v.effect, won, v.needed]
+    return [name, v.difference, v.relative, (v.low, v.high), v.p, v.corrected, v.effect, won, v.needed]
 
 
 def types_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:
@@ -342,8 +360,8 @@ def agreement_table(comparison: Comparison) -> Table:
     columns += [Column("same first", percent, numeric=True)]
     columns += [Column(f"Jaccard@{k}", score, numeric=True, spare=1) for k in (3, 5)]
     columns += [Column("RBO", score, numeric=True), Column("Kendall's tau", score, numeric=True, spare=2)]
-    pairs = [(label, comparison.measure_agreement(i)) for i, label in enumerate(comparison.labels) if i]
-    return Table(columns, [[label, a.queries, *a.coefficients.values()] for label, a in pairs if a is not None])
+    pairs = comparison.agreement.items()
+    return Table(columns, [[label, pair.queries, *pair.coefficients.values()] for label, pair in pairs])
 
 
 def describe_headroom(comparison: Comparison) -> str:
