@@ -67,8 +67,10 @@ class Attribution:
     `effect` is the term, and `least` and `most` are the smallest and the largest of the differences that it averages.
     All arrays are of shape (queries,), NaN (a weight of 0) for a query that counts nowhere. `shares` add up to the
     effect. If each step compares the same queries with themselves, the effect is the mean of `differences`, which are
-    paired, with `weights`, which are 1 on average: a query that only some steps have counts less. `errors` are the
-    contributions of queries to the error of the effect, and `patterns` number the sets of means in which they count.
+    paired, with `weights`, which are 1 on average: a query that only some steps have counts less. Otherwise, as when a
+    query loses its only gold, `differences` are the effect plus the contributions of queries to its error. `errors` are
+    these contributions with the correction for small samples, and `patterns` number the sets of means in which queries
+    count.
     """
 
     effect: float
@@ -90,7 +92,7 @@ def attribute(values: Mapping[Coalition, Floats], steps: Sequence[Step]) -> Attr
     """
     shape = next(iter(values.values())).shape
     counted, patterns = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int64)
-    weights, errors, shares = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    weights, influences, errors, shares = (np.zeros(shape) for _ in range(4))
     means = {}
     for coalition in iter_coalitions(steps):
         column = values[coalition]
@@ -98,6 +100,7 @@ def attribute(values: Mapping[Coalition, Floats], steps: Sequence[Step]) -> Attr
         n, coefficient = int(np.count_nonzero(there)), _sum_weights(coalition, steps)
         means[coalition] = float(column[there].mean()) if n else math.nan
         residuals = coefficient * (column[there] - means[coalition]) / max(n, 1)
+        influences[there] += residuals
         errors[there] += residuals * math.sqrt(n / max(n - 1, 1))
         weights[there] += sum(weight for weight, *pair in steps if coalition in pair) / max(n, 1)
         shares[there] += coefficient * column[there] / max(n, 1)
@@ -108,7 +111,10 @@ def attribute(values: Mapping[Coalition, Floats], steps: Sequence[Step]) -> Attr
     errors, shares = (np.where(counted, column, np.nan) for column in (errors, shares))
     n = int(np.count_nonzero(counted))
     weights = np.round(weights * n / max(float(weights.sum()), 1e-12), 12)  # arithmetic leaves noise beyond that
-    paired = np.round(np.divide(shares * n, weights, out=np.full(shape, np.nan), where=counted), 12)
+    if all(np.array_equal(np.isnan(values[after]), np.isnan(values[before])) for _, after, before in steps):
+        paired = np.round(np.divide(shares * n, weights, out=np.full(shape, np.nan), where=counted), 12)
+    else:
+        paired, weights = np.round(np.where(counted, effect + influences * n, np.nan), 12), counted.astype(np.float64)
     return Attribution(effect, min(differences), max(differences), shares, paired, weights, errors, patterns)
 
 

@@ -106,6 +106,16 @@ def test_only_queries_that_changed_have_a_sign_to_flip(added: int, changed: int)
     assert low < term.effect < high
 
 
+def test_a_query_that_loses_its_gold_is_not_a_difference_of_all_others() -> None:
+    before = np.linspace(0.4, 0.6, 40)
+    values = {NOTHING: before, frozenset({"judgments"}): np.append(np.nan, before[1:])}
+    term = attribute(values, list_steps("judgments", ("judgments",)))
+    assert term.effect == pytest.approx(before[1:].mean() - before.mean(), abs=1e-12)
+    assert term.differences.mean() == pytest.approx(term.effect, abs=1e-9)
+    significance = compute_significance([term], [True], Statistics(permutations=2000), None)
+    assert significance.uncorrected[0] > 0.1, "one query of 40"
+
+
 @pytest.mark.parametrize("test", ["permutation", "t", "bootstrap"])
 def test_weights_of_whole_numbers_are_clusters_of_copies(test: str) -> None:
     rng = np.random.default_rng(3)
