@@ -6,6 +6,7 @@ with the installed versions. After an upgrade, run `tests/config` and `tests/swe
 
 from __future__ import annotations
 
+import argparse
 import pickle
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,11 @@ from typing import Any
 
 import yaml
 from hydra._internal import config_loader_impl
+from hydra._internal import utils as hydra_utils
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.sources_registry import SourcesRegistry
-from hydra._internal.utils import create_config_search_path, get_args_parser
+from hydra._internal.utils import create_config_search_path
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -37,6 +39,7 @@ __all__ = [
     "ConfigLoaderImpl",
     "FileConfigSource",
     "SourcesRegistry",
+    "accept_lazy_help",
     "apply_overrides",
     "compose_once",
     "create_config_search_path",
@@ -68,6 +71,27 @@ _MODES = frozenset(f"hydra.mode={mode.name}" for mode in RunMode)
 def load_yaml(text: str) -> Any:  # noqa: ANN401 (any content)
     """Return the content of YAML as OmegaConf reads it; raises `yaml.YAMLError`. Do not modify it, as it is cached."""
     return yaml.load(text, Loader=_loader)  # noqa: S506 (a safe loader)
+
+
+@contextmanager
+def accept_lazy_help() -> Iterator[None]:
+    """Let Hydra describe a flag by an object that is not text yet, which argparse refuses from Python 3.14 on."""
+    parser: Any = argparse.ArgumentParser
+    check = getattr(parser, "_check_help", None)
+    if check is not None:
+        parser._check_help = lambda self, action: None
+    try:
+        yield
+    finally:
+        if check is not None:
+            parser._check_help = check
+
+
+def get_args_parser() -> argparse.ArgumentParser:
+    """Return the parser of Hydra's flags."""
+    with accept_lazy_help():
+        parser: argparse.ArgumentParser = hydra_utils.get_args_parser()
+    return parser
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
 from runner.config.environment import forget_references, note_references
-from runner.config.hydra_internals import compose_once, reuse_compositions
+from runner.config.hydra_internals import accept_lazy_help, compose_once, reuse_compositions
 from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
 from runner.config.projects import find_project_config
@@ -49,7 +49,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     forget_references()
     note_references(overrides)
-    with check_files(verb, overrides), compose_once(), reuse_compositions():
+    with check_files(verb, overrides), compose_once(), reuse_compositions(), accept_lazy_help():
         check_added(verb, overrides)
         check_plugins(overrides[-1])
         try:
