@@ -12,6 +12,8 @@ import pytest
 from runner.desk.journal import load_journals
 from tests.desk.desks import build_pool, open_desk, serve_desk
 from tests.desk.payloads import PAYLOADS
+from tests.reports.explorer.browsing import check_focus, check_view, press_until
+from tests.reports.explorer.conftest import axe
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 CHROMIUM = shutil.which("chromium")
@@ -19,6 +21,9 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+
+__all__ = ["axe"]
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +91,54 @@ def test_a_keyboard_is_enough_and_a_server_that_is_killed_loses_nothing(browser:
         press(page, "2")
     actions = [entry.action for entry in load_journals(tmp_path / "journals")["anna"].order]
     assert actions == ["grade", "grade", "skip", "unsure", *["grade"] * (len(kept.order) - 4), "grade"]
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_every_page_of_the_desk_is_used_by_keyboard_alone(
+    browser: Browser, axe: str, tmp_path: Path, width: int
+) -> None:
+    desk, other = open_desk(tmp_path, overlap=1), open_desk(tmp_path, assessor="ben", overlap=1)
+    while (pair := other.view().pair) is not None:
+        other.decide("grade", pair.ids, 1, "")
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme="dark")
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    with serve_desk(desk, tmp_path) as served:
+        page.goto(served.address)
+        check_focus(page)
+        check_view(page, axe)
+        page.goto(served.address)
+        page.keyboard.press("n")
+        page.keyboard.type("2 of them, 0 alike")
+        press(page, "Enter")
+        assert page.input_value("#note") == "2 of them, 0 alike", "keys in a note grade nothing"
+        press(page, "3")
+        press(page, "s")
+        press(page, "u")
+        while desk.view().pair is not None:
+            press(page, "1")
+        press_until(page, "Tab", "e.textContent.includes('judge 20 more')")
+        for name, heading in (("Comparison", "Comparison of the results"), ("Export", "Export the grades")):
+            press_until(page, "Tab", f"e.textContent === '{name}'")
+            press(page, "Enter")
+            assert page.text_content("h1") == heading
+            check_focus(page)
+            check_view(page, axe)
+        press_until(page, "Tab", "e.id === 'format'")
+        press_until(page, "ArrowDown", "e.value === 'quepid'")
+        page.keyboard.press("Tab")
+        press(page, "Enter")
+        assert "grades are written" in str(page.text_content(".advice"))
+        press_until(page, "Tab", "e.textContent.startsWith('Differences')")
+        press(page, "Enter")
+        while page.query_selector("#keys"):
+            press(page, "2")
+        assert page.text_content("h1") == "Agreement of the assessors"
+        check_view(page, axe)
+    assert not problems
+    other.journal.close()
     page.close()
 
 

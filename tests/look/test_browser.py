@@ -8,6 +8,7 @@ import pytest
 
 from runner.desk.journal import load_journals
 from tests.look.stores import ServedStore
+from tests.reports.explorer.browsing import check_focus, check_view, focus_tab, press_until
 from tests.reports.explorer.conftest import axe, browser
 
 if TYPE_CHECKING:
@@ -58,6 +59,42 @@ def test_a_finished_combination_appears_and_the_view_stays(
     page.locator("#board button.open").first.click()
     page.get_by_role("link", name="Queries and hits of this run").click()
     page.wait_for_selector("#missed", state="attached")
+    assert not complaints
+    page.close()
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_runs_are_chosen_compared_and_read_by_keyboard(
+    browser: Browser, axe: str, served: ServedStore, complaints: list[str], width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
+    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{served.address}{served.page}/")
+    page.wait_for_selector("html.live")
+    focus_tab(page, "Queries")
+    page.locator("#query-table .windowed button.open").first.wait_for()
+    press_until(page, "Tab", "e.matches('#query-table .windowed button.open')")
+    press_until(page, "ArrowDown", "e.textContent === 'ferry island'")
+    page.keyboard.press("Enter")
+    page.locator("#query-table li", has_text="d0").locator("summary").first.wait_for(state="attached")
+    press_until(page, "Tab", "e.textContent === 'Whole text' && e.closest('li').innerText.includes('d0')")
+    page.keyboard.press("Enter")
+    page.locator("#query-table", has_text="At the end, the island appears.").wait_for()
+    check_view(page, axe)
+    press_until(page, "Shift+Tab", "e.textContent === 'All runs'")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    check_focus(page)
+    check_view(page, axe)
+    for _ in range(2):
+        press_until(page, "Tab", "e.matches('input[type=checkbox]') && !e.checked")
+        page.keyboard.press("Space")
+    press_until(page, "Tab", "e.matches('button')")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    page.wait_for_selector("html.live")
+    assert page.evaluate("document.querySelectorAll('[role=tab]').length") >= 5
     assert not complaints
     page.close()
 

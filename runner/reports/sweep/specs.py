@@ -38,7 +38,8 @@ def build_intervals(title: str, count: int) -> Spec:
 
 def build_tradeoff(measure: str) -> Spec:
     """Return a measure against the chosen cost, with the Pareto front of the rows shown."""
-    log = {"field": "$cost", "type": "quantitative", "title": "$costTitle", "scale": {"type": "$costScale"}}
+    log = {"field": "$cost", "type": "quantitative", "title": "$costTitle"}
+    log["scale"] = {"type": "$costScale", "nice": False, "padding": 10}
     retriever = {"field": "retriever", "type": "nominal", "title": None}
     tooltip = [*create_tooltip("name", "mean"), {"field": "$cost", "title": "$costTitle", "format": ".4~g"}]
     return {

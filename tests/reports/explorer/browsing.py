@@ -1,4 +1,4 @@
-"""What the tests of pages in a browser share: keys, and a check of a view."""
+"""What the tests of pages in a browser share: keys, and checks of a view."""
 
 from __future__ import annotations
 
@@ -30,3 +30,48 @@ def focus_tab(page: Page, name: str) -> None:
     """Go to a view by keyboard."""
     press_until(page, "Tab", "e.getAttribute('role') === 'tab'")
     press_until(page, "ArrowRight", f"e.textContent === '{name}'")
+
+
+def choose_option(page: Page, label: str, option: str) -> None:
+    """Choose an option of a list by keyboard; the list keeps the focus."""
+    is_list = f"e.matches('select') && e.labels[0].textContent.startsWith('{label}')"
+    press_until(page, "Tab", is_list)
+    page.keyboard.press("Home")
+    press_until(page, "ArrowDown", f"e.selectedOptions?.[0].text.includes('{option}')")
+    assert page.evaluate(f"(e => {is_list})(document.activeElement)")
+
+
+def check_focus(page: Page) -> None:
+    """Tab through a view: each control is reached, is in the window then, and shows that it has the focus."""
+    page.evaluate("document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute('tabindex')")
+    problems = []
+    for _ in range(400):
+        page.keyboard.press("Tab")
+        state = page.evaluate(_VISIT)
+        if state is None:
+            break
+        problems += state
+    else:
+        raise AssertionError("the end of the page is not reached by Tab")
+    missed = page.evaluate(_MISSED)
+    assert not problems, problems
+    assert not missed, missed
+
+
+_VISIT = """() => {
+  const e = document.activeElement, seen = (globalThis.visited ??= new Set());
+  if (e === document.body || seen.has(e)) return null;
+  seen.add(e).add(e.outerHTML); // a table draws its rows again when it scrolls
+  const style = getComputedStyle(e), box = e.getBoundingClientRect(), name = e.outerHTML.slice(0, 120);
+  const isShown = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+  const isInWindow = box.right > 0 && box.left < innerWidth && box.bottom > 0 && box.top < innerHeight && box.width > 0;
+  return [...(isShown ? [] : [`no outline: ${name}`]), ...(isInWindow ? [] : [`not in the window: ${name}`])];
+}"""
+
+_MISSED = """() => {
+  const controls = [...document.querySelectorAll("a[href], button, input, select, summary, [tabindex]")];
+  const missed = controls.filter(e => e.tabIndex >= 0 && !e.disabled && e.checkVisibility({visibilityProperty: true})
+    && !globalThis.visited.has(e) && !globalThis.visited.has(e.outerHTML));
+  delete globalThis.visited;
+  return missed.map(e => e.outerHTML.slice(0, 120));
+}"""

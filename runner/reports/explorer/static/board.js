@@ -38,7 +38,7 @@ class Board {
     const holder = create("div");
     place.replaceChildren(this.tools, this.message, holder);
     this.table = new WindowedTable(holder, options.file);
-    this.dialog = create("dialog", {class: "details", "aria-labelledby": "details-title"});
+    this.dialog = create("dialog", {class: "details", "aria-labelledby": "details-title", close: () => this.table.focusRow()});
     document.body.append(this.dialog);
     this.buildTools();
   }
@@ -216,7 +216,7 @@ class Board {
     this.count.replaceChildren(shown === total ? `${total.toLocaleString("en")} ${options.noun}`
       : `${shown.toLocaleString("en")} of ${total.toLocaleString("en")}${brush}`);
     if (state.brush)
-      this.count.append(" ", create("button", {type: "button", click: () => { state.brush = null; this.changed(); }},
+      this.count.append(" ", create("button", {type: "button", click: () => { state.brush = null; this.changed(); this.filter.focus(); }},
         "Clear brush"));
   }
 
@@ -235,6 +235,7 @@ class Board {
       state.querySort = ["gap", false];
       dialog.close();
       this.changed();
+      byId(`tab-${state.tab}`).focus();
     };
     const title = showValue(/** @type {Column} */ (data.columns.find(column => column.id === this.options.main)), row);
     const others = row === 0 ? [] : [create("button", {type: "button", click: () => compare(0)},

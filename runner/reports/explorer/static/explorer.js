@@ -61,9 +61,10 @@ function buildTabs(state, changed) {
   });
   const list = create("div", {class: "tabs", role: "tablist", "aria-label": "Views",
     keydown: (/** @type {KeyboardEvent} */ event) => {
-      const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
-      if (!step) return;
-      const place = (panels.findIndex(panel => panel.id === state.tab) + step + panels.length) % panels.length;
+      const now = panels.findIndex(panel => panel.id === state.tab), last = panels.length - 1;
+      const place = {ArrowRight: now < last ? now + 1 : 0, ArrowLeft: now ? now - 1 : last, Home: 0, End: last}[event.key];
+      if (place === undefined) return;
+      event.preventDefault();
       state.tab = panels[place].id;
       changed();
       tabs[place].focus();
@@ -220,7 +221,14 @@ async function start(kept = null) {
     const typing = event.target instanceof HTMLElement && event.target.matches("input, select, textarea");
     if (event.key === "/" && !typing) {
       event.preventDefault();
-      (state.tab === "queries" ? queries?.filter : board.filter)?.focus();
+      const filter = queries && state.tab === "queries" ? queries.filter : board.filter;
+      if (!filter.checkVisibility()) { state.tab = filter.closest(".panel").id; changed(); }
+      filter.focus();
+    }
+    const menu = event.key === "Escape" && document.activeElement?.closest("details.menu, .vega-embed details");
+    if (menu instanceof HTMLDetailsElement && menu.open) {
+      menu.open = false;
+      menu.querySelector("summary")?.focus();
     }
   }, {signal});
   document.documentElement.classList.add("live");

@@ -85,6 +85,7 @@ class WindowedTable {
     const focus = this.body.contains(document.activeElement) ? document.activeElement?.className : null;
     const rows = [];
     if (this.active < first || this.active >= last) this.active = first;
+    if (typeof view.items[this.active] === "object" && this.active + 1 < count) this.active++; // the head of a group
     for (let place = first; place < last; place++) rows.push(this.row(view, place, span));
     const before = first * ROW_HEIGHT, after = this.all ? 0 : (count - last) * ROW_HEIGHT;
     if (before) rows.unshift(space(before, span));
@@ -125,6 +126,11 @@ class WindowedTable {
     const classes = [view.bold?.(item) ? "alike" : "", pinned ? "pinned" : "", view.opened === item ? "opened" : ""];
     return create("tr", {class: classes.join(" ").trim() || null, "aria-rowindex": place + 2},
       ...(pin ? [pin] : []), ...cells);
+  }
+
+  /** Give the focus to the row that had it last. */
+  focusRow() {
+    this.body.querySelector('[tabindex="0"].open')?.focus({preventScroll: true});
   }
 
   /** @param {KeyboardEvent} event */
