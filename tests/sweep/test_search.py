@@ -446,7 +446,7 @@ def test_a_failure_may_end_a_search(here: Path) -> None:
 def test_what_was_not_timed_cannot_be_searched_for_by_its_time(here: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         never = replace(COSTS["mean_ms"], value=lambda result: math.nan)
-        patch.setattr("runner.sweep.search.COSTS", {"mean_ms": never})
+        patch.setattr("runner.comparison.criteria.COSTS", {**COSTS, "mean_ms": never})
         arguments = [*SEARCH, *PLANE, *DATA, TEST, "hydra.sweeper.objectives=[nDCG@10,mean_ms]"]
         assert main([*arguments, "hydra.sweeper.n_trials=2"]) == 0
     assert [trial.state.name for trial in studies(here)[0].trials] == ["FAIL"] * 2

@@ -38,8 +38,8 @@ def build_intervals(title: str, count: int) -> Spec:
 
 def build_tradeoff(measure: str) -> Spec:
     """Return a measure against the chosen cost, with the Pareto front of the rows shown."""
-    log = {"field": "$cost", "type": "quantitative", "title": "$costTitle"}
-    log["scale"] = {"type": "$costScale", "nice": False, "padding": 10}
+    scale = {"type": "$costScale", "nice": False, "padding": 10}
+    cost = {"field": "$cost", "type": "quantitative", "title": "$costTitle", "scale": scale}
     retriever = {"field": "retriever", "type": "nominal", "title": None}
     tooltip = [*create_tooltip("name", "mean"), {"field": "$cost", "title": "$costTitle", "format": ".4~g"}]
     return {
@@ -47,7 +47,7 @@ def build_tradeoff(measure: str) -> Spec:
         "height": 320,
         "data": ROWS,
         "transform": [{"filter": "isValid(datum.mean) && isValid(datum['$cost']) && datum['$cost'] >= 0"}],
-        "encoding": {"x": log, "y": create_axis("mean", measure)},
+        "encoding": {"x": cost, "y": create_axis("mean", measure)},
         "layer": [
             {
                 "transform": [{"filter": "datum.front"}],
