@@ -1,4 +1,4 @@
-"""Join the rankings of blocks of queries: a race searches a few queries at a time."""
+"""Search blocks of queries and join their rankings: a race searches a few queries at a time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,30 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import Rankings, create_empty_rankings
+from retrievers.base import Corpus, Rankings, Retriever, create_empty_rankings
+from retrievers.search import search_block
+from retrievers.store import Store
 from retrievers.unknown import align
 
 Block = tuple[NDArray[np.intp], Rankings]
 """The positions of queries, and their rankings."""
+
+
+def search_in_blocks(
+    retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store, blocks: Sequence[Sequence[int]]
+) -> Rankings:
+    """Return the rankings of all queries, searched in blocks of positions; those in no block are the last block.
+
+    A block is only searched if its rankings are not in the store.
+    """
+    searched = [np.array(block, dtype=np.intp) for block in blocks]
+    rest = np.setdiff1d(np.arange(len(queries)), np.concatenate([np.zeros(0, dtype=np.intp), *searched]))
+    ranked = [
+        (rows, search_block(retriever, corpus, [queries[row] for row in rows.tolist()], k, store))
+        for rows in (*searched, rest)
+        if len(rows)
+    ]
+    return join_blocks(ranked, len(queries), k, len(corpus))
 
 
 def join_blocks(blocks: Sequence[Block], queries: int, k: int, documents: int) -> Rankings:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
+from retrievers.blocks import search_in_blocks
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.search import resolve_search_depth, search_cached
 from retrievers.texts import fetch_documents
@@ -140,7 +142,9 @@ class Bench:
             wanted = settings.depth + rows_to_exclude(dataset)
             depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
             index = describe_indexes(experiment.retriever)
-            rankings = search_cached(experiment.retriever, dataset.corpus, dataset.queries.inputs, depth, self.store)
+            search = experiment.retriever, dataset.corpus, dataset.queries.inputs, depth, self.store
+            blocks = experiment.blocks
+            rankings = search_cached(*search, partial(search_in_blocks, *search, blocks) if blocks else None)
         rankings = exclude_own(dataset, rankings, settings.depth)
         recorded_name = _choose_name(dataset, experiment.named_by)
         self.store.note_use(costs, recorded_name, dataset.fingerprint, experiment.name)

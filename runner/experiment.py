@@ -30,7 +30,8 @@ class Experiment:
 
     `chunking` is how the documents of `source` are split before the search. `grading` is None without a language model.
     If an environment variable gives the dataset's name, `named_by` is the setting that refers to it, as recorded; else
-    it is "". `index` is what the index reported about itself when the experiment was identified.
+    it is "". `index` is what the index reported about itself when the experiment was identified. `blocks` are the
+    positions of queries that a race has searched, block by block, so that their rankings are in the store.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Experiment:
     named_by: str = ""
     chunking: Chunking = Whole()  # noqa: RUF009 (immutable)
     index: Mapping[str, str] = field(default_factory=dict)
+    blocks: Sequence[Sequence[int]] = ()
 
     @property
     def search_type(self) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from runner.comparison.leaderboard import FailedCombination
 from runner.evaluation import Bench
@@ -13,6 +16,7 @@ from runner.experiment import Experiment
 from runner.reports import console
 from runner.reports.progress import Status
 from runner.sweep.encoding import find_encodings
+from runner.sweep.racing import RaceBlock
 from runner.sweep.settings import SweepSettings
 from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one, encode_documents
 from runner.tracking.background import BackgroundTracker
@@ -28,6 +32,7 @@ class Computation:
         self._context = ExitStack()
         self._crew: Crew | None = None
         self._single_crew: Crew | None = None
+        self._encoded: set[str] = set()
 
     def __enter__(self) -> Self:
         """Return the computation; no worker starts yet."""
@@ -39,12 +44,22 @@ class Computation:
 
     def run(self, experiments: Mapping[str, Experiment]) -> Iterator[tuple[str, Answer]]:
         """Yield the answer of each combination, in order of completion."""
-        if not experiments:
+        for combination, answer in self._run(experiments):
+            if not isinstance(answer, FailedCombination):
+                self._under_way.clear(combination)
+            yield combination, answer
+
+    def measure(self, blocks: Mapping[str, RaceBlock]) -> dict[str, NDArray[np.float64] | None]:
+        """Return the values of each combination on its block of a race; None if its search failed."""
+        return {c: None if isinstance(values, FailedCombination) else values for c, values in self._run(blocks)}
+
+    def _run(self, tasks: Mapping[str, Experiment | RaceBlock]) -> Iterator[tuple[str, Any]]:
+        if not tasks:
             return
         if self._crew is None:
             self._crew = self._context.enter_context(self._begin_crew())
-        suspects = {c: experiments[c] for c in self._under_way.suspects & experiments.keys()}
-        others = {c: experiment for c, experiment in experiments.items() if c not in suspects}
+        suspects = {c: tasks[c] for c in self._under_way.suspects & tasks.keys()}
+        others = {c: task for c, task in tasks.items() if c not in suspects}
         if self._settings.backend != "sequential":
             self._encode(others, self._crew)
         yield from answers(others, self._crew, self._settings.retries)
@@ -52,13 +67,16 @@ class Computation:
             return
         if self._single_crew is None:
             self._single_crew = self._context.enter_context(crew_of_one(self._bench))
-        for combination, answer in answers(suspects, self._single_crew, 0):
-            if not isinstance(answer, FailedCombination):
-                self._under_way.clear(combination)
-            yield combination, answer
+        yield from answers(suspects, self._single_crew, 0)
 
-    def _encode(self, experiments: Mapping[str, Experiment], crew: Crew) -> None:
-        """Encode the documents that experiments need, on all workers."""
+    def _encode(self, tasks: Mapping[str, Experiment | RaceBlock], crew: Crew) -> None:
+        """Encode the documents that combinations need, on all workers, once for each combination."""
+        experiments = {
+            c: task.experiment if isinstance(task, RaceBlock) else task
+            for c, task in tasks.items()
+            if c not in self._encoded
+        }
+        self._encoded |= experiments.keys()
         for encoding in find_encodings(experiments, self._bench):
             workers = min(crew.size, len(encoding.missing))
             what = f"encoding {len(encoding.missing):,} shards of documents on {workers:,} workers"

@@ -1,23 +1,22 @@
 """Races the combinations of a grid: they are searched block by block, and those that are surely not the best dropped.
 
-The rankings of a block go through the store, so a race that is started again repeats its decisions without searching
-again. The joined rankings of survivors are stored as those of one search, which their evaluation finds.
+Workers search the blocks, and the process of the sweep decides between two blocks. The rankings of a block go through
+the store, so a race that is started again repeats its decisions without searching again, and the evaluation of a
+survivor searches only the remaining queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import Rankings
-from retrievers.blocks import Block, join_blocks
+from retrievers.blocks import join_blocks
 from retrievers.index_facts import remember_facts
 from retrievers.model_calls import iter_model_calls
-from retrievers.search import is_live, resolve_search_depth, search_block, search_cached
+from retrievers.search import is_live, resolve_search_depth, search_block
 from runner.analysis.racing import NOISE, SPREAD, Race, estimate_saving
 from runner.comparison.race import DroppedCombination, RaceRecord, parse_race
 from runner.config.objects import ConfigError
@@ -70,64 +69,43 @@ def describe_saving(experiments: Mapping[str, Experiment], bench: Bench, setting
     )
 
 
-class Racer:
-    """A combination in a race: the rankings of the blocks that it has searched, or its finished result."""
+@dataclass(frozen=True)
+class RaceBlock:
+    """The next search of a combination in a race, for queries at some positions."""
 
-    def __init__(self, experiment: Experiment, bench: Bench, finished: Result | None) -> None:
-        self.experiment, self._bench, self._finished = experiment, bench, finished
-        self._dataset = bench.dataset(experiment)
-        self._depth = resolve_search_depth(
-            experiment.retriever, self._dataset.corpus, experiment.metrics.depth + rows_to_exclude(self._dataset)
-        )
-        self._blocks: list[Block] = []
+    experiment: Experiment
+    rows: Sequence[int]
 
-    def score(self, rows: NDArray[np.intp]) -> Floats | None:
-        """Return the primary measure on some queries; None if a search failed, as its evaluation will report."""
-        if self._finished is not None:
-            values = self._finished.of(self._finished.primary)[rows]
-            return None if np.isnan(values).any() else values
-        try:
-            self._search(rows)
-        except Exception:  # the evaluation of the combination reports the error
-            return None
-        _, rankings = self._blocks[-1]
-        if rankings.errors or not rankings.settled:
-            return None
-        grader, _ = self._bench.datasets.build_grader(self.experiment)
-        ranked = exclude_own(self._dataset, self._join(self._blocks[-1:]), self.experiment.metrics.depth)
-        measured: Floats = grader.score(ranked, [self.experiment.metrics.primary_measure]).values[0][rows]
-        return measured
+    @property
+    def name(self) -> str:
+        """Return the name of the combination."""
+        return self.experiment.name
 
-    def complete(self) -> None:
-        """Search the remaining queries and store all rankings, where the evaluation of the combination finds them."""
-        if self._finished is not None:
-            return
-        done = np.concatenate([rows for rows, _ in self._blocks]) if self._blocks else np.zeros(0, dtype=np.intp)
-        rest = np.setdiff1d(np.arange(len(self._dataset.queries)), done)
-        if len(rest):
-            self._search(rest)
-        search_cached(
-            self.experiment.retriever, self._dataset.corpus, self._dataset.queries.inputs, self._depth,
-            self._bench.store, lambda: self._join(self._blocks),
-        )  # fmt: skip
 
-    def count_calls(self, rows: NDArray[np.intp]) -> int:
-        """Return the largest number of calls of language models that a search for some queries makes."""
-        inputs = self._dataset.queries.inputs
-        queries = [inputs[row] for row in rows.tolist()]
-        return sum(c.calls for c in iter_model_calls(self.experiment.retriever, self._dataset.corpus, queries))
+def measure_block(block: RaceBlock, bench: Bench) -> Floats | None:
+    """Search a block and return the primary measure of its queries; None if a query failed.
 
-    def _search(self, rows: NDArray[np.intp]) -> None:
-        inputs = self._dataset.queries.inputs
-        queries = [inputs[row] for row in rows.tolist()]
-        with remember_facts():
-            rankings = search_block(
-                self.experiment.retriever, self._dataset.corpus, queries, self._depth, self._bench.store
-            )
-        self._blocks.append((rows, rankings))
+    The rankings go through the store, where the evaluation of the combination finds them.
+    """
+    experiment, dataset = block.experiment, bench.dataset(block.experiment)
+    rows, inputs = np.array(block.rows, dtype=np.intp), dataset.queries.inputs
+    depth = resolve_search_depth(
+        experiment.retriever, dataset.corpus, experiment.metrics.depth + rows_to_exclude(dataset)
+    )
+    queries = [inputs[row] for row in block.rows]
+    with remember_facts():
+        rankings = search_block(experiment.retriever, dataset.corpus, queries, depth, bench.store)
+    if rankings.errors or not rankings.settled:
+        return None
+    joined = join_blocks([(rows, rankings)], len(dataset.queries), depth, len(dataset.corpus))
+    grader, _ = bench.datasets.build_grader(experiment)
+    ranked = exclude_own(dataset, joined, experiment.metrics.depth)
+    values: Floats = grader.score(ranked, [experiment.metrics.primary_measure]).values[0][rows]
+    return values
 
-    def _join(self, blocks: Sequence[Block]) -> Rankings:
-        return join_blocks(blocks, len(self._dataset.queries), self._depth, len(self._dataset.corpus))
+
+Measure = Callable[[Mapping[str, RaceBlock]], Mapping[str, Floats | None]]
+"""Returns the values of each combination on its block, by identity; None if its search failed."""
 
 
 def hold_race(
@@ -135,60 +113,71 @@ def hold_race(
     finished: Mapping[str, Result],
     bench: Bench,
     settings: SweepSettings,
+    measure: Measure,
     earlier: str | None = None,
-) -> RaceRecord:
-    """Race combinations, by identity, and return the course; survivors have then searched all queries.
+) -> tuple[RaceRecord, dict[str, Experiment]]:
+    """Race combinations, by identity; return the course, and the survivors with the blocks that they have searched.
 
     The values of `finished` combinations are known, so these are never dropped. `earlier` is the record of an earlier
     execution, which is returned if the race is the same and all survivors are finished.
     """
     identities, first = list(experiments), next(iter(experiments.values()))
     grader, _ = bench.datasets.build_grader(first)
-    block, measure, queries = settings.race_block, str(first.metrics.primary_measure), int((grader.golds > 0).sum())
-    record = RaceRecord(measure, first.metrics.alpha, settings.race_margin, block, settings.seed, queries, identities)
+    block, primary, queries = settings.race_block, str(first.metrics.primary_measure), int((grader.golds > 0).sum())
+    record = RaceRecord(primary, first.metrics.alpha, settings.race_margin, block, settings.seed, queries, identities)
     if (known := _load(earlier, record)) and {*identities} == {*finished, *(d.combination for d in known.dropped)}:
-        return known
-    racers = [Racer(experiments[one], bench, finished.get(one)) for one in identities]
-    race = Race(len(racers), queries, record.alpha, record.margin)
+        return known, {one: experiments[one] for one in finished}
+    race = Race(len(identities), queries, record.alpha, record.margin)
     order = np.random.default_rng(settings.seed).permutation(np.flatnonzero(grader.golds > 0))
-    failed: set[int] = set()
+    searched: dict[str, list[list[int]]] = {one: [] for one in identities if one not in finished}
+    exempt: list[str] = []
     with Status("race") as status:
         for start in range(0, queries, block):
             if len(race.racing) < 2:
                 break
             status.note(f"{start:,} of {queries:,} queries, {len(race.survivors):,} combinations left")
             rows = order[start : start + block]
-            values = {one: racers[one].score(rows) for one in race.racing.tolist()}
-            for one in (one for one, own in values.items() if own is None):
-                race.exempt(one)
-                failed.add(one)
+            racing = [identities[number] for number in race.racing.tolist()]
+            blocks = {one: RaceBlock(experiments[one], rows.tolist()) for one in racing if one in searched}
+            for one in blocks:
+                searched[one].append(rows.tolist())
+            values = {one: _select(finished[one], rows) for one in racing if one in finished}
+            values |= measure(blocks) if blocks else {}
+            for one in (one for one in racing if values[one] is None):
+                race.exempt(identities.index(one))
+                exempt.append(experiments[one].name)
             if len(race.racing):
-                race.observe(np.stack([own for own in values.values() if own is not None]))
-        dropped = list(_describe_drops(race, racers, identities, order, finished))
-        gone = {one.combination for one in dropped}
-        for number, (identity, racer) in enumerate(zip(identities, racers, strict=True)):
-            if identity not in gone and number not in failed:
-                status.note(f"searching the remaining queries of {racer.experiment.name}")
-                _complete(racer)
-    exempt = [racers[number].experiment.name for number in sorted(failed)]
-    return replace(record, dropped=dropped, exempt=exempt)
+                race.observe(np.stack([own for one in racing if (own := values[one]) is not None]))
+    dropped = list(_describe_drops(race, experiments, bench, order, finished))
+    gone = {one.combination for one in dropped}
+    survivors = {c: replace(e, blocks=searched.get(c, ())) for c, e in experiments.items() if c not in gone}
+    return replace(record, dropped=dropped, exempt=exempt), survivors
+
+
+def _select(finished: Result, rows: NDArray[np.intp]) -> Floats | None:
+    """Return the values of a finished combination on some queries; None if one is missing."""
+    values = finished.of(finished.primary)[rows]
+    return None if np.isnan(values).any() else values
 
 
 def _describe_drops(
-    race: Race, racers: Sequence[Racer], identities: Sequence[str], order: NDArray[np.intp], finished: Collection[str]
+    race: Race,
+    experiments: Mapping[str, Experiment],
+    bench: Bench,
+    order: NDArray[np.intp],
+    finished: Collection[str],
 ) -> Iterator[DroppedCombination]:
+    identities = list(experiments)
     for drop in race.drops:
-        identity, experiment = identities[drop.configuration], racers[drop.configuration].experiment
+        identity = identities[drop.configuration]
+        experiment, leader = experiments[identity], experiments[identities[drop.leader]]
         if identity not in finished:
+            dataset = bench.dataset(experiment)
+            queries = [dataset.queries.inputs[row] for row in order[drop.queries :].tolist()]
             yield DroppedCombination(
-                identity, experiment.name, dict(experiment.swept), drop.queries, racers[drop.leader].experiment.name,
-                drop.p, drop.mean, drop.leader_mean, racers[drop.configuration].count_calls(order[drop.queries :]),
+                identity, experiment.name, dict(experiment.swept), drop.queries, leader.name, drop.p, drop.mean,
+                drop.leader_mean, sum(c.calls for c in iter_model_calls(experiment.retriever, dataset.corpus, queries)),
             )  # fmt: skip
-
-
-def _complete(racer: Racer) -> None:
-    with suppress(Exception):  # the evaluation of the combination reports the error
-        racer.complete()
 
 
 def _load(text: str | None, record: RaceRecord) -> RaceRecord | None:

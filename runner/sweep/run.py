@@ -11,6 +11,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.texts import fetch_documents
 from retrievers.work import kind_of
@@ -29,7 +32,7 @@ from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations, load_result
 from runner.sweep.identity import combination_id
 from runner.sweep.outcome import SweepOutcome
-from runner.sweep.racing import check_race, hold_race
+from runner.sweep.racing import RaceBlock, check_race, hold_race
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.result_log import ResultLog
 from runner.sweep.settings import SweepSettings
@@ -139,16 +142,17 @@ class SweepRun:
         self._experiments.update(combinations)
         finished = {c: result for c, e in combinations.items() if (result := self._load_finished(c, e)) is not None}
         earlier = self._read_report(RACE)
-        if len(finished) < len(combinations) and earlier is None:
-            self._start()
-        record = hold_race(combinations, finished, self._bench, self._settings, earlier)
+        record, survivors = hold_race(combinations, finished, self._bench, self._settings, self._measure, earlier)
         self.outcome.race = record
         if record.to_json() != earlier:
             self._start()
             for one in record.dropped:
                 self._log.log_drop(combinations[one.combination], one, record)
-        gone = {one.combination for one in record.dropped}
-        return {c: experiment for c, experiment in combinations.items() if c not in gone}
+        return survivors
+
+    def _measure(self, blocks: Mapping[str, RaceBlock]) -> Mapping[str, NDArray[np.float64] | None]:
+        self._start()
+        return self._computation.measure(blocks)
 
     @property
     def overrides(self) -> list[str]:

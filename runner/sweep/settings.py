@@ -109,9 +109,10 @@ class SweepSettings(Space):
 
     @model_validator(mode="after")
     def _fits_together(self) -> SweepSettings:
-        if self.race and self.backend != "sequential":
+        if self.race and self.backend == "slurm":
             raise ValueError(
-                f"race runs in the main process, but backend={self.backend} uses workers; remove race or backend"
+                "race decides after each block of queries, and with backend=slurm each block would wait in the queue; "
+                "remove race, or set backend=loky, dask or ray"
             )
         if self.race and self.select_on == "kfold":
             raise ValueError(

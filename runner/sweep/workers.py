@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from retrievers.excerpts import shorten_text
 from runner.comparison.leaderboard import FailedCombination
@@ -34,10 +36,13 @@ from runner.result import Result
 from runner.store.base import WorkStore
 from runner.sweep.encoding import DocumentEncoding, encode_missing
 from runner.sweep.identity import combination_id
+from runner.sweep.racing import RaceBlock, measure_block
 from runner.sweep.settings import SweepSettings
 
 Answer = Result | FailedCombination
-Task = Experiment | DocumentEncoding
+Task = Experiment | RaceBlock | DocumentEncoding
+Outcome = Answer | NDArray[np.float64] | None
+"""The outcome of a task: the answer of an experiment, the values of a block of a race, or nothing of an encoding."""
 
 LOOK_EVERY_S = 0.05
 """Seconds between two checks of the time and memory of a combination."""
@@ -69,8 +74,8 @@ class Crew(Protocol):
         """Return the number of parallel calls."""
         ...
 
-    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
-        """Evaluate an experiment, whose identity must be `combination`, or encode the documents that it searches."""
+    def submit(self, combination: str, task: Task) -> Future[Outcome]:
+        """Do a task of an experiment, whose identity must be `combination`."""
         ...
 
 
@@ -83,19 +88,20 @@ class ReadAhead(Protocol):
         ...
 
 
-def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> Iterator[tuple[str, Answer]]:
-    """Yield the answer of each combination, in order of completion.
+def answers(tasks: Mapping[str, Experiment | RaceBlock], crew: Crew, retries: int) -> Iterator[tuple[str, Any]]:
+    """Yield the answer of each combination, or the values of its block of a race, in order of completion.
 
     A combination whose worker dies is retried up to `retries` times, after all others.
     """
-    waiting = deque((combination, 0) for combination in experiments)
+    waiting = deque((combination, 0) for combination in tasks)
     running: dict[Future[Any], tuple[str, int]] = {}
     while waiting or running:
         while waiting and len(running) < crew.size:
             combination, tries = waiting.popleft()
-            if waiting and isinstance(crew, _Alone):
-                crew.start_reading(experiments[combination], experiments[waiting[0][0]])
-            running[_submit(crew, combination, experiments[combination])] = combination, tries
+            task, following = tasks[combination], tasks[waiting[0][0]] if waiting else None
+            if isinstance(crew, _Alone) and isinstance(task, Experiment) and isinstance(following, Experiment):
+                crew.start_reading(task, following)
+            running[_submit(crew, combination, task)] = combination, tries
         for future in wait(running, return_when=FIRST_COMPLETED).done:
             combination, tries = running.pop(future)
             lost = future.exception()
@@ -108,7 +114,7 @@ def answers(experiments: Mapping[str, Experiment], crew: Crew, retries: int) -> 
                 attempts = ("", " on both attempts")[tries] if tries < 2 else f" on all {tries + 1} attempts"
                 message = f"the worker died{attempts} ({type(lost).__name__}: {why})"
                 trace = "".join(traceback.format_exception(lost))
-                yield combination, FailedCombination(experiments[combination].name, message, trace)
+                yield combination, FailedCombination(tasks[combination].name, message, trace)
 
 
 def encode_documents(encoding: DocumentEncoding, crew: Crew) -> None:
@@ -144,27 +150,27 @@ def crew_of_one(bench: Bench) -> AbstractContextManager[Crew]:
     return _loky(SweepSettings(backend="loky", workers=1), bench.store)
 
 
-def attempt(bench: Bench, experiment: Experiment) -> Answer:
-    """Evaluate an experiment; an error of its retriever becomes a failure."""
+def attempt(bench: Bench, task: Experiment | RaceBlock) -> Outcome:
+    """Evaluate an experiment or search a block of it; an error of its retriever becomes a failure."""
     try:
-        return bench.evaluate(experiment)
+        return measure_block(task, bench) if isinstance(task, RaceBlock) else bench.evaluate(task)
     except (Exception, SystemExit) as error:
         what = " ".join(str(error).split())
         trace = "".join(traceback.format_exception(error))
-        return FailedCombination(experiment.name, f"{type(error).__name__}: {what}", trace)
+        return FailedCombination(task.name, f"{type(error).__name__}: {what}", trace)
 
 
 _mine = threading.local()
 """State of a worker between calls, per thread: some clusters run calls in threads, and stores are not thread-safe."""
 
 
-def work(combination: str, task: Task, store: WorkStore, limits: WorkerLimits, threads: int) -> Answer | None:
-    """Evaluate an experiment in a worker of any backend, or encode documents and return None.
+def work(combination: str, task: Task, store: WorkStore, limits: WorkerLimits, threads: int) -> Outcome:
+    """Do a task in a worker of any backend.
 
     It fails if code, data or libraries differ from those of the process that sent it, as this is another combination.
     """
     _limit_threads(threads)
-    experiment = task.experiment if isinstance(task, DocumentEncoding) else task
+    experiment = task if isinstance(task, Experiment) else task.experiment
     benches: dict[str, Bench] = _mine.__dict__.setdefault("benches", {})
     if store.location not in benches:
         benches[store.location] = Bench(copy(store))  # threads of a cluster worker may receive the same store
@@ -183,13 +189,13 @@ def work(combination: str, task: Task, store: WorkStore, limits: WorkerLimits, t
             encode_missing(task, bench)
         return None
     if limits == WorkerLimits():
-        return attempt(bench, experiment)
-    return _within(limits, experiment, lambda: attempt(bench, experiment))
+        return attempt(bench, task)
+    return _within(limits, experiment, lambda: attempt(bench, task))
 
 
-def _within(limits: WorkerLimits, experiment: Experiment, call: Callable[[], Answer]) -> Answer:
+def _within(limits: WorkerLimits, experiment: Experiment, call: Callable[[], Outcome]) -> Outcome:
     """Run a call in a thread within limits; if it exceeds one, return a failure and end the worker."""
-    answers: list[Answer] = []
+    answers: list[Outcome] = []
     thread = threading.Thread(target=lambda: answers.append(call()), daemon=True)
     process, end = psutil.Process(), time.monotonic() + (limits.timeout_s or float("inf"))
     if limits.timeout_s is not None:  # ends a worker that holds Python's GIL
@@ -242,8 +248,8 @@ class _Alone:
         if isinstance(following.retriever, ReadAhead) and repr(following.retriever) not in self._read:
             following.retriever.start_reading()
 
-    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
-        future: Future[Answer | None] = Future()
+    def submit(self, combination: str, task: Task) -> Future[Outcome]:
+        future: Future[Outcome] = Future()
         if isinstance(task, DocumentEncoding):  # they are encoded when the combination is evaluated
             future.set_result(None)
             return future
@@ -263,9 +269,9 @@ class _Loky:
         self._arguments = store, _limits(settings), self._threads
         self._limited = _limits(settings) != WorkerLimits()
         self._free: list[Any] = [worker_process(self._threads) for _ in range(self.size)]
-        self._busy: dict[Future[Answer | None], Any] = {}
+        self._busy: dict[Future[Outcome], Any] = {}
 
-    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
+    def submit(self, combination: str, task: Task) -> Future[Outcome]:
         for future in [future for future in self._busy if future.done()]:
             worker, answer = self._busy.pop(future), future.exception() or future.result()
             spent = isinstance(answer, BaseException) or (self._limited and isinstance(answer, FailedCombination))
@@ -307,9 +313,9 @@ class _Cluster:
     """A cluster, to which calls are sent. If a node leaves, Dask repeats its calls itself, but Ray does not."""
 
     size: int
-    call: Callable[[str, Task], Future[Answer | None]]
+    call: Callable[[str, Task], Future[Outcome]]
 
-    def submit(self, combination: str, task: Task) -> Future[Answer | None]:
+    def submit(self, combination: str, task: Task) -> Future[Outcome]:
         return self.call(combination, task)
 
 
@@ -366,5 +372,5 @@ def _slurm(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
 
 def _run_calls(
     calls: Sequence[tuple[str, Task]], store: WorkStore, limits: WorkerLimits, threads: int
-) -> list[Answer | None]:
+) -> list[Outcome]:
     return [work(*call, store, limits, threads) for call in calls]

@@ -170,14 +170,14 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
 
 
 @pytest.mark.usefixtures("warm_workers")
-@pytest.mark.parametrize("afresh", [[], ["sweep.resume=false"]])
+@pytest.mark.parametrize("more", ["sweep.resume=true", "sweep.resume=false", "sweep.race=true"])
 def test_a_combination_that_crashes_the_process_costs_itself_alone(
-    afresh: list[str], here: Path, capsys: pytest.CaptureFixture[str]
+    more: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It ends the process once: the next starts leave it for last, in a process of its own."""
     (here / "conf" / "retriever").mkdir(parents=True)
     (here / "conf" / "retriever" / "unruly.yaml").write_text("_target_: tests.unruly.Unruly\nnumber: 0\ndoes: search\n")
-    sweep = ["--config-dir=conf", "-m", "plugins=[tests]", "retriever=unruly", INLINE, *afresh]
+    sweep = ["--config-dir=conf", "-m", "plugins=[tests]", "retriever=unruly", INLINE, more]
     sweep.append("retriever.does=exit,search")
     assert run_command(sweep, here).returncode == 3
     for _ in range(2):
@@ -185,7 +185,7 @@ def test_a_combination_that_crashes_the_process_costs_itself_alone(
         said = capsys.readouterr()
         assert "1 failed" in said.out
         assert "the worker died" in said.out
-    assert list(_finished(here).values()) == [2 if afresh else 1]
+    assert list(_finished(here).values()) == [2 if more == "sweep.resume=false" else 1]
     assert "the last start died at" not in said.err, "it is known"
     assert not list((here / "mlruns" / "sweeps").glob("*.under-way"))
 

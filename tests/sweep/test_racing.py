@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import itertools
 import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +57,8 @@ def count_calls(fake: FakeLLM) -> Counter[str]:
     return Counter(request.model for request in fake.asked)
 
 
-def read_race() -> dict[str, Any]:
-    (file,) = Path().rglob("race.json")
+def read_race(folder: Path = Path()) -> dict[str, Any]:
+    (file,) = folder.rglob("race.json")
     record: dict[str, Any] = json.loads(file.read_text())
     return record
 
@@ -92,7 +95,12 @@ def test_a_race_calls_the_model_only_until_a_combination_is_dropped(
     assert count_calls(fake) == before and rows("select * from runs") == runs
 
 
-def test_an_interrupted_race_resumes_without_paying_twice(fake: FakeLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("warm_workers")
+@pytest.mark.parametrize("backend", [["sequential"], ["loky", "sweep.workers=2"]], ids=["sequential", "loky"])
+def test_an_interrupted_race_resumes_without_paying_twice(
+    backend: list[str], fake: FakeLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = sweep(fake, *(f"sweep.backend={backend[0]}", *backend[1:]))
     observe = Race.observe
     seen = []
 
@@ -104,12 +112,41 @@ def test_an_interrupted_race_resumes_without_paying_twice(fake: FakeLLM, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(Race, "observe", interrupt)
-        assert main(sweep(fake)) == 130
+        assert main(command) == 130
     assert sum(count_calls(fake).values()) == 3 * 2 * BLOCK
-    assert main(sweep(fake)) == 0
+    assert main(command) == 0
     record = read_race()
     paid = {one["name"].partition("=")[2]: one["queries"] for one in record["dropped"]}
     assert count_calls(fake) == {"good": QUERIES} | {name: max(n, 2 * BLOCK) for name, n in paid.items()}
+
+
+@pytest.mark.usefixtures("warm_workers")
+@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
+def test_a_race_on_workers_is_the_same_as_a_sequential_one(backend: str, fake: FakeLLM) -> None:
+    if backend != "loky":
+        pytest.importorskip({"dask": "distributed"}.get(backend, backend), reason=f"{backend} is not installed")
+    workers = (f"sweep.backend={backend}", "sweep.workers=2")
+    assert main(sweep(fake, "sweep.output=one")) == 0
+    alone, calls = read_race(Path("one")), count_calls(fake)
+    fake.asked.clear()
+    assert main(sweep(fake, "sweep.output=two", "store.path=other", "tracking.experiment=other", *workers)) == 0
+    assert count_calls(fake) == calls
+    assert Path("two/race.json").read_bytes() == Path("one/race.json").read_bytes()
+    assert [one["name"] for one in alone["dropped"]] == ["model=bad", "model=worse"]
+
+
+def test_a_survivor_with_a_failed_search_repeats_only_its_block(fake: FakeLLM) -> None:
+    bad = itertools.count(1)
+
+    def fail_once(path: str, body: Any) -> dict[str, Any]:
+        if body["model"] == "bad" and next(bad) == BLOCK + 3:
+            raise ValueError
+        return answer(path, body)
+
+    fake.respond = fail_once
+    assert main(sweep(fake, "llm.retries=0")) == 0
+    assert read_race()["exempt"] == ["model=bad"]
+    assert count_calls(fake)["bad"] == QUERIES + BLOCK
 
 
 def test_the_survivor_has_the_same_result_as_without_a_race(fake: FakeLLM) -> None:
@@ -136,7 +173,11 @@ def test_a_combination_with_failed_searches_is_never_dropped(fake: FakeLLM) -> N
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("sweep.backend=loky", "race runs in the main process, but backend=loky uses workers"),
+        pytest.param(
+            "sweep.backend=slurm",
+            "with backend=slurm each block would wait in the queue",
+            marks=pytest.mark.skipif(find_spec("submitit") is None, reason="submitit is not installed"),
+        ),
         ("sweep.select_on=kfold", "race drops combinations by all queries"),
         ("hydra/sweeper=optuna", "sweep.race: supports grids, but not searches"),
         ("metrics.primary=NumRet", "a race needs a measure with values from 0 to 1"),
