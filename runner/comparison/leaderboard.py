@@ -89,7 +89,7 @@ class Leaderboard:
     with a power of 0.8, for the median row. `shared` are the swept settings with one value, `criteria` the other
     columns. `letters`, by rank, are those of the finalists: two that differ significantly share none. `notes` are
     further remarks. `selection`, `search`, `systems` (on several datasets) and `race` describe the sweep behind the
-    leaderboard; combinations that a race dropped have no row.
+    leaderboard; combinations that a race dropped have no row and no rank, and follow the rows in `to_csv`.
     """
 
     primary: str
@@ -165,8 +165,10 @@ class Leaderboard:
         return pd.DataFrame(rows, columns=columns)
 
     def to_csv(self) -> str:
-        """Return the data frame as comma-separated values."""
-        return format_csv(*self._list_rows())
+        """Return the data frame as comma-separated values, with the combinations that a race dropped below it."""
+        columns, rows = self._list_rows()
+        dropped = self.race.list_rows() if self.race else []
+        return format_csv(list(dict.fromkeys([*columns, *(key for row in dropped for key in row)])), [*rows, *dropped])
 
     def _list_rows(self) -> tuple[list[str], list[dict[str, object]]]:
         """Return the columns of the data frame and its rows, without settings that a combination does not have."""

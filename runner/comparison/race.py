@@ -85,6 +85,19 @@ class RaceRecord:
             f"Tests, effects and importances of settings cover only the survivors.{exempt}"
         )
 
+    def list_rows(self) -> list[dict[str, object]]:
+        """Return a row for each dropped combination: `dropped` in place of its rank, and partial means.
+
+        The column of the measure is absent, because a partial mean does not compare with a mean over all queries.
+        """
+        return [
+            {"rank": "dropped", "name": one.name}
+            | dict(one.swept)
+            | {"race_queries": one.queries, "race_leader": one.leader, "race_p": one.p}
+            | {"race_partial_mean": one.mean, "race_partial_mean_of_leader": one.leader_mean}
+            for one in self.dropped
+        ]
+
     def to_json(self) -> str:
         """Return the record as JSON."""
         figures = {"saved": self.saved, "saved_share": self.share, "saved_calls": self.calls}

@@ -84,6 +84,13 @@ def test_a_race_calls_the_model_only_until_a_combination_is_dropped(
     assert f"up to {record['saved']} calls of language models" in out
     assert "model=worse" in next(Path().rglob("report.md")).read_text()
 
+    table = list(csv.DictReader(next(Path().rglob("leaderboard.csv")).read_text().splitlines()))
+    assert [(row["rank"], row["name"], row["RR"]) for row in table] == [
+        ("1", "model=good", "1.0"), ("dropped", "model=bad", ""), ("dropped", "model=worse", ""),
+    ]  # fmt: skip
+    partial = [(row["race_queries"], row["race_leader"], row["race_partial_mean"]) for row in table[1:]]
+    assert partial == [(f"{float(n)}", "model=good", "0.5") for n in searched]
+
     dropped = "select run_uuid from tags where key = 'dropped'"
     assert rows(f"select status, count(*) from runs where run_uuid in ({dropped}) group by 1") == [("KILLED", 2)]
     names = {name for (name,) in rows(f"select distinct key from metrics where run_uuid in ({dropped})")}
