@@ -3,7 +3,8 @@
 Scores are those of 50 real hybrids (five k1 by five b by two weights of an LSA part) on each collection with at least
 1,000 judged queries, and a null: every configuration has the values of the best one, in another order of the queries,
 so that all means are equal; the first configuration counts as the winner. Each repetition draws 1,000 queries and their
-order.
+order. The last rows are searches in place of grids: Optuna's TPE chooses from the same configurations, and each trial
+races against the best one so far.
 
     python -m benchmarks.simulations.racing FOLDER [REPETITIONS [COLLECTION ...]]
 
@@ -18,6 +19,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import optuna
 from numpy.typing import NDArray
 
 from benchmarks.cases import DATA
@@ -27,7 +29,7 @@ from retrievers.encoders.lsa import LSAEncoder
 from retrievers.fusion import Hybrid
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
-from runner.analysis.racing import run_race
+from runner.analysis.racing import Drop, ErrorBudget, run_race
 from runner.datasets.beir import Beir
 from runner.metrics.measures import parse
 from runner.metrics.scores import score
@@ -39,6 +41,12 @@ SPLITS = {"scifact": ("train", "test"), "cosqa": ("dev", "test"), "xquad-en": ("
 
 QUERIES, ALPHA = 1000, 0.05
 """The number of queries of a race, and the error rate."""
+
+RULE = 12.0, 6.0
+"""The rule of thumb of `docs/racing.md`: `factor` and `least` of `predict`."""
+
+TRIALS, GRID = 40, {"k1": 5, "b": 5, "weight": 2}
+"""The trials of a search, and the number of values of each setting."""
 
 CASES = (
     (5, 0.0, False), (20, 0.0, False), (50, 0.0, False), (20, 0.01, False), (20, 0.02, False), (20, 0.0, True),
@@ -84,14 +92,20 @@ class Outcome:
     loss: float
 
 
+def draw(scores: Floats, rng: np.random.Generator, null: bool) -> Floats:
+    """Return the scores on some queries; with `null`, reordered values of the best configuration for all."""
+    drawn: Floats = scores[:, rng.permutation(scores.shape[1])[:QUERIES]]
+    if null:
+        drawn = rng.permuted(np.tile(drawn[np.argmax(drawn.mean(axis=1))], (len(drawn), 1)), axis=1)
+    return drawn
+
+
 def simulate(scores: Floats, block: int, margin: float, repetitions: int, null: bool) -> Outcome:
     """Race the configurations, or with `null` reordered values of the best of them, and return the outcome."""
     same, errors, saved, survivors, losses = 0, 0, 0.0, 0.0, [0.0]
     for repetition in range(repetitions):
         rng = np.random.default_rng([repetition, block])
-        drawn = scores[:, rng.permutation(scores.shape[1])[:QUERIES]]
-        if null:
-            drawn = rng.permuted(np.tile(drawn[np.argmax(drawn.mean(axis=1))], (len(drawn), 1)), axis=1)
+        drawn = draw(scores, rng, null)
         means = np.round(drawn.mean(axis=1), 12)
         race = run_race(drawn, rng.permutation(drawn.shape[1]), block, ALPHA, margin)
         is_same = bool(np.argmax(means) in race.survivors)
@@ -104,17 +118,88 @@ def simulate(scores: Floats, block: int, margin: float, repetitions: int, null: 
     return Outcome(same / n, errors / n, saved / n, survivors / n, max(losses))
 
 
+def predict(scores: Floats, factor: float, least: float = 0.0) -> float:
+    """Return the share saved if n queries drop a configuration: `factor` (sd / gap)^2, at least `least` / gap.
+
+    The gap to the best configuration and the standard deviation of the differences are assumed to be known. For a
+    finite set of N queries, n becomes n / (1 + n / N).
+    """
+    best = int(np.argmax(scores.mean(axis=1)))
+    differences = np.delete(scores[best] - scores, best, axis=0)
+    gaps, deviations = np.maximum(differences.mean(axis=1), 1e-12), differences.std(axis=1)
+    needed = np.maximum(factor * (deviations / gaps) ** 2, least / gaps)
+    return float((1 - needed / (needed + QUERIES)).sum() / len(scores))
+
+
+def simulate_search(scores: Floats, repetitions: int, null: bool) -> Outcome:
+    """Let Optuna's TPE search the grid, race each trial against the best one so far, and return the outcome.
+
+    An error is a race that dropped a trial which is better; with `null`, which is equally good. `saved` is relative to
+    the same trials without races.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    same, errors, saved, survivors, losses = 0, 0, 0.0, 0.0, [0.0]
+    for repetition in range(repetitions):
+        rng = np.random.default_rng([repetition, TRIALS])
+        drawn = draw(scores, rng, null)
+        means, budget = np.round(drawn.mean(axis=1), 12), ErrorBudget(ALPHA)
+        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=repetition))
+        complete: list[int] = []
+        dropped: dict[int, Drop] = {}
+        wrong = False
+        for number in range(TRIALS):
+            trial = study.ask()
+            point = [trial.suggest_int(name, 0, n - 1) for name, n in GRID.items()]
+            one = int(np.ravel_multi_index(point, tuple(GRID.values())))
+            if complete and one not in (*complete, *dropped):
+                best = complete[int(np.argmax(means[complete]))]
+                share = budget.share(TRIALS - number)
+                race = run_race(drawn[[one, best]], rng.permutation(drawn.shape[1]), 20, share)
+                drop = next((drop for drop in race.drops if drop.configuration == 0), None)
+                if drop is not None:
+                    dropped[one] = drop
+                    wrong |= bool(means[one] > means[best] or null)
+                budget.charge(share, means[one] if drop is None else None, means[best])
+            if one in dropped:
+                trial.report(dropped[one].mean, dropped[one].queries)
+                study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+                continue
+            study.tell(trial, means[one])
+            complete += [one] if one not in complete else []
+        losses.append(float(means[[*complete, *dropped]].max() - means[complete].max()))
+        same += losses[-1] == 0
+        errors += wrong
+        searched = sum(drop.queries for drop in dropped.values()) + QUERIES * len(complete)
+        saved += 1 - searched / (QUERIES * (len(complete) + len(dropped)))
+        survivors += len(complete)
+    n = repetitions
+    return Outcome(same / n, errors / n, saved / n, survivors / n, max(losses))
+
+
 def main(folder: str, repetitions: str = "500", *collections: str) -> None:
-    """Print a row for each collection and case."""
+    """Print a row for each collection and case, then for each with a search, and then what could be saved at best."""
     print("| scores | queries per block | margin | same winner | errors | saved | survivors | largest loss |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|")
     for collection in collections or SPLITS:
         scores = load_scores(collection, Path(folder))
         for block, margin, null in CASES:
             made = simulate(scores, block, margin, int(repetitions), null)
-            name = f"{collection}, equal means" if null else collection
-            figures = f"{made.same:.3f} | {made.errors:.3f} | {made.saved:.1%} | {made.survivors:.1f} | {made.loss:.4f}"
-            print(f"| {name} | {block} | {margin:g} | {figures} |", flush=True)
+            show(collection, null, f"{block} | {margin:g}", made)
+    for collection in collections or SPLITS:
+        for null in (False, True):
+            made = simulate_search(load_scores(collection, Path(folder)), int(repetitions), null)
+            show(f"{collection}, search", null, "20 | 0", made)
+    for collection in collections or SPLITS:
+        scores = load_scores(collection, Path(folder))
+        known, rule = predict(scores, 2 * np.log(1 / ALPHA)), predict(scores, *RULE)
+        print(f"{collection}: a test that knows all differences saves {known:.1%}; the rule of thumb says {rule:.1%}")
+
+
+def show(name: str, null: bool, settings: str, made: Outcome) -> None:
+    """Print a row."""
+    name = f"{name}, equal means" if null else name
+    figures = f"{made.same:.3f} | {made.errors:.3f} | {made.saved:.1%} | {made.survivors:.1f} | {made.loss:.4f}"
+    print(f"| {name} | {settings} | {figures} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -167,22 +167,45 @@ def run_race(
     return race
 
 
-SPREAD, NOISE = 0.03, 0.15
-"""The assumption of `estimate_saving`: the standard deviations of the means of configurations, and of the values of a
-query around its own level."""
+@dataclass
+class ErrorBudget:
+    """The error rate that is left for the races of a search, in which each trial races against the best one so far.
+
+    The probability that any dropped trial is better than the one that it raced against is at most the initial `left`.
+    """
+
+    left: float
+
+    def share(self, trials: int) -> float:
+        """Return the error rate of the next race, if this many trials are still to come."""
+        return max(self.left, 0.0) / trials
+
+    def charge(self, share: float, mean: float | None, best: float) -> float:
+        """Return what a race used up, given the mean of its trial (None if it was dropped) and that of the best one.
+
+        The race of a complete trial that is worse than the best one cannot have made an error, and used up nothing.
+        """
+        used = share if mean is None or mean >= best else 0.0
+        self.left -= used
+        return used
+
+
+NOISE = 0.15
+"""The assumption of `estimate_saving`: the standard deviation of the values of a query around its own level."""
 
 
 def estimate_saving(
-    configurations: int, queries: int, block: int, alpha: float, margin: float = 0.0, races: int = 8
+    spread: float, configurations: int, queries: int, block: int, alpha: float, margin: float = 0.0, races: int = 8
 ) -> float:
     """Return the mean share of evaluations that simulated races save, for at most 50 configurations and 2,000 queries.
 
-    The level of a query is drawn from a beta distribution with most values near 0 and 1.
+    `spread` is the standard deviation of the means of configurations. The level of a query is drawn from a beta
+    distribution with most values near 0 and 1.
     """
     configurations, queries = min(configurations, 50), min(queries, 2000)
     rng, saved = np.random.default_rng(0), 0.0
     for _ in range(races):
         values = rng.beta(0.6, 0.6, queries) + rng.normal(0, NOISE, (configurations, queries))
-        values += rng.normal(0, SPREAD, (configurations, 1))
+        values += rng.normal(0, spread, (configurations, 1))
         saved += 1 - run_race(np.clip(values, 0, 1), range(queries), block, alpha, margin).evaluations / values.size
     return saved / races

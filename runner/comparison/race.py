@@ -31,6 +31,10 @@ class DroppedCombination:
     leader_mean: float
     calls: int = 0
 
+    def to_json(self) -> str:
+        """Return the dropped combination as JSON."""
+        return orjson.dumps(asdict(self)).decode()
+
 
 @dataclass(frozen=True)
 class RaceRecord:
@@ -102,6 +106,11 @@ class RaceRecord:
         """Return the record as JSON."""
         figures = {"saved": self.saved, "saved_share": self.share, "saved_calls": self.calls}
         return orjson.dumps({**asdict(self), **figures}, option=orjson.OPT_INDENT_2).decode() + "\n"
+
+
+def parse_dropped(text: str) -> DroppedCombination:
+    """Return the dropped combination that `DroppedCombination.to_json` wrote."""
+    return DroppedCombination(**orjson.loads(text))
 
 
 def parse_race(text: str) -> RaceRecord:

@@ -16,11 +16,12 @@ SEARCH = "search.json"
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """A finished trial: the label of its combination, and its values (empty if it failed)."""
+    """A finished trial: the label of its combination, and its values (empty if it failed or a race dropped it)."""
 
     number: int
     label: str
     values: Sequence[float]
+    dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Search:
 
     @property
     def done(self) -> list[SearchTrial]:
-        """Return the trials that did not fail."""
+        """Return the trials with values."""
         return [trial for trial in self.trials if trial.values]
 
     def list_improvements(self) -> list[tuple[int, float]]:

@@ -1,13 +1,14 @@
-"""Races the combinations of a grid: they are searched block by block, and those that are surely not the best dropped.
+"""Races combinations: they are searched block by block, and those that are surely not the best are dropped.
 
-Workers search the blocks, and the process of the sweep decides between two blocks. The rankings of a block go through
-the store, so a race that is started again repeats its decisions without searching again, and the evaluation of a
-survivor searches only the remaining queries.
+The combinations of a grid race together, and a trial of a search races against the best combination so far. Workers
+search the blocks, and the process of the sweep decides between two blocks. The rankings of a block go through the
+store, so a race that is started again repeats its decisions without searching again, and the evaluation of a survivor
+searches only the remaining queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from retrievers.blocks import join_blocks
 from retrievers.index_facts import remember_facts
 from retrievers.model_calls import iter_model_calls
 from retrievers.search import is_live, resolve_search_depth, search_block
-from runner.analysis.racing import NOISE, SPREAD, Race, estimate_saving
+from runner.analysis.racing import NOISE, Drop, Race, estimate_saving
 from runner.comparison.race import DroppedCombination, RaceRecord, parse_race
 from runner.config.objects import ConfigError
 from runner.datasets.own_documents import exclude_own, rows_to_exclude
@@ -29,6 +30,12 @@ from runner.result import Result
 from runner.sweep.settings import SweepSettings
 
 Floats = NDArray[np.float64]
+
+SPREADS = 0.001, 0.03
+"""The standard deviations of the means of combinations for which the saving is estimated: nearly equal, and unequal."""
+
+ORDERS = 0x72616365
+"""Sets the orders of queries apart from other random numbers with the same seed."""
 
 
 def check_race(experiments: Mapping[str, Experiment], bench: Bench) -> None:
@@ -59,13 +66,15 @@ def check_race(experiments: Mapping[str, Experiment], bench: Bench) -> None:
 def describe_saving(experiments: Mapping[str, Experiment], bench: Bench, settings: SweepSettings) -> str:
     """Return how much a race is expected to save, with the assumption behind the estimate."""
     first = next(iter(experiments.values()))
-    queries = int((bench.datasets.build_grader(first)[0].golds > 0).sum())
-    alpha, margin = first.metrics.alpha, settings.race_margin
-    saving = estimate_saving(len(experiments), queries, settings.race_block, alpha, margin)
+    queries, alpha, margin = len(list_rows(first, bench)), first.metrics.alpha, settings.race_margin
+    close, apart = (
+        estimate_saving(spread, len(experiments), queries, settings.race_block, alpha, margin) for spread in SPREADS
+    )
     return (
-        f"race: saves about {saving:.0%} of the searches, and of the calls that each search makes, if the means of "
-        f"combinations have a standard deviation of {SPREAD:g} and the values of a query one of {NOISE:g} (simulated; "
-        "the other figures are those without a race)"
+        f"race: saves about {apart:.0%} of the searches, and of the calls that each search makes, if the means of "
+        f"combinations have a standard deviation of {SPREADS[1]:g}, and {close:.0%} if they have one of {SPREADS[0]:g} "
+        f"(simulated, with a standard deviation of {NOISE:g} of the values of a query; the other figures are those "
+        "without a race)"
     )
 
 
@@ -108,6 +117,21 @@ Measure = Callable[[Mapping[str, RaceBlock]], Mapping[str, Floats | None]]
 """Returns the values of each combination on its block, by identity; None if its search failed."""
 
 
+def list_rows(experiment: Experiment, bench: Bench) -> NDArray[np.intp]:
+    """Return the positions of the queries with gold, on which combinations race."""
+    grader, _ = bench.datasets.build_grader(experiment)
+    return np.flatnonzero(grader.golds > 0)
+
+
+def start_record(experiments: Mapping[str, Experiment], bench: Bench, settings: SweepSettings) -> RaceRecord:
+    """Return the record of a race that has dropped nothing yet."""
+    first = next(iter(experiments.values()))
+    return RaceRecord(
+        str(first.metrics.primary_measure), first.metrics.alpha, settings.race_margin, settings.race_block,
+        settings.seed, len(list_rows(first, bench)), list(experiments),
+    )  # fmt: skip
+
+
 def hold_race(
     experiments: Mapping[str, Experiment],
     finished: Mapping[str, Result],
@@ -121,14 +145,12 @@ def hold_race(
     The values of `finished` combinations are known, so these are never dropped. `earlier` is the record of an earlier
     execution, which is returned if the race is the same and all survivors are finished.
     """
-    identities, first = list(experiments), next(iter(experiments.values()))
-    grader, _ = bench.datasets.build_grader(first)
-    block, primary, queries = settings.race_block, str(first.metrics.primary_measure), int((grader.golds > 0).sum())
-    record = RaceRecord(primary, first.metrics.alpha, settings.race_margin, block, settings.seed, queries, identities)
+    identities, block = list(experiments), settings.race_block
+    record = start_record(experiments, bench, settings)
     if (known := _load(earlier, record)) and {*identities} == {*finished, *(d.combination for d in known.dropped)}:
         return known, {one: experiments[one] for one in finished}
-    race = Race(len(identities), queries, record.alpha, record.margin)
-    order = np.random.default_rng(settings.seed).permutation(np.flatnonzero(grader.golds > 0))
+    queries, race = record.queries, Race(len(identities), record.queries, record.alpha, record.margin)
+    order = np.random.default_rng(settings.seed).permutation(list_rows(experiments[identities[0]], bench))
     searched: dict[str, list[list[int]]] = {one: [] for one in identities if one not in finished}
     exempt: list[str] = []
     with Status("race") as status:
@@ -148,7 +170,11 @@ def hold_race(
                 exempt.append(experiments[one].name)
             if len(race.racing):
                 race.observe(np.stack([own for one in racing if (own := values[one]) is not None]))
-    dropped = list(_describe_drops(race, experiments, bench, order, finished))
+    dropped = [
+        _describe_drop(drop, one, experiments[one], experiments[identities[drop.leader]].name, bench, order)
+        for drop in race.drops
+        if (one := identities[drop.configuration]) not in finished
+    ]
     gone = {one.combination for one in dropped}
     survivors = {c: replace(e, blocks=searched.get(c, ())) for c, e in experiments.items() if c not in gone}
     return replace(record, dropped=dropped, exempt=exempt), survivors
@@ -160,24 +186,67 @@ def _select(finished: Result, rows: NDArray[np.intp]) -> Floats | None:
     return None if np.isnan(values).any() else values
 
 
-def _describe_drops(
-    race: Race,
-    experiments: Mapping[str, Experiment],
-    bench: Bench,
-    order: NDArray[np.intp],
-    finished: Collection[str],
-) -> Iterator[DroppedCombination]:
-    identities = list(experiments)
-    for drop in race.drops:
-        identity = identities[drop.configuration]
-        experiment, leader = experiments[identity], experiments[identities[drop.leader]]
-        if identity not in finished:
-            dataset = bench.dataset(experiment)
-            queries = [dataset.queries.inputs[row] for row in order[drop.queries :].tolist()]
-            yield DroppedCombination(
-                identity, experiment.name, dict(experiment.swept), drop.queries, leader.name, drop.p, drop.mean,
-                drop.leader_mean, sum(c.calls for c in iter_model_calls(experiment.retriever, dataset.corpus, queries)),
-            )  # fmt: skip
+@dataclass(frozen=True)
+class Challenge:
+    """A trial of a search that races against the best combination so far, at an error rate of `alpha`.
+
+    `number` is that of the trial; it determines the order of the queries.
+    """
+
+    experiment: Experiment
+    alpha: float
+    number: int
+
+
+def race_trials(
+    challenges: Mapping[str, Challenge], best: Result, bench: Bench, settings: SweepSettings, measure: Measure
+) -> tuple[RaceRecord, dict[str, Experiment]]:
+    """Race trials, each against the best result so far; return the course, and the others with their blocks.
+
+    The order of the queries is drawn for each trial: the sampler has seen outcomes that depend on earlier orders.
+    """
+    record = start_record({one: challenge.experiment for one, challenge in challenges.items()}, bench, settings)
+    rows = list_rows(next(iter(challenges.values())).experiment, bench)
+    if _select(best, rows) is None:
+        return record, {one: challenge.experiment for one, challenge in challenges.items()}
+    races = {one: Race(2, len(rows), challenge.alpha, settings.race_margin) for one, challenge in challenges.items()}
+    orders = {
+        one: np.random.default_rng([settings.seed, challenge.number, ORDERS]).permutation(rows)
+        for one, challenge in challenges.items()
+    }
+    searched: dict[str, list[Sequence[int]]] = {one: [] for one in challenges}
+    running = set(challenges)
+    for start in range(0, len(rows), settings.race_block):
+        blocks = {
+            one: RaceBlock(challenge.experiment, orders[one][start : start + settings.race_block].tolist())
+            for one, challenge in challenges.items()
+            if one in running
+        }
+        for one, values in (measure(blocks) if blocks else {}).items():
+            searched[one].append(blocks[one].rows)
+            known = best.of(best.primary)[list(blocks[one].rows)]
+            if values is None or races[one].observe(np.stack([values, known])):
+                running.remove(one)
+    dropped = [
+        _describe_drop(drop, one, challenges[one].experiment, best.name, bench, orders[one])
+        for one, race in races.items()
+        for drop in race.drops
+        if drop.configuration == 0
+    ]
+    gone = {one.combination for one in dropped}
+    others = {c: replace(one.experiment, blocks=searched[c]) for c, one in challenges.items() if c not in gone}
+    return replace(record, dropped=dropped), others
+
+
+def _describe_drop(
+    drop: Drop, identity: str, experiment: Experiment, leader: str, bench: Bench, order: NDArray[np.intp]
+) -> DroppedCombination:
+    dataset = bench.dataset(experiment)
+    rest = [dataset.queries.inputs[row] for row in order[drop.queries :].tolist()]
+    return DroppedCombination(
+        identity, experiment.name, dict(experiment.swept), drop.queries, leader, drop.p, drop.mean, drop.leader_mean,
+        sum(calls.calls for calls in iter_model_calls(experiment.retriever, dataset.corpus, rest)),
+    )  # fmt: skip
 
 
 def _load(text: str | None, record: RaceRecord) -> RaceRecord | None:

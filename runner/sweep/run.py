@@ -18,7 +18,7 @@ from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.texts import fetch_documents
 from retrievers.work import kind_of
 from runner.comparison.leaderboard import FailedCombination
-from runner.comparison.race import RACE
+from runner.comparison.race import RACE, DroppedCombination
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench, hide_private_values
 from runner.experiment import Experiment
@@ -32,7 +32,7 @@ from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations, load_result
 from runner.sweep.identity import combination_id
 from runner.sweep.outcome import SweepOutcome
-from runner.sweep.racing import RaceBlock, check_race, hold_race
+from runner.sweep.racing import Challenge, RaceBlock, check_race, hold_race, race_trials, start_record
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.result_log import ResultLog
 from runner.sweep.settings import SweepSettings
@@ -149,6 +149,30 @@ class SweepRun:
             for one in record.dropped:
                 self._log.log_drop(combinations[one.combination], one, record)
         return survivors
+
+    def race_trials(
+        self, challenges: Mapping[str, Challenge], best: Result
+    ) -> tuple[Sequence[DroppedCombination], dict[str, Experiment]]:
+        """Race trials against the best result so far; log and return the dropped ones, and return the others.
+
+        Trials that were finished before do not race and are in neither.
+        """
+        new = {c: one for c, one in challenges.items() if self._load_finished(c, one.experiment) is None}
+        if not new:
+            return [], {}
+        experiments = {c: one.experiment for c, one in new.items()}
+        check_race(experiments, self._bench)
+        self._experiments.update(experiments)
+        record, others = race_trials(new, best, self._bench, self._settings, self._measure)
+        for one in record.dropped:
+            self._log.log_drop(experiments[one.combination], one, record)
+        return record.dropped, others
+
+    def describe_race(self, trials: Sequence[str], dropped: Sequence[DroppedCombination]) -> None:
+        """Record the race of a search, given the identities of its trials."""
+        first = next(iter(self._experiments.values()))
+        record = start_record({trials[0]: first}, self._bench, self._settings)
+        self.outcome.race = replace(record, combinations=trials, dropped=dropped)
 
     def _measure(self, blocks: Mapping[str, RaceBlock]) -> Mapping[str, NDArray[np.float64] | None]:
         self._start()

@@ -20,11 +20,15 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
+from runner.analysis.racing import ErrorBudget
 from runner.analysis.selection import FOLDS, find_front, means
 from runner.comparison.criteria import COSTS, Criterion, find_objective
+from runner.comparison.leaderboard import FailedCombination
+from runner.comparison.race import DroppedCombination, parse_dropped
 from runner.comparison.search import SEARCH, FrontPoint, Search, SearchTrial
 from runner.comparison.selection import KFOLD
 from runner.config.objects import ConfigError, build_settings, suggestion
+from runner.experiment import Experiment
 from runner.metrics.formulas import is_merit
 from runner.metrics.settings import MetricSettings
 from runner.reports.progress import Progress
@@ -32,6 +36,7 @@ from runner.result import Result
 from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared
 from runner.sweep.plan import plan_search
+from runner.sweep.racing import Challenge
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Selecting, place, place_of_search, refuse_splits
@@ -68,8 +73,6 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     own = build_settings(SearchSettings, node, "hydra.sweeper")
     if declared.settings.sample is not None:
         raise ConfigError("sweep.sample: has no effect on a search; set hydra.sweeper.n_trials instead")
-    if declared.settings.race:
-        raise ConfigError("sweep.race: supports grids, but not searches; remove it, or set hydra/sweeper=grid")
     space = SearchSpace(declared.products)
     probes = declared.experiments(space.probes(own.seed))
     metrics = declared.metrics(probes)
@@ -81,7 +84,9 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     (source,) = sources.values()
     select_on = declared.settings.select_on
     on = place(select_on, source) if select_on else place_of_search(source)
+    race = _check_race(own, declared.settings, objectives, metrics, on)
     choice = ("search", on, own.sampler, str(own.seed), str(declared.settings.seed), *(o.name for o in objectives))
+    choice = (*choice, *race)
     head = declared.sweep(space.axes, own.n_trials, probes, *choice, space.identity)
     if declared.settings.dry_run:
         return SweepEnding(plan_search(declared, head, FOLDS if on == KFOLD else 0))
@@ -95,13 +100,17 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     ):
         selecting = Selecting(declared, run, metrics, source, on)
         about = {"sweep": head.id, "objectives": [o.name for o in objectives], "selected_on": on}
-        which = fingerprint("study", *map(str, about.values()), space.identity, selecting.measured.fingerprint)
+        which = fingerprint("study", *map(str, about.values()), space.identity, selecting.measured.fingerprint, *race)
         searching = Searching(own, objectives, selecting, studies)
         try:
             searching.go(f"{head.name[:100]} {which[:12]}", about)
         except KeyboardInterrupt:
             run.outcome.interrupted = True
         return searching.report()
+
+
+_Charge = tuple[float, float]
+"""The error rate of the race of a trial, and the mean of the best trial that it raced against."""
 
 
 class Line:
@@ -128,6 +137,8 @@ class Searching:
         self.settings, self.objectives, self.selecting, self.studies = settings, objectives, selecting, studies
         self.run, self.outcome = selecting.run, selecting.run.outcome
         self.lines: list[Line] = []
+        self.dropped: dict[str, DroppedCombination] = {}
+        self.budget = ErrorBudget(selecting.metrics.alpha)
 
     def go(self, name: str, about: Mapping[str, Any]) -> None:
         """Run trials until every study is complete, or a failure stops the search."""
@@ -148,6 +159,8 @@ class Searching:
     def report(self) -> SweepEnding:
         """Select the winner, report the stored study, and return how the search ended."""
         wanted = list(dict.fromkeys(self.lines[0].trials)) if self.lines else []
+        if self.selecting.declared.settings.race and wanted:
+            self.run.describe_race(wanted, list(self.dropped.values()))
         declared, chosen, result, files = self.selecting.declared, None, None, {}
         try:
             if not self.outcome.interrupted and not self._is_to_end() and self.selecting.rank(wanted):
@@ -174,11 +187,20 @@ class Searching:
             return Line(self.studies.new(name, about, []), None)
         answers = study.list_answers()
         pairs = self.selecting.identify([trial.point for trial in answers])
-        for _ in self.run.evaluate(dict(pairs)):
+        dropped = [parse_dropped(trial.dropped) if trial.dropped else None for trial in answers]
+        for _ in self.run.evaluate({c: e for (c, e), drop in zip(pairs, dropped, strict=True) if drop is None}):
             pass
         now = [self._values(combination, None) for combination, _ in pairs]
-        if any(_differ(trial.values, values) for trial, values in zip(answers, now, strict=True)):
-            study = self.studies.new(name, about, list(zip(answers, now, strict=True)))
+        is_other = any(
+            _differ(trial.values, values) if drop is None else drop.combination != combination
+            for trial, values, drop, (combination, _) in zip(answers, now, dropped, pairs, strict=True)
+        )
+        if is_other:  # trials that were dropped by other results take part again
+            kept = [i for i, drop in enumerate(dropped) if drop is None]
+            study = self.studies.new(name, about, [(answers[i], now[i]) for i in kept])
+            return Line(study, None, [pairs[i][0] for i in kept])
+        self.dropped = {drop.combination: drop for drop in dropped if drop is not None}
+        self.budget.left -= sum(trial.alpha for trial in answers)
         return Line(study, None, [combination for combination, _ in pairs])
 
     def _round(self, progress: Progress) -> None:
@@ -193,14 +215,45 @@ class Searching:
         main = {
             combination for (line, _), (combination, _) in zip(requests, pairs, strict=True) if line is self.lines[0]
         }
+        raced: dict[str, _Charge] = {}
+        if self.selecting.declared.settings.race:
+            wanted, raced = self._race(wanted)
         for _ in self.run.evaluate(wanted, progress, contenders=main):
             pass
         for _ in range(len(pairs) - len(wanted)):
             progress.advance()
         for (line, request), (combination, _) in zip(requests, pairs, strict=True):
-            if combination in self.outcome.results or combination in self.outcome.failures:
+            if combination in raced:
+                line.study.charge(request, self._charge(combination, *raced.pop(combination)))
+            if (drop := self.dropped.get(combination)) is not None:
+                line.study.drop(request, combination, drop.to_json(), drop.queries, drop.mean)
+                line.trials.append(combination)
+            elif combination in self.outcome.results or combination in self.outcome.failures:
                 line.study.tell(request, combination, self._values(combination, line.queries))
                 line.trials.append(combination)
+
+    def _race(self, wanted: Mapping[str, Experiment]) -> tuple[dict[str, Experiment], dict[str, _Charge]]:
+        """Race new trials against the best one; return the combinations to evaluate, and the charges of the races."""
+        wanted, line = {c: e for c, e in wanted.items() if c not in self.dropped}, self.lines[0]
+        complete = (self.outcome.results.get(combination) for combination in line.trials)
+        faultless = [result for result in complete if result is not None and not result.failures]
+        best = max(faultless, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
+        new = {c: e for c, e in wanted.items() if c not in self.outcome.results}
+        if best is None or not new:
+            return wanted, {}
+        alpha = self.budget.share(self._missing(line))
+        challenges = {c: Challenge(e, alpha, len(line.trials) + i) for i, (c, e) in enumerate(new.items())}
+        dropped, others = self.run.race_trials(challenges, best)
+        self.dropped |= {drop.combination: drop for drop in dropped}
+        raced = dict.fromkeys([*(drop.combination for drop in dropped), *others], (alpha, best.means[best.primary]))
+        return {c: others.get(c, e) for c, e in wanted.items() if c not in self.dropped}, raced
+
+    def _charge(self, combination: str, alpha: float, best: float) -> float:
+        """Return the part of the error rate that the race of a trial used up; a failed trial cannot be an error."""
+        result = self.outcome.results.get(combination)
+        if result is None and combination not in self.dropped:
+            return 0.0
+        return self.budget.charge(alpha, None if result is None else result.means[result.primary], best)
 
     def _missing(self, line: Line) -> int:
         return line.missing(self.settings.n_trials)
@@ -218,18 +271,26 @@ class Searching:
 
     def _describe(self, wanted: Sequence[str]) -> Search:
         main, source = self.lines[0], self.selecting.source
-        names = {c: r.name for c, r in self.outcome.results.items()} | {
-            c: f.name for c, f in self.outcome.failures.items()
-        }
+        ended: list[Mapping[str, Result | FailedCombination | DroppedCombination]]
+        ended = [self.outcome.results, self.outcome.failures, self.dropped]
+        names = {combination: one.name for kind in ended for combination, one in kind.items()}
         return Search(
             study=main.study.name,
             sampler=self.settings.sampler,
             objectives=self.objectives,
-            trials=[SearchTrial(i, names[c], self._values(c, None) or ()) for i, c in enumerate(main.trials)],
+            trials=[
+                SearchTrial(i, names[c], self._values(c, None) or (), c in self.dropped)
+                for i, c in enumerate(main.trials)
+            ],
             front=self._front(wanted) if len(self.objectives) > 1 else (),
             selected_on=source.split if self.selecting.on == KFOLD else self.selecting.on,
             reported_on=source.split,
         )
+
+    def _list_race(self, combination: str) -> dict[str, float]:
+        """Return the columns of a dropped trial: its partial mean, and the number of queries behind it."""
+        drop = self.dropped.get(combination)
+        return {} if drop is None else {"race_queries": drop.queries, "race_partial_mean": drop.mean}
 
     def _importances(self) -> dict[str, dict[str, dict[str, float]]]:
         study, seed = self.lines[0].study, self.settings.seed
@@ -257,12 +318,38 @@ class Searching:
             {"trial": trial.number, "combination": combination}
             | dict(self.selecting.points[combination].swept)
             | dict(zip(names, trial.values, strict=False))
+            | self._list_race(combination)
             for trial, combination in zip(result.trials, self.lines[0].trials, strict=True)
         ]
         files = {TRIALS: str(pd.DataFrame(rows).to_csv(index=False))}
         if result.front:
             files["pareto.csv"] = result.front_csv()
         return files
+
+
+RACING = ("tpe", "random", "qmc", "grid")
+"""The samplers that can race: they learn from dropped trials, or from none."""
+
+
+def _check_race(
+    own: SearchSettings, settings: SweepSettings, objectives: Sequence[Criterion], metrics: MetricSettings, on: str
+) -> tuple[str, ...]:
+    """Return the settings of a race that identify a search, none without a race; raises `ConfigError`."""
+    if not settings.race:
+        return ()
+    if len(objectives) > 1:
+        raise ConfigError("sweep.race: supports only one objective; remove it, or hydra.sweeper.objectives")
+    if own.sampler not in RACING:
+        raise ConfigError(
+            f"sweep.race: the sampler {own.sampler} cannot use dropped trials; remove it, or set hydra.sweeper.sampler "
+            f"to {', '.join(RACING)}"
+        )
+    if on == KFOLD:
+        raise ConfigError(
+            "sweep.race: drops combinations by all queries, but this search selects by cross-validation; set "
+            "sweep.select_on to a split"
+        )
+    return "race", str(settings.race_block), f"{settings.race_margin:g}", f"{metrics.alpha:g}"
 
 
 def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Criterion]:

@@ -77,8 +77,8 @@ class SweepSettings(Space):
     combinations and has the parameters `slurm`. `retries` is the number of further attempts after a worker dies.
     `timeout_s` and `memory_mb` limit each combination. With `reports`, each run has the report of a single evaluation,
     which takes longer than most evaluations. With `race`, queries are searched in blocks of `race_block`, and
-    combinations that are surely not the best are dropped, with `race_margin` also those that are surely not better by
-    more than the margin than one that stays.
+    combinations that are surely not the best (in a search: of the trials so far) are dropped, with `race_margin` also
+    those that are surely not better by more than the margin than one that stays.
     """
 
     name: str | None = None

@@ -49,12 +49,17 @@ class PendingTrial:
 
 @dataclass(frozen=True, eq=False)
 class AnsweredTrial:
-    """A finished trial: its point and its values, None if it failed."""
+    """A finished trial: its point and its values, None if it failed or a race dropped it.
+
+    `dropped` is what a race wrote about it, `alpha` the part of the error rate that its race used up.
+    """
 
     number: int
     point: Combination
     values: Sequence[float] | None
     frozen: FrozenTrial
+    dropped: str | None = None
+    alpha: float = 0.0
 
 
 class Study:
@@ -76,10 +81,11 @@ class Study:
 
         answers = []
         for trial in self._study.get_trials(deepcopy=False):
-            if _is_over(trial) and trial.state is not TrialState.PRUNED:
+            dropped, alpha = trial.user_attrs.get("dropped"), trial.user_attrs.get("alpha", 0.0)
+            if _is_over(trial) and (trial.state is not TrialState.PRUNED or dropped):
                 point = self._space.point(FixedTrial(trial.params))
                 assert point is not None  # noqa: S101 (the study's name identifies the space)
-                answers.append(AnsweredTrial(trial.number, point, trial.values, trial))
+                answers.append(AnsweredTrial(trial.number, point, trial.values, trial, dropped, alpha))
         return answers
 
     def ask(self, n: int) -> list[PendingTrial]:
@@ -108,6 +114,21 @@ class Study:
         pending.trial.set_user_attr("combination", combination)
         with _quietly():
             self._end(pending.trial, values)
+
+    def drop(self, pending: PendingTrial, combination: str, dropped: str, queries: int, mean: float) -> None:
+        """Record that a race dropped the combination of a point after some queries, with the mean over these.
+
+        Optuna learns that the trial was pruned, and the mean as an intermediate value, not as the value of the trial.
+        """
+        pending.trial.report(mean, queries)
+        pending.trial.set_user_attr("dropped", dropped)
+        pending.trial.set_user_attr("combination", combination)
+        with _quietly():
+            self._end(pending.trial, None, pruned=True)
+
+    def charge(self, pending: PendingTrial, alpha: float) -> None:
+        """Record the part of the error rate that the race of a trial used up."""
+        pending.trial.set_user_attr("alpha", alpha)
 
     def importances(self, objective: int, seed: int) -> dict[str, dict[str, float]]:
         """Return the share of an objective's variance that each parameter explains (fANOVA, Hutter et al. 2014).

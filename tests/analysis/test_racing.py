@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from runner.analysis.racing import BETS, Race, run_race
+from runner.analysis.racing import BETS, NOISE, ErrorBudget, Race, estimate_saving, run_race
 
 
 def compute_capital(own: list[float], rival: list[float], seen: int, margin: float = 0.0, start: int = 0) -> float:
@@ -100,6 +100,27 @@ def test_a_survivor_with_a_missing_value_is_left_out_of_the_comparisons() -> Non
     assert race.racing.tolist() == [1, 2]
     race.observe(np.array([[1.0] * 40, [0.0] * 40]))
     assert race.survivors.tolist() == [0, 1]
+
+
+def test_the_races_of_a_search_share_the_error_rate() -> None:
+    budget = ErrorBudget(0.05)
+    assert budget.share(40) == pytest.approx(0.05 / 40)
+    assert budget.charge(budget.share(40), 0.3, best=0.4) == 0, "complete and worse: no error was possible"
+    used = [budget.charge(budget.share(39 - i), None if i % 2 else 0.5, best=0.4) for i in range(39)]
+    assert used == pytest.approx([0.05 / 39] * 39)
+    assert budget.share(10) == pytest.approx(0, abs=1e-12)
+
+
+def test_the_estimated_saving_is_that_of_races_on_other_scores_of_the_same_kind() -> None:
+    rng = np.random.default_rng(7)
+    shares = []
+    for _ in range(8):
+        scores = rng.beta(0.6, 0.6, 400) + rng.normal(0, NOISE, (10, 400)) + rng.normal(0, 0.05, (10, 1))
+        race = run_race(np.clip(scores, 0, 1), rng.permutation(400), 20)
+        shares.append(1 - race.evaluations / scores.size)
+    estimated = estimate_saving(0.05, 10, 400, 20, 0.05)
+    assert estimated == pytest.approx(np.mean(shares), abs=0.1)
+    assert estimate_saving(0.0, 10, 400, 20, 0.05) < 0.2 < estimated - 0.3, "races of equal ones save little"
 
 
 def test_values_outside_the_interval_are_refused() -> None:

@@ -85,10 +85,11 @@ def selection_tags(selection: WinnerSelection) -> dict[str, str]:
 
 def describe_search(search: Search) -> str:
     """Return how many trials a search had, and which of them found the best combination."""
-    failed, improvements = len(search.trials) - len(search.done), search.list_improvements()
+    dropped, improvements = sum(trial.dropped for trial in search.trials), search.list_improvements()
+    failed = len(search.trials) - len(search.done) - dropped
     trials = format_count(len(search.trials), "trial", "trials")
     combinations = format_count(len({trial.label for trial in search.trials}), "combination", "combinations")
-    lost = f", {failed:,} failed" if failed else ""
+    lost = (f", {dropped:,} dropped by the race" if dropped else "") + (f", {failed:,} failed" if failed else "")
     best = f"; the best {search.objectives[0].name} came with trial {improvements[-1][0] + 1:,}" if improvements else ""
     return f"{trials} ({search.sampler}) requested {combinations}{lost}{best}."
 
