@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BETS: Floats = np.geomspace(0.01, 0.99, 16)
-"""The bets of the gamblers, as shares of the largest bet that cannot lose everything."""
+BETS: Floats = np.array([0.2, 0.5, 0.99])
+"""The bets of the gamblers, as shares of the largest bet that cannot lose everything.
+
+They are few, because each takes a part of the capital, and large, because small bets grow too slowly to drop anything.
+"""
 
 
 @dataclass(frozen=True)
