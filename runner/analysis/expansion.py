@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,58 +94,66 @@ def expand_precision(pooled: PooledRanking, k: int, gains: Floats, chances: Floa
 
 @dataclass(frozen=True)
 class IdealDraws:
-    """Random grades of the pool of each query, and the DCG of the ideal ranking with them.
+    """Random grades of the pools of some `queries`, and the DCG of the ideal ranking with them.
 
-    By query: `gains` (draws x pairs), `ideal` (draws,), and `ideal_of` (pairs x grades x draws), the ideal DCG with the
-    grade of one pair fixed.
+    `places` (P,) are the pairs of these queries, by position in the pool, and `rows` (P,) the query of each, from 0.
+    `gains` (draws x P) are drawn, `ideal` (draws x Q) is the ideal DCG with them, and `ideal_of` (grades x draws x P)
+    that with the grade of one pair fixed.
     """
 
-    gains: Mapping[int, Floats]
-    ideal: Mapping[int, Floats]
-    ideal_of: Mapping[int, Floats]
+    queries: Sequence[int]
+    places: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    gains: Floats
+    ideal: Floats
+    ideal_of: Floats
 
 
 def draw_ideals(pooled: PooledRanking, k: int, gains: Floats, chances: Floats, rng: np.random.Generator) -> IdealDraws:
-    """Draw grades of the pool; results with the same earlier judgments share the draws."""
-    discounts = 1 / np.log2(np.arange(2, k + 2))
-    drawn, ideal, ideal_of = dict[int, Floats](), dict[int, Floats](), dict[int, Floats]()
-    for query, known in pooled.known.items():
-        places = pooled.pools[query]
-        uniform = rng.random((_DRAWS, len(places), 1))
-        own = gains[(uniform > np.cumsum(chances[places], axis=1)[:, :-1]).sum(axis=2)]
-        fixed = np.broadcast_to(own, (len(places), len(gains), *own.shape)).copy()
-        for column in range(len(places)):
-            fixed[column, :, :, column] = gains[:, None]
-        drawn[query] = own
-        ideal[query] = _ideal(known, own, discounts)
-        ideal_of[query] = _ideal(known, fixed, discounts)
-    return IdealDraws(drawn, ideal, ideal_of)
+    """Draw grades of the pool; results with the same earlier judgments share the draws.
+
+    The ideal DCG is summed over levels of gain: each adds the step from the level below, times the discounts of as many
+    ranks as documents reach the level.
+    """
+    queries = list(pooled.known)
+    places = np.concatenate([np.zeros(0, dtype=np.int64), *(pooled.pools[query] for query in queries)])
+    rows = np.repeat(np.arange(len(queries)), [len(pooled.pools[query]) for query in queries])
+    uniform, limits = rng.random((_DRAWS, len(places))), np.cumsum(chances[places], axis=1)
+    own = gains[np.sum([uniform > limits[:, grade] for grade in range(len(gains) - 1)], axis=0)]
+    ends = np.searchsorted(rows, np.arange(len(queries) + 1))
+    first = np.concatenate(([0.0], np.cumsum(1 / np.log2(np.arange(2, k + 2)))))  # the sum of the first discounts
+    ideal, ideal_of = np.zeros((_DRAWS, len(queries))), np.zeros((len(gains), _DRAWS, len(places)))
+    levels = np.unique(np.concatenate([gains, *pooled.known.values()]))
+    for below, level in pairwise([0.0, *levels[levels > 0].tolist()]):
+        known = np.array([(row >= level).sum() for row in pooled.known.values()], dtype=np.int64)
+        reached = own >= level
+        running = np.pad(np.cumsum(reached, axis=1), ((0, 0), (1, 0)))
+        counts = known + np.diff(running[:, ends], axis=1)
+        ideal += (level - below) * first[np.minimum(counts, k)]
+        others = counts[:, rows] - reached
+        for grade, gain in enumerate(gains.tolist()):
+            ideal_of[grade] += (level - below) * first[np.minimum(others + (gain >= level), k)]
+    return IdealDraws(queries, places, rows, own, ideal, ideal_of)
 
 
 def expand_ndcg(pooled: PooledRanking, k: int, gains: Floats, chances: Floats, ideals: IdealDraws) -> Expansion:
     """Return nDCG@k, the mean over counted queries, as its first-order expansion."""
+    places, rows, drawn = ideals.places, ideals.rows, ideals.gains
+    row_of = {query: row for row, query in enumerate(ideals.queries)}
+    own, discounts = pooled.pairs >= 0, 1 / np.log2(pooled.ranks + 1)
+    found = np.zeros(len(chances))
+    found[pooled.pairs[own]] = discounts[own]
+    weights, counted = found[places], len(ideals.queries)
+    before = np.array([row_of[query] for query in pooled.queries[~own].tolist()], dtype=np.int64)
+    constant = np.bincount(before, (pooled.gains * discounts)[~own], counted)
+    dcg = constant + np.stack([np.bincount(rows, draw * weights, counted) for draw in drawn])
+    values = np.stack(
+        [
+            ((dcg[:, rows] + weights * (gain - drawn)) / ideal).mean(axis=0)
+            for gain, ideal in zip(gains.tolist(), ideals.ideal_of, strict=True)
+        ],
+        axis=1,
+    )
     effects = np.zeros(chances.shape)
-    discounts = 1 / np.log2(np.arange(2, k + 2))
-    total = 0.0
-    for query, places in pooled.pools.items():
-        first, last = np.searchsorted(pooled.queries, [query, query + 1])
-        own, discount = pooled.pairs[first:last], discounts[pooled.ranks[first:last] - 1]
-        weights = np.zeros(len(places))
-        weights[np.searchsorted(places, own[own >= 0])] = discount[own >= 0]
-        constant = float((pooled.gains[first:last] * discount)[own < 0].sum())
-        drawn = ideals.gains[query]
-        dcg = constant + drawn @ weights
-        total += float((dcg / ideals.ideal[query]).mean())
-        change = weights[:, None, None] * (gains[:, None] - drawn.T[:, None])
-        values = ((dcg + change) / ideals.ideal_of[query]).mean(axis=2)
-        effects[places] = values - (values * chances[places]).sum(axis=1, keepdims=True)
-    counted = max(len(pooled.known), 1)
-    return Expansion(total / counted, effects / counted)
-
-
-def _ideal(known: Floats, gains: Floats, discounts: Floats) -> Floats:
-    """Return the DCG of the ideal ranking of earlier gains and of gains drawn along the last axis."""
-    earlier = np.broadcast_to(known[: len(discounts)], (*gains.shape[:-1], min(len(discounts), len(known))))
-    best = -np.sort(-np.concatenate([earlier, gains], axis=-1), axis=-1)[..., : len(discounts)]
-    ideal: Floats = best @ discounts[: best.shape[-1]]
-    return ideal
+    effects[places] = values - (values * chances[places]).sum(axis=1, keepdims=True)
+    return Expansion(float((dcg / ideals.ideal).mean(axis=0).sum()) / max(counted, 1), effects / max(counted, 1))

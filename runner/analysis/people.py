@@ -189,7 +189,7 @@ def _result_figures(
         by_judge = expand_precision(pooled, k, gains, certain).base
         yield _figure(name, f"P@{k}", sample, expand_precision(pooled, k, gains, chances), by_judge)
         key = id(run.judgments)
-        if key not in shared or shared[key][0].gains.keys() != pooled.known.keys():
+        if key not in shared or shared[key][0].queries != list(pooled.known):
             rng = np.random.default_rng(seed)
             shared[key] = (draw_ideals(pooled, k, gains, chances, rng), draw_ideals(pooled, k, gains, certain, rng))
         drawn, exact = shared[key]

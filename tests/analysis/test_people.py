@@ -16,6 +16,7 @@ from runner.analysis.judging_order import RankedPool
 from runner.analysis.pair_strata import divide_strata, extract_grades, list_strata, weigh_pairs
 from runner.analysis.people import collect_sample, draw_pairs, report_judge
 from runner.analysis.prediction_powered import (
+    Floats,
     GradedSample,
     allocate_sample,
     compute_kappa,
@@ -133,6 +134,26 @@ def test_the_effect_of_one_unknown_grade_on_ndcg_is_exact() -> None:
         ideals = draw_ideals(pooled, 3, gains, certain, np.random.default_rng(0))
         values.append(expand_ndcg(pooled, 3, gains, certain, ideals).base)
     assert_allclose(expansion.effects[0], np.array(values) - np.mean(values), atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 9])
+def test_ideals_are_those_of_sorted_gains(k: int) -> None:
+    gains, chances = np.array([0.0, 1, 1, 3]), np.full((5, 4), 0.25)
+    pooled = list_pooled(RUN, PAIRS, k)
+    ideals = draw_ideals(pooled, k, gains, chances, np.random.default_rng(0))
+
+    def sort(row: int, drawn: Floats) -> float:
+        best = np.sort(np.concatenate([pooled.known[ideals.queries[row]], drawn[ideals.rows == row]]))[::-1][:k]
+        return float(best @ (1 / np.log2(np.arange(2, len(best) + 2))))
+
+    for draw, drawn in enumerate(ideals.gains):
+        for row in range(len(ideals.queries)):
+            assert ideals.ideal[draw, row] == pytest.approx(sort(row, drawn))
+        for place, row in enumerate(ideals.rows.tolist()):
+            for grade, gain in enumerate(gains):
+                fixed = drawn.copy()
+                fixed[place] = gain
+                assert ideals.ideal_of[grade, draw, place] == pytest.approx(sort(row, fixed))
 
 
 def test_pairs_are_drawn_once_each_and_more_follow_later() -> None:
