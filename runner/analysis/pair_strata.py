@@ -11,14 +11,12 @@ import numpy as np
 
 from runner.analysis.judging import SCALE
 from runner.analysis.judging_order import RankedPool
-from runner.analysis.prediction_powered import Floats, Ints
+from runner.analysis.prediction_powered import PARTS_APART, Floats, Ints
 from runner.analysis.verdicts import GradeVerdict
 
 NO_GRADE = SCALE.greatest + 1
 """The stratum of pairs that the judge has not graded."""
 
-_APART = 10
-"""Strata of different parts differ by a multiple of it, those of one part by less."""
 _MOST_PARTS = 3
 _PAIRS_PER_STRATUM = 15
 """The fewest pairs of the sample per stratum, on average, for which the pool is divided further."""
@@ -39,13 +37,13 @@ def divide_strata(strata: Ints, pool: RankedPool, size: int) -> Ints:
     counts, place, pairs = np.unique((pool.ranks > 0).sum(axis=0), return_inverse=True, return_counts=True)
     mass = np.cumsum(counts * pairs) - counts * pairs / 2
     part = np.minimum(mass * parts // max((counts * pairs).sum(), 1), parts - 1).astype(np.int64)
-    divided: Ints = strata + _APART * part[place]
+    divided: Ints = strata + PARTS_APART * part[place]
     return divided
 
 
 def merge_parts(strata: Ints) -> Ints:
     """Return each stratum as it was before it was divided."""
-    merged: Ints = strata % _APART
+    merged: Ints = strata % PARTS_APART
     return merged
 
 

@@ -19,7 +19,9 @@ Floats = NDArray[np.float64]
 
 _LEVEL = 0.95
 _PRIOR = 2.0
-"""The weight, in grades, of the distribution over all strata when that of one stratum is estimated."""
+"""The weight, in grades, of the distribution over more strata when that of one stratum is estimated."""
+PARTS_APART = 10
+"""Strata whose numbers differ by a multiple of it are parts of one: pairs with the same grade by the judge."""
 _FEWEST = 4
 """The fewest pairs of a stratum in a sample, if the stratum has that many."""
 
@@ -43,13 +45,22 @@ class GradedSample:
         return np.bincount(self.strata)
 
     def chances(self) -> Floats:
-        """Return the estimated probability of each grade in each stratum (H x grades)."""
+        """Return the estimated probability of each grade in each stratum (H x grades).
+
+        A stratum is shrunk towards the pool. If it is a part, it is shrunk towards all parts of its stratum together,
+        and these towards the pool; otherwise, many small parts would make intervals too wide.
+        """
         counts = np.zeros((len(self.sizes), self.greatest + 1))
         np.add.at(counts, (self.strata[self.sampled], self.grades), 1)
         taken = counts.sum(axis=1, keepdims=True)
-        shares = np.divide(counts, taken, out=np.zeros_like(counts), where=taken > 0)
-        overall = (self.sizes[:, None] * shares).sum(axis=0) / self.sizes[taken[:, 0] > 0].sum()
-        chances: Floats = (counts + _PRIOR * overall) / (taken + _PRIOR)
+        sizes = np.where(taken > 0, self.sizes[:, None], 0)
+        expected = sizes * counts / np.maximum(taken, 1)
+        family = np.arange(len(sizes)) % PARTS_APART
+        of_family, sizes_of_family, taken_of_family = (_sum_by(family, rows) for rows in (expected, sizes, taken))
+        shares = of_family / np.maximum(sizes_of_family, 1)
+        shares = (shares * taken_of_family + _PRIOR * expected.sum(axis=0) / sizes.sum()) / (taken_of_family + _PRIOR)
+        is_part = np.bincount(family, self.sizes > 0)[family, None] > 1
+        chances: Floats = np.where(is_part, (counts + _PRIOR * shares[family]) / (taken + _PRIOR), shares[family])
         return chances
 
     def without_judge(self) -> GradedSample:
@@ -175,6 +186,12 @@ def tabulate_grades(sample: GradedSample, judged: Sequence[int]) -> Floats:
     table = np.zeros((sample.greatest + 1, sample.greatest + 1))
     np.add.at(table, np.asarray(judged), shares)
     return table
+
+
+def _sum_by(groups: Ints, rows: Floats) -> Floats:
+    sums = np.zeros((int(groups.max(initial=0)) + 1, rows.shape[1]))
+    np.add.at(sums, groups, rows)
+    return sums
 
 
 def compute_kappa(table: Floats, quadratic: bool = False) -> float | None:

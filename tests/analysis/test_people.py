@@ -156,6 +156,14 @@ def test_ideals_are_those_of_sorted_gains(k: int) -> None:
                 assert ideals.ideal_of[grade, draw, place] == pytest.approx(sort(row, fixed))
 
 
+def test_a_part_is_shrunk_towards_its_stratum() -> None:
+    """Two parts of one stratum and a stratum alone; each has two grades."""
+    strata, sampled = np.repeat([0, 10, 3], 20), np.array([0, 1, 20, 21, 40, 41])
+    sample = GradedSample(strata, sampled, np.array([0, 0, 0, 3, 3, 3]), 3)
+    both, alone = (3 / 4 * 4 + 2 * 3 / 6) / 6, (0 * 2 + 2 * 3 / 6) / 4  # the shares of grade 0
+    assert_allclose(sample.chances()[[0, 10, 3], 0], [(2 + 2 * both) / 4, (1 + 2 * both) / 4, alone])
+
+
 def test_pairs_are_drawn_once_each_and_more_follow_later() -> None:
     strata, weights = np.repeat([0, 1, 3, 4], [50, 30, 20, 5]), np.ones(105)
     first = draw_pairs(strata, weights, [], [], 20, seed=1)
