@@ -21,6 +21,9 @@ from runner.processes import main_module_not_imported_again
 
 CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
+GATES, GATE_CRASHED = ("compare", "explain"), 3
+"""The commands that return 1 for a violated gate, and their exit code for a crash, which CI must tell apart."""
+
 JSON = "--json"
 """The flag that makes a command print one JSON document, and nothing else, on standard output."""
 
@@ -32,7 +35,10 @@ TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experime
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a verb; return 0, 1 if a combination failed or a gate is violated, or 2 for a user's mistake."""
+    """Run a verb; return 0, 1 if a combination failed or a gate is violated, or 2 for a user's mistake.
+
+    A crash raises its error, except in the commands with a gate, which return 3.
+    """
     _write_any_character()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
@@ -79,6 +85,11 @@ def _run_reporting_errors(verb: str, verbs: Sequence[str], words: Sequence[str])
         if isinstance(error, _mistakes()):
             _say(str(error))
             return USER_MISTAKE
+        if verb in GATES:
+            from runner.config.values import without_secrets
+
+            sys.stderr.write(without_secrets(traceback.format_exc()))
+            return GATE_CRASHED
         if not _is_private(traceback.format_exc()):
             raise
         _say(traceback.format_exc())

@@ -65,6 +65,14 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
     )
 
 
+def choose_only(key: str, words: Sequence[str], named: Sequence[Named]) -> Named:
+    """Return the only result that the words of a setting name; raises `ConfigError` for several."""
+    if len(named) > 1:
+        choices = ", ".join(f"{key}={one.source}" for one in named)
+        raise ConfigError(f"{key}={','.join(words)}: matches several results; choose one: {choices}")
+    return named[0]
+
+
 def find_run(word: str, runs: Runs) -> Run:
     """Return the run that a word names; raises `ConfigError`.
 

@@ -106,7 +106,7 @@ def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
     [
         ([], "output: is required"),
         (["output=file"], "output=file: expected a folder, found a file"),
-        (["output=file/there"], "output=file/there: cannot be created (Not a directory)"),
+        (["output=file/there"], "output=file/there: cannot be written (Not a directory)"),
         (["output=out", "inspection.cutof=3"], "cutof"),
         (["output=out", "inspection.cutoff=0"], "inspection.cutoff=0: should be greater than or equal to 1"),
         (["output=out", "+retrievers.odd=3"], "retrievers"),

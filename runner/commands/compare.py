@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
@@ -25,13 +23,13 @@ from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
-from runner.config.values import resolve_config, without_secrets
+from runner.config.values import resolve_config
 from runner.datasets.base import DatasetError
 from runner.datasets.settings import build_dataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.golden.reading import is_report, report_content
-from runner.lookup import LATEST, Named, as_typed, find_run_id, results_called
+from runner.lookup import LATEST, Named, as_typed, choose_only, find_run_id, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse_primary
 from runner.re_evaluation import ReEvaluation, compare_on_same_data, load_documents
@@ -43,14 +41,15 @@ from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
 from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
+from runner.reports.rendering.output import write_texts, writing_to
 from runner.reports.settings import ReportSettings
 from runner.result import Result, ResultError
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.pages import create_place
 
-VIOLATED, CRASHED = 1, 3
-"""The exit codes for a violated gate and for a crash of this program, which CI must tell apart."""
+VIOLATED = 1
+"""The exit code for a violated gate."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -87,23 +86,7 @@ _MOST_DETAILED = 10
 
 
 def main(cfg: DictConfig) -> int:
-    """Compare results, show them and write reports; return 1 for a violated gate, 3 if this program crashes."""
-    try:
-        return _compare(cfg)
-    except (
-        ConfigError,
-        DatasetError,
-        MeasureError,
-        ResultError,
-        BrokenPipeError,
-    ):  # mistakes, which are reported in one line
-        raise
-    except Exception:
-        sys.stderr.write(without_secrets(traceback.format_exc()))
-        return CRASHED
-
-
-def _compare(cfg: DictConfig) -> int:
+    """Compare results, show them and write reports; return 1 for a violated gate."""
     config = resolve_config(cfg)
     own = build_settings(CompareSettings, config)
     statistics, gate = build(config["statistics"], "statistics"), build(config["gate"], "gate")
@@ -128,7 +111,7 @@ def _compare(cfg: DictConfig) -> int:
             documents = load_documents(comparison.results[-1], bench(), config["plugins"])
         place = create_place(tracking, [find_run_id(source) for source in comparison.sources])
         page = comparison_page(comparison, checks, effect, documents, place, own.report.texts)
-        _write(Path(own.output), comparison, checks, own.compare, effect, page)
+        _write(own.output, comparison, checks, own.compare, effect, page)
     if own.junit is not None:
         write_junit(comparison_junit(comparison, checks), Path(own.junit))
     console.document(lambda: comparison_json(comparison, checks, effect))
@@ -196,10 +179,7 @@ def _load_results(
     """Return the results to compare: the baseline, then the candidates, from which the baseline is left out."""
     first = [named for word in baseline_words for named in _load("baseline", word, find_results)]
     candidates = [named for word in candidate_words for named in _load("candidate", word, find_results)]
-    if len(first) > 1:
-        choices = ", ".join(f"baseline={named.source}" for named in first)
-        raise ConfigError(f"baseline={','.join(baseline_words)}: matches several results; choose one: {choices}")
-    (baseline,) = first
+    baseline = choose_only("baseline", baseline_words, first)
     for key, named in [("baseline", baseline), *(("candidate", named) for named in candidates)]:
         if named.remark:
             console.note(f"{key}={named.remark}")
@@ -289,7 +269,7 @@ def _write_for_github(
 
 
 def _write(
-    folder: Path,
+    output: str,
     comparison: Comparison,
     checks: Sequence[Check],
     shown: ShownSettings,
@@ -301,12 +281,5 @@ def _write(
         "comparison.json": comparison_json(comparison, checks, effect),
         "comparison.html": page,
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except FileExistsError:
-        raise ConfigError(f"output={folder}: expected a folder, found a file") from None
-    except OSError as error:
-        raise ConfigError(f"output={folder}: cannot be written ({error.strerror})") from None
-    console.note(f"written: {', '.join(str(folder / name) for name in files)}")
+    with writing_to(output) as folder:
+        console.note(write_texts(folder, files))

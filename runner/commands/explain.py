@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,17 +11,15 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import RetrieverError
 from runner.comparison.explanation import Explanation
 from runner.comparison.gate import Check
 from runner.comparison.term_gate import check_term
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
-from runner.config.values import resolve_config, without_secrets
-from runner.datasets.base import DatasetError
+from runner.config.values import resolve_config
 from runner.evaluation import Bench
 from runner.explanation import ExplanationSettings, explain_difference
-from runner.lookup import Named, as_typed, results_called
+from runner.lookup import Named, as_typed, choose_only, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse_primary
 from runner.reports import console
@@ -33,13 +29,13 @@ from runner.reports.explanation.json import explanation_json
 from runner.reports.explanation.markdown import explanation_markdown
 from runner.reports.explanation.page import explanation_page
 from runner.reports.progress import Status
-from runner.result import ResultError
+from runner.reports.rendering.output import write_texts, writing_to
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.settings import Tracking
 
-VIOLATED, CRASHED = 1, 3
-"""The exit codes for a violated gate and for a crash of this program, which CI must tell apart."""
+VIOLATED = 1
+"""The exit code for a violated gate."""
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
@@ -52,17 +48,7 @@ class ExplainSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Explain a difference and write reports; return 1 for a violated gate, 3 if this program crashes."""
-    try:
-        return _explain(cfg)
-    except (ConfigError, DatasetError, MeasureError, ResultError, RetrieverError, BrokenPipeError):
-        raise  # mistakes, which are reported in one line
-    except Exception:
-        sys.stderr.write(without_secrets(traceback.format_exc()))
-        return CRASHED
-
-
-def _explain(cfg: DictConfig) -> int:
+    """Explain a difference and write reports; return 1 for a violated gate."""
     config = resolve_config(cfg)
     own = build_settings(ExplainSettings, config)
     statistics, gate = build(config["statistics"], "statistics"), build(config["gate"], "gate")
@@ -77,7 +63,7 @@ def _explain(cfg: DictConfig) -> int:
         explanation = explain_difference(baseline, candidate, statistics, options, bench, config["plugins"])
         checks = check_term(gate, explanation, options.term)
     if own.output is not None:
-        _write(Path(own.output), explanation, checks)
+        _write(own.output, explanation, checks)
     console.document(lambda: explanation_json(explanation, checks))
     _show(explanation, checks, options.examples)
     return VIOLATED if any(check.violated for check in checks) else 0
@@ -86,12 +72,10 @@ def _explain(cfg: DictConfig) -> int:
 def _load(key: str, words: Sequence[str], tracking: Tracking, baselines: Path) -> Named:
     """Return the only result that a setting names; raises `ConfigError`."""
     named = [one for word in words for one in results_called(word, tracking, baselines)]
-    if len(named) > 1:
-        choices = ", ".join(f"{key}={one.source}" for one in named)
-        raise ConfigError(f"{key}={','.join(words)}: matches several results; choose one: {choices}")
-    if named[0].remark:
-        console.note(f"{key}={named[0].remark}")
-    return named[0]
+    only = choose_only(key, words, named)
+    if only.remark:
+        console.note(f"{key}={only.remark}")
+    return only
 
 
 def _parse_primary(primary: str | None) -> str | None:
@@ -119,18 +103,11 @@ def _show(explanation: Explanation, checks: Sequence[Check], examples: int) -> N
                 console.paragraph(tables.describe_check(check), indent=2)
 
 
-def _write(folder: Path, explanation: Explanation, checks: Sequence[Check]) -> None:
+def _write(output: str, explanation: Explanation, checks: Sequence[Check]) -> None:
     files = {
         "explanation.md": explanation_markdown(explanation, checks),
         "explanation.json": explanation_json(explanation, checks),
         "explanation.html": explanation_page(explanation, checks),
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except FileExistsError:
-        raise ConfigError(f"output={folder}: expected a folder, found a file") from None
-    except OSError as error:
-        raise ConfigError(f"output={folder}: cannot be written ({error.strerror})") from None
-    console.note(f"written: {', '.join(str(folder / name) for name in files)}")
+    with writing_to(output) as folder:
+        console.note(write_texts(folder, files))

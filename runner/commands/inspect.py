@@ -32,6 +32,7 @@ from runner.reports import console
 from runner.reports.inspection import reliability, tables
 from runner.reports.inspection.page import inspection_page
 from runner.reports.progress import Status
+from runner.reports.rendering.output import create_folder, writing_to
 from runner.result import Hits, Result
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
@@ -53,7 +54,7 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(InspectSettings, config, plugins=config["plugins"])
     source, chunking = build_dataset(config["dataset"], config["plugins"])
     benchmarks = [load_hashes(Path(path).expanduser()) for path in own.inspection.benchmarks]
-    folder, store = _create_folder(own.output), open_store(store_settings(config))
+    folder, store = create_folder(own.output), open_store(store_settings(config))
     with Status("inspect") as status:
         status.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _load_other_splits(source)
@@ -70,12 +71,10 @@ def main(cfg: DictConfig) -> int:
         status.note("analysing the results")
         inspection = inspect(dataset, rankings, own.analyzer, store, others, own.inspection, benchmarks)
         page = inspection_page(inspection)
-    try:
+    with writing_to(own.output):
         (folder / "inspection.json").write_bytes(tables.as_json(inspection))
         (folder / "hashes.json").write_bytes(hash_dataset(dataset).to_json())
         (folder / "inspection.html").write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"output={own.output}: cannot be written ({error.strerror})") from None
     console.document(lambda: tables.as_json(inspection).decode())
     console.line(tables.heading(inspection))
     console.line(tables.verdict(inspection))
@@ -132,18 +131,6 @@ def _locate(hits: Hits, result: Result, positions: Mapping[str, int]) -> Ranking
         unknown_ids=list(unknown),
         errors=errors,
     )
-
-
-def _create_folder(output: str) -> Path:
-    """Return the folder of the report, created before any work is done."""
-    folder = Path(output).expanduser()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise ConfigError(f"output={output}: expected a folder, found a file") from None
-    except OSError as error:
-        raise ConfigError(f"output={output}: cannot be created ({error.strerror})") from None
-    return folder
 
 
 def _load_other_splits(source: DatasetSource) -> dict[str, Queries]:

@@ -33,6 +33,7 @@ from runner.reports.paper.documents import (
 )
 from runner.reports.paper.sentences import describe_across, describe_table
 from runner.reports.paper.tables import across_table, systems_table
+from runner.reports.rendering.output import writing_to
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
@@ -81,7 +82,6 @@ def _parse_measures(own: PaperSettings) -> list[str]:
 
 def _write(table: PaperTable, own: PaperSettings) -> dict[str, object]:
     """Write the table in each format with the records behind it; return the content of the file of cells."""
-    folder = Path(own.output).expanduser()
     records = {
         place: f"{place[0] + 1}_{place[1] + 1}_{re.sub(r'[^A-Za-z0-9]+', '_', table.systems[place[0]]).strip('_')[:40]}"
         for place in table.results
@@ -93,16 +93,11 @@ def _write(table: PaperTable, own: PaperSettings) -> dict[str, object]:
         "table.csv": table_csv(table),
         "document.tex": DOCUMENT,
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with writing_to(own.output) as folder:
         for place, result in table.results.items():
             save_record(result, folder / RECORDS / records[place])
         for name, text in texts.items():
             (folder / name).write_text(text, encoding="utf-8", newline="")
         (folder / CELLS).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
-    except FileExistsError:
-        raise ConfigError(f"output={own.output}: expected a folder, found a file") from None
-    except OSError as error:
-        raise ConfigError(f"output={own.output}: cannot be written ({error.strerror})") from None
     console.note(f"written: {', '.join(str(folder / name) for name in (*texts, CELLS))}")
     return content
