@@ -50,21 +50,18 @@ class Progress:
         self._what = f" {what}" if what else ""
         self._total, self._before, self._clock, self._start = total, before, clock, clock()
         self._done = self._failed = 0
-        self._best, self._stage = best, ""
+        self._best = best
         self._finished = deque[float](maxlen=RECENT + 1)
         self._screen = _Screen(self._draw, self._plain, clock, lambda: (self._done, self._total))
-        self._notes = _Notes(self.note, self._screen.print)
 
     def __enter__(self) -> Self:
         """Start to show progress and log messages."""
-        self._notes.start()
         self._screen.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
         """Stop, and print one line on how the work ended."""
         self._screen.stop()
-        self._notes.stop()
         ending = "done" if self._done == self._total else "stopped after"
         took = _roughly(self._clock() - self._start)
         before = [f"{self._before:,} were already finished"] if self._before else []
@@ -75,7 +72,7 @@ class Progress:
         self._done += 1
         self._failed += failed
         self._best = self._best if best is None else best
-        self._stage = ""
+        self._screen.stage = ""
         self._finished.append(self._clock())
         if self._done < self._total:
             self._screen.update()
@@ -86,8 +83,7 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Show the current stage of the work."""
-        self._stage = text
-        self._screen.update()
+        self._screen.note(text)
 
     def remaining(self) -> float | None:
         """Estimate the seconds left from the pace of the last combinations; None before enough are done.
@@ -111,12 +107,12 @@ class Progress:
         return [f"best: {self._best}"] if self._best else []
 
     def _plain(self) -> str:
-        return "; ".join([self._so_far(), *self._leader(), *([self._stage] if self._stage else [])])
+        return "; ".join([self._so_far(), *self._leader(), *self._screen.stages()])
 
     def _draw(self) -> RenderableType:
         bar = Grid.grid(padding=(0, 1))
         bar.add_row(self._screen.spinner, ProgressBar(self._total, self._done, width=24), self._so_far())
-        return Group(bar, *map(_indent, self._leader()), *([_indent(self._stage)] if self._stage else []))
+        return Group(bar, *map(_indent, [*self._leader(), *self._screen.stages()]))
 
 
 class Status:
@@ -126,40 +122,36 @@ class Status:
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._name, self._clock, self._start, self._stage = name, clock, clock(), ""
+        self._name, self._clock, self._start = name, clock, clock()
         self._screen = _Screen(self._draw, self._plain, clock)
-        self._notes = _Notes(self.note, self._screen.print)
 
     def __enter__(self) -> Self:
         """Start to show progress and log messages."""
-        self._notes.start()
         self._screen.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
         """Stop showing progress and log messages."""
         self._screen.stop()
-        self._notes.stop()
 
     def note(self, text: str) -> None:
         """Show the current stage of the work."""
-        self._stage = text
-        self._screen.update()
+        self._screen.note(text)
 
     def _plain(self) -> str:
         passed = f"{self._name}, {_roughly(self._clock() - self._start)} elapsed"
-        return ": ".join([passed, *([self._stage] if self._stage else [])])
+        return ": ".join([passed, *self._screen.stages()])
 
     def _draw(self) -> RenderableType:
         first = Grid.grid(padding=(0, 1))
         first.add_row(self._screen.spinner, f"{self._name}, {_roughly(self._clock() - self._start)}")
-        return Group(first, *([_indent(self._stage)] if self._stage else []))
+        return Group(first, *map(_indent, self._screen.stages()))
 
 
 class _Screen:
     """Draws on a terminal or in a notebook between `start` and `stop`; elsewhere prints a line now and then.
 
-    `count` returns the number of items done and the total.
+    `count` returns the number of items done and the total. Log messages become notes, and warnings permanent lines.
     """
 
     def __init__(
@@ -175,10 +167,12 @@ class _Screen:
         self._bar: notebook.ProgressBar | None = None
         self._ticking = threading.Thread(target=self._tick, daemon=True)
         self._turn, self._stopped = threading.Lock(), threading.Event()
-        self.spinner = Spinner("dots")
+        self._notes = _Notes(self.note, self.print)
+        self.spinner, self.stage = Spinner("dots"), ""
 
     def start(self) -> None:
-        """Start to draw."""
+        """Start to draw and to forward log messages."""
+        self._notes.start()
         self._bar = notebook.open_bar(self._plain(), *self._count())
         is_terminal = self._console.is_terminal and not self._console.is_dumb_terminal
         if self._bar is None and is_terminal:  # Jupyter sets FORCE_COLOR, which makes its streams look like one
@@ -194,7 +188,7 @@ class _Screen:
             self._ticking.start()
 
     def stop(self) -> None:
-        """Remove what was drawn."""
+        """Remove what was drawn; log messages are no longer forwarded."""
         if self._live is not None:
             self._live.stop()
         else:
@@ -202,6 +196,16 @@ class _Screen:
             self._ticking.join()
         if self._bar is not None:
             self._bar.close()
+        self._notes.stop()
+
+    def note(self, text: str) -> None:
+        """Show the current stage of the work."""
+        self.stage = text
+        self.update()
+
+    def stages(self) -> list[str]:
+        """Return the current stage, if it is known."""
+        return [self.stage] if self.stage else []
 
     def print(self, text: str) -> None:
         """Print a permanent line."""
