@@ -11,7 +11,7 @@ import numpy as np
 import orjson
 
 from retrievers.store import fingerprint
-from runner.analysis.inspection_findings import DOUBTFUL, Finding
+from runner.analysis.finding import DOUBTFUL, Finding
 from runner.analysis.inspection_texts import LEAST_WORDS, plain
 from runner.datasets.base import Dataset, DatasetError
 

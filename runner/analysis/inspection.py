@@ -16,7 +16,8 @@ from retrievers.base import Rankings
 from retrievers.store import Store
 from runner.analysis.benchmark_overlap import BenchmarkHashes, find_overlaps
 from runner.analysis.failures import Lexicon
-from runner.analysis.inspection_findings import Finding, InspectionSettings, answers, findings, order_findings
+from runner.analysis.finding import Finding, order_findings
+from runner.analysis.inspection_findings import InspectionSettings, answers, findings
 from runner.analysis.inspection_rankings import Findability, list_golds, measure_findability
 from runner.analysis.inspection_reliability import Reliability, measure_reliability
 from runner.datasets.base import Dataset, Queries

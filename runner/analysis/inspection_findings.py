@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING
+from runner.analysis.finding import DOUBTFUL, OF_NOTE, WRONG, Finding, order_findings
 from runner.analysis.inspection_queries import is_generated, unlike_searches
 from runner.analysis.inspection_rankings import Findability, list_golds
 from runner.analysis.inspection_texts import LEAST_WORDS, find_copied_queries, is_contained, plain
@@ -25,10 +25,6 @@ from runner.datasets.duplicates import Shingled, groups
 from runner.datasets.filtering import find_gold_outside
 from runner.datasets.own_documents import ExcludeSelf, own_documents
 from runner.metrics.measures import parse_primary
-
-WRONG, DOUBTFUL, OF_NOTE = "error", "warning", "info"
-GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
-"""The severities of a finding: it invalidates measures, it may do so, or it is worth knowing."""
 
 FEW_QUERIES = 50
 """With fewer queries, only large differences can be told from chance (Buckley and Voorhees, 2000)."""
@@ -70,24 +66,6 @@ class InspectionSettings:
     seed: int = Field(default=0, ge=0)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A problem of a dataset: its severity, how many of how many items are affected, and what to do about it."""
-
-    name: str
-    gravity: str
-    count: int
-    of: int
-    text: str
-    remedy: str
-    examples: Sequence[Mapping[str, Any]] = ()
-
-    @property
-    def share(self) -> float:
-        """Return the share of items that is affected."""
-        return self.count / self.of if self.of else 0.0
-
-
 def findings(
     dataset: Dataset,
     texts: Sequence[str],
@@ -113,11 +91,6 @@ def findings(
         *language_findings(texts, analyzer),
     ]
     return order_findings(every)
-
-
-def order_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings, most serious first; of equally serious ones, the one with the larger share first."""
-    return sorted(findings, key=lambda finding: (GRAVITIES.index(finding.gravity), -finding.share, finding.name))
 
 
 def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Finding]:

@@ -13,7 +13,8 @@ from runner.config.addresses import RequiredPath
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError, build_settings
 from runner.config.values import resolve_config
-from runner.datasets.exporting import Format, export
+from runner.datasets.export_formats import Format
+from runner.datasets.exporting import export
 from runner.datasets.settings import build_dataset
 from runner.datasets.span_conversion import convert_judgments, read_documents
 from runner.reports import console

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from runner.analysis.assessors import compare_assessors
 from runner.config.arguments import arguments
 from runner.datasets.base import DatasetError
-from runner.datasets.exporting import Format
+from runner.datasets.export_formats import Format
 from runner.desk.desk import Desk, DeskError
 from runner.desk.export import QRELS, export_dataset, format_override, write_grades
 from runner.desk.guard import LoopbackGuard

@@ -14,7 +14,8 @@ from retrievers.files import replace_file
 from runner.analysis.sheet import escape_formula
 from runner.config.arguments import arguments
 from runner.datasets.base import Dataset, Judgments
-from runner.datasets.exporting import Exported, Format, export
+from runner.datasets.export_formats import Format
+from runner.datasets.exporting import Exported, export
 from runner.desk.journal import Assessment
 from runner.desk.merging import FinalGrade, merge_grades
 from runner.desk.pairs import DeskPool

@@ -18,8 +18,9 @@ from retrievers.filters import parse_filter
 from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
+from runner.analysis.finding import GRAVITIES, Finding
 from runner.analysis.inspection import Inspection, inspect
-from runner.analysis.inspection_findings import GRAVITIES, Finding, InspectionSettings, language_findings
+from runner.analysis.inspection_findings import InspectionSettings, language_findings
 from runner.analysis.inspection_texts import find_copied_queries, is_contained, plain
 from runner.datasets.assembly import assemble
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw

@@ -21,7 +21,8 @@ from runner.datasets.assembly import assemble
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries, Raw
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import DOCUMENT, Tokens
-from runner.datasets.exporting import Exported, Format, export
+from runner.datasets.export_formats import Format
+from runner.datasets.exporting import Exported, export
 from runner.datasets.golden_json import GoldenJson
 from tests.config.files import load_settings
 from tests.strategies import at_most
@@ -300,7 +301,7 @@ def test_what_is_cut_short_leaves_no_file_and_the_same_command_does_it_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("runner.datasets.exporting._json", cut_short)
+        patched.setattr("runner.datasets.export_formats._json", cut_short)
         with pytest.raises(KeyboardInterrupt):
             export(small(), "beir", tmp_path / "out")
     assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]

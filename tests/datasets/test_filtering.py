@@ -18,7 +18,8 @@ from retrievers.store import MemoryStore
 from runner.datasets.base import Dataset, DatasetError, Queries
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Tokens
-from runner.datasets.exporting import Format, export
+from runner.datasets.export_formats import Format
+from runner.datasets.exporting import export
 from runner.datasets.golden_json import GoldenJson
 from runner.datasets.judged import JudgedFiles
 from runner.datasets.mined import Mined

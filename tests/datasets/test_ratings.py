@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from retrievers.filters import parse_filter
 from runner.__main__ import main
 from runner.datasets.base import Dataset, DatasetError
-from runner.datasets.exporting import Format, export
+from runner.datasets.export_formats import Format
+from runner.datasets.exporting import export
 from runner.datasets.judged import JudgedFiles
 from tests.datasets.test_exporting import ANY, LINES, again, datasets, small
 from tests.strategies import at_most

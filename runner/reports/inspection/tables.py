@@ -11,8 +11,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from runner.analysis.finding import Finding
 from runner.analysis.inspection import Inspection
-from runner.analysis.inspection_findings import Finding
 from runner.reports.inspection.reliability import reliability_json
 from runner.reports.rendering.numbers import gist, number, percent, score
 from runner.reports.rendering.tables import Column, Table

@@ -12,8 +12,8 @@ import orjson
 import pytest
 from numpy.typing import NDArray
 
+from runner.analysis.finding import Finding
 from runner.analysis.inspection import Inspection
-from runner.analysis.inspection_findings import Finding
 from runner.analysis.inspection_rankings import Findability
 from runner.reports import console
 from runner.reports.inspection import specs as inspection_specs
