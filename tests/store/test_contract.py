@@ -194,7 +194,7 @@ def test_machines_build_an_entry_once(machine: Machine) -> None:
         return arrays_of(1)
 
     threads = [
-        threading.Thread(target=lambda store=store, n=n: store.arrays(key(), lambda: build(n)))  # type: ignore[misc]
+        threading.Thread(target=lambda store=store, n=n: store.arrays(key(), lambda: build(n)))  # type: ignore[misc]  # defaults
         for n in ("one", "two", "three")
         for store in [machine(n)]
     ]

@@ -1,11 +1,11 @@
+"""The combinations of a grid: axes, ranges, products, names and settings."""
+
 from __future__ import annotations
 
 import itertools
 import math
 import re
 import tracemalloc
-from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -19,16 +19,8 @@ from runner.config import CONF
 from runner.config.objects import ConfigError, build
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
-from runner.sweep.products import Combination
 from runner.sweep.settings import Space
-
-
-def points(*arguments: str, params: dict[str, Any] | None = None, **space: Any) -> list[Combination]:
-    return combinations(arguments, params or {}, Space(**space))
-
-
-def overrides(*arguments: str, params: dict[str, Any] | None = None, **space: Any) -> list[str]:
-    return [" ".join(c.overrides) for c in points(*arguments, params=params, **space)]
+from tests.sweep.grids import overrides, points
 
 
 def test_axes_multiply() -> None:
@@ -58,9 +50,6 @@ def test_glob_stands_for_the_choices_of_its_group() -> None:
         loader = GlobalHydra.instance().config_loader()
         found = combinations(["retriever=glob(*bm25)"], {}, Space(), loader)
     assert [c.name for c in found] == ["retriever=bm25", "retriever=rank_bm25"]
-
-
-# Names
 
 
 def test_a_run_is_named_by_what_varies() -> None:
@@ -119,9 +108,6 @@ def test_shuffled_values_have_an_order_of_their_seed() -> None:
     assert first == overrides("a=shuffle(range(20))")
     assert sorted(first) == sorted(second) == sorted(numbers)
     assert len({tuple(numbers), tuple(first), tuple(second)}) == 3
-
-
-# YAML
 
 
 @pytest.mark.parametrize(
@@ -198,9 +184,6 @@ def test_several_presets_are_no_axis_but_one_sweep(written: str) -> None:
         overrides(f"experiment={written}")
 
 
-# Keys given twice
-
-
 def test_the_command_line_wins_over_a_preset() -> None:
     assert overrides("k1=5", params={"k1": "1,2", "b": [0.3, 0.4]}) == ["b=0.3 k1=5", "b=0.4 k1=5"]
 
@@ -230,9 +213,6 @@ def test_a_key_with_another_sign_is_the_same_key(before: str, after: str, told: 
     assert overrides(before, after) == [told]
 
 
-# Products side by side
-
-
 def test_products_stand_side_by_side_and_share_what_the_command_line_says() -> None:
     union = [{"retriever": "bm25", "k1": [1, 2]}, {"retriever": "dense", "encoder": ["a", "b"]}]
     found = points("split=test", "depth=5,6", union=union)
@@ -258,169 +238,6 @@ def test_what_a_product_fixes_is_in_the_name_only_if_another_does_not() -> None:
     assert [c.name for c in points(union=[grid, models])] == ["retriever=bm25, k1=1", "retriever=dense, encoder=a"]
     assert [c.name for c in points(union=[{"m": "x", "a": 1}, {"m": "x", "b": 1}])] == ["a=1", "b=1"]
     assert [c.name for c in points(params={"k1": 1}, union=[{"a": [2]}, {"k1": 2}])] == ["k1=1, a=2", "k1=2"]
-
-
-# Axes that move together
-
-
-def test_zipped_axes_move_together() -> None:
-    expected = ["a=1 x=8 b=3", "a=1 x=9 b=3", "a=2 x=8 b=4", "a=2 x=9 b=4"]
-    for groups in ([["a", "b"]], {"pair": ["a", "b"]}, ["a", "b"], {"pair": ["b", "a"], "gone": None}):
-        assert overrides("a=1,2", "x=8,9", "b=3,4", zip=groups) == expected
-    assert overrides("a=1,1,2", "b=3,3,3", "+c=x,y", "d=p,q", zip=[["a", "b"], ["c", "d"]]) == [
-        "a=1 b=3 +c=x d=p",
-        "a=1 b=3 +c=y d=q",
-        "a=2 b=3 +c=x d=p",
-        "a=2 b=3 +c=y d=q",
-    ]
-
-
-def test_what_has_one_value_moves_with_none() -> None:
-    assert overrides("b=5", params={"a": [1, 2], "b": [3, 4]}, zip=[["a", "b"]]) == ["a=1 b=5", "a=2 b=5"]
-    assert overrides(union=[{"a": [1, 2], "b": [3, 4]}, {"a": [7, 8]}], zip=[["a", "b"]]) == [
-        "a=1 b=3",
-        "a=2 b=4",
-        "a=7",
-        "a=8",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "groups", "message"),
-    [
-        (["a=1,2", "b=3,4,5"], [["a", "b"]], "sweep.zip: a has 2 values, but b has 3; zipped axes need"),
-        (
-            ["retriever.k1=1,2", "b=3"],
-            [["retriever.k2", "b"]],
-            "sweep.zip: retriever.k2: not an axis of this sweep; did yo",
-        ),
-        (["a=1,2", "b=3,4", "c=5,6"], [["a", "b"], ["c", "a"]], "sweep.zip: a: occurs more than once"),
-    ],
-)
-def test_what_cannot_move_together_is_said_in_one_line(
-    arguments: Sequence[str], groups: list[list[str]], message: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        overrides(*arguments, zip=groups)
-    assert str(caught.value).startswith(message)
-
-
-# Axes that apply only to some choices
-
-
-def test_an_axis_is_left_out_where_its_condition_is_false() -> None:
-    found = points(
-        "retriever=bm25,dense,hybrid",
-        "retriever.k1=1,2",
-        "encoder=x,y",
-        when={"retriever.k1": "retriever == bm25", "encoder": "retriever in [dense, hybrid]"},
-    )
-    assert [c.name for c in found] == [
-        "retriever=bm25, k1=1",
-        "retriever=bm25, k1=2",
-        "retriever=dense, encoder=x",
-        "retriever=dense, encoder=y",
-        "retriever=hybrid, encoder=x",
-        "retriever=hybrid, encoder=y",
-    ]
-
-
-def test_a_condition_may_read_an_axis_that_has_one_itself_and_is_null_where_it_is_left_out() -> None:
-    when = {"dimensions": "encoder == lsa", "encoder": "retriever == dense", "k1": "encoder == null"}
-    assert overrides("dimensions=8,9", "k1=1,2", "encoder=minilm,lsa", "retriever=bm25,dense", when=when) == [
-        "k1=1 retriever=bm25",
-        "encoder=minilm retriever=dense",
-        "dimensions=8 encoder=lsa retriever=dense",
-        "k1=2 retriever=bm25",
-        "dimensions=9 encoder=lsa retriever=dense",
-    ]
-
-
-def test_what_has_one_value_may_have_a_condition_too() -> None:
-    found = points("retriever=bm25,hybrid", "retriever.alpha=0.5", when={"retriever.alpha": "retriever == hybrid"})
-    assert [c.overrides for c in found] == [("retriever=bm25",), ("retriever=hybrid", "retriever.alpha=0.5")]
-
-
-def test_axes_that_move_together_need_not_all_apply() -> None:
-    arguments = ("retriever=bm25,hybrid,bm25,hybrid", "k1=1,2,1,2", "alpha=3,4,5,6")
-    found = overrides(*arguments, zip=["retriever", "k1", "alpha"], when={"alpha": "retriever == hybrid"})
-    assert found == ["retriever=bm25 k1=1", "retriever=hybrid k1=2 alpha=4", "retriever=hybrid k1=2 alpha=6"]
-
-
-@pytest.mark.parametrize(
-    ("condition", "message"),
-    [
-        ("retriever == bm52", "no retriever bm52; did you mean bm25?"),
-        ("k1 == 1 or not retriever in [dense, hybird]", "no retriever hybird; did you mean hybrid?"),
-        ("retriever != 'bm52'", "no retriever bm52"),
-        ("retriever@retriever.parts.lexical == sqlite", "no retriever@retriever.parts.lexical sqlite; did you mean sq"),
-    ],
-)
-def test_a_condition_on_a_choice_that_there_is_not_is_refused(condition: str, message: str) -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        loader = GlobalHydra.instance().config_loader()
-        for space in (Space(when={"k1": condition}), Space(include=[condition]), Space(exclude=[condition])):
-            with pytest.raises(ConfigError, match=re.escape(message)):
-                combinations(["retriever=bm25,dense", "k1=1,2"], {}, space, loader)
-
-
-def test_a_condition_may_be_on_a_choice_that_this_sweep_does_not_make() -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        loader = GlobalHydra.instance().config_loader()
-        space = Space(when={"k1": "retriever in [bm25, dense]"}, exclude=["retriever == dense or k1 == medium"])
-        assert len(combinations(["retriever=bm25", "k1=1,2"], {}, space, loader)) == 2
-
-
-@pytest.mark.parametrize(
-    ("when", "message"),
-    [
-        ({"retriever.k2": "a == 1"}, "sweep.when: retriever.k2: not an axis of this sweep; did you mean retriever.k1?"),
-        ({"a": "b == 1", "b": "retriever.k1 == 1", "retriever.k1": "a == 1"}, "depend on each other"),
-        ({"a": "a == 1"}, "sweep.when: a <- a: these conditions depend on each other in a circle"),
-        ({"a": "b = 1"}, "sweep.when.a: b = 1: invalid condition ("),
-        ({"a": "c == 1"}, "sweep.when.a: c == 1: c: not an axis of this sweep; choose a, b or retriever.k1"),
-    ],
-)
-def test_a_condition_that_makes_no_sense_is_said_in_one_line(when: dict[str, str], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        overrides("a=1,2", "b=1,2", "retriever.k1=1,2", when=when)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-# What is kept
-
-
-@pytest.mark.parametrize(
-    "expression", ["a > 1 and b < 4", ["a > 1 and b < 4"], {"few": "a > 1 and b < 4", "gone": None}]
-)
-def test_an_exclude_drops_and_an_include_keeps(expression: Any) -> None:
-    every = ["a=1 b=3", "a=1 b=4", "a=2 b=3", "a=2 b=4"]
-    assert overrides("a=1,2", "b=3,4", exclude=expression) == [each for each in every if each != "a=2 b=3"]
-    assert overrides("a=1,2", "b=3,4", include=expression) == ["a=2 b=3"]
-
-
-def test_one_include_is_enough_to_keep_and_one_exclude_to_drop() -> None:
-    assert overrides("a=range(6)", include=["a < 2", "a > 3"], exclude={"x": "a == 0", "y": "a == 5"}) == ["a=1", "a=4"]
-
-
-def test_conditions_read_signs_away_and_values_as_they_are() -> None:
-    found = overrides("+g@a.b=x,'y z'", "+n=[1,2],3", "~gone", exclude=["g@a.b == 'y z'", "n == [1, 2]"])
-    assert found == ["+g@a.b=x +n=3 ~gone"]
-
-
-def test_an_axis_of_another_product_is_null() -> None:
-    union = [{"retriever": "bm25", "k1": [1, 2]}, {"retriever": "dense"}]
-    assert overrides(union=union, exclude="k1 > 1") == ["retriever=bm25 k1=1", "retriever=dense"]
-    assert overrides(union=union, include="k1 == null") == ["retriever=dense"]
-
-
-def test_a_sweep_of_nothing_is_refused() -> None:
-    with pytest.raises(
-        ConfigError,
-        match=r"^sweep\.include, sweep\.exclude: the conditions exclude all 1,000 combinations; relax them$",
-    ):
-        overrides("a=range(1000)", include="a > 1 and a < 0")
 
 
 @pytest.fixture
@@ -450,53 +267,6 @@ def test_what_is_no_axis_is_read_from_what_the_choices_make(composer: Composer) 
         combinations(["retriever=bm25,rank_bm25"], {}, Space(exclude=["retriever.k3 > 1"]), lookup=composer.value)
 
 
-# Samples
-
-
-def test_a_sample_is_some_of_the_combinations_in_their_order() -> None:
-    arguments = ("a=range(30)", "b=range(30)", "c=x,y")
-    every = overrides(*arguments)
-    drawn = overrides(*arguments, sample=50)
-    assert len(drawn) == 50
-    assert drawn == [each for each in every if each in set(drawn)]
-    assert drawn == overrides(*arguments, sample=50)
-    assert drawn != overrides(*arguments, sample=50, seed=1)
-
-
-def test_a_sample_of_more_than_there_are_is_all_of_them() -> None:
-    assert overrides("a=1,1,2", "b=3,4", sample=99) == overrides("a=1,2", "b=3,4")
-
-
-def test_a_sample_of_very_many_needs_no_memory_for_them() -> None:
-    arguments = [f"{key}=range(10)" for key in "abcdefghijklmnopqrst"]  # 10 to the 20
-    tracemalloc.start()
-    assert len(overrides(*arguments, sample=20, exclude="a < 5")) == 20
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 10e6
-
-
-def test_each_distinct_combination_is_as_likely_to_be_drawn() -> None:
-    """An axis that applies to one of two retrievers makes 100 points of the other, which are one combination."""
-    arguments = ("retriever=bm25,dense", "k1=range(10)", "b=range(10)")
-    when = {"k1": "retriever == bm25", "b": "retriever == bm25"}
-    drawn = Counter(o for seed in range(400) for o in overrides(*arguments, when=when, sample=5, seed=seed))
-    assert drawn["retriever=dense"] < 40  # expected: 400 * 5 / 101, or 20
-
-
-@given(st.integers(1, 40), st.integers(0, 99))
-def test_a_sample_is_of_what_conditions_leave(sample: int, seed: int) -> None:
-    arguments = ("r=x,y", "a=range(5)", "b=range(4)")
-    conditions: dict[str, Any] = {"when": {"a": "r == x"}, "exclude": "a == 2"}
-    every = overrides(*arguments, **conditions)
-    drawn = overrides(*arguments, **conditions, sample=sample, seed=seed)
-    assert drawn == [each for each in every if each in set(drawn)]
-    assert len(drawn) == min(sample, len(every)) == len(set(drawn))
-
-
-# Everything at once, against the plainest way to say it
-
-
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=4),
     st.lists(st.integers(0, 3), min_size=1, max_size=4),
@@ -519,9 +289,6 @@ def test_a_grid_is_the_product_with_what_conditions_say_done_to_each_point(
     assert overrides(*arguments, zip=groups, when={"b": "c == x"}, exclude=f"a == {limit} or b > {limit} + 1") == list(
         expected
     )
-
-
-# Mistakes in the settings themselves
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ class Executor:
     def submit(self, run: Any, calls: Sequence[Any]) -> Job:
         job = Job(len(self.jobs), run, calls, len(self.jobs) in self._dead)
         if self._endless:
-            job.done = lambda force_check=False: False  # type: ignore[method-assign]
+            job.done = lambda force_check=False: False  # type: ignore[method-assign]  # never done
         self.jobs.append(job)
         return job
 

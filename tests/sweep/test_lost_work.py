@@ -350,7 +350,7 @@ def test_a_console_that_lacks_a_character_costs_nothing(here: Path, monkeypatch:
     monkeypatch.setattr(sys, "stdout", out)
     assert main([*SWEEP[:3], INLINE, f"sweep.output='{name}'"]) == 0
     out.flush()
-    assert rb"Z\xfcrich" in out.buffer.getvalue()  # type: ignore[attr-defined]
+    assert rb"Z\xfcrich" in out.buffer.getvalue()  # type: ignore[attr-defined]  # of bytes
     assert list(_finished(here).values()) == [1] * 2
 
 

@@ -58,7 +58,7 @@ class TermSvd:
 
 def evaluate(bench: Bench, collections: Path, name: str, retriever: Retriever) -> Result:
     source = Beir(path=str(collections / name))
-    return bench.evaluate(Experiment("x", "x", retriever, source, TOP_TEN, {"choices": {}}, {}))  # type: ignore[arg-type]
+    return bench.evaluate(Experiment("x", "x", retriever, source, TOP_TEN, {"choices": {}}, {}))
 
 
 def check(result: Result, ndcg: float | None, recall: float | None, within: float = NDCG) -> None:

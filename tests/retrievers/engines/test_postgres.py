@@ -1,10 +1,10 @@
-"""PostgreSQL as a retriever: full text against plain SQL, vectors against `dense`, and a server that comes and goes."""
+"""PostgreSQL and pgvector: full text and vectors in tables that the program fills, and connections."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
+from retrievers.base import NOTHING, Corpus
 from retrievers.dense import Dense
 from retrievers.engines.postgres import Postgres
-from retrievers.engines.postgres_server import ServerError, _Session, open_server
-from retrievers.filters import parse_filter
-from retrievers.fusion import Hybrid
+from retrievers.engines.postgres_server import ServerError, _Session
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 from retrievers.vector_search import VectorSearcher
@@ -29,36 +27,11 @@ from runner.__main__ import main
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking
 from tests.retrievers.engines.builds import Builds
-from tests.retrievers.engines.postgresql import Cluster, run_cluster
+from tests.retrievers.engines.postgres_queries import execute, list_tables, vectors_in
+from tests.retrievers.engines.postgresql import Cluster
 from tests.retrievers.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
-from tests.retrievers.test_filters import FILTERS, METADATA, filter_by_hand, list_hits, passes
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with run_cluster() as cluster:
-        yield cluster
-        open_server(cluster.dsn).close()
-
-
-def vectors_in(cluster: Cluster, **own: Any) -> Postgres:
-    return Postgres(cluster.dsn, rank="vector", encoder=Numbers(), **own)
-
-
-def execute(cluster: Cluster, statement: str, *values: object) -> list[Any]:
-    with psycopg.connect(cluster.dsn, autocommit=True) as connection:
-        cursor = connection.execute(statement, values or None)
-        return cursor.fetchall() if cursor.description else []
-
-
-def list_tables(cluster: Cluster) -> set[str]:
-    statement = "SELECT tablename FROM pg_tables WHERE schemaname = 'retrieval_runner'"
-    return {name for (name,) in execute(cluster, statement)}
-
-
-# Full text
 
 
 @pytest.mark.parametrize("rank", ["ts_rank", "ts_rank_cd"])
@@ -112,8 +85,6 @@ def test_words_are_stored_once_for_all_search_settings(cluster: Cluster, harbour
     search_cached(Postgres(cluster.dsn, config="simple"), harbour, ["ships"], 3, store)
     assert store.count["postgres index"] == 2
 
-
-# Vectors
 
 small = st.integers(-2, 2)
 
@@ -198,9 +169,6 @@ def test_settings_that_pgvector_refuses_are_refused_before() -> None:
         Postgres(sql="SELECT id FROM t", table="t")
 
 
-# The store
-
-
 def test_a_table_is_listed_dropped_and_made_again(
     cluster: Cluster, harbour: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,128 +198,6 @@ def test_a_table_that_the_server_lost_is_made_again(cluster: Cluster, harbour: C
     assert searcher.search(["ships"], 3).documents.tobytes() == first.documents.tobytes()
 
 
-# Tables of the user's
-
-
-@pytest.fixture
-def articles(cluster: Cluster, harbour: Corpus) -> Iterator[str]:
-    execute(cluster, "CREATE EXTENSION IF NOT EXISTS vector")
-    execute(cluster, "CREATE SCHEMA IF NOT EXISTS search")
-    execute(cluster, 'CREATE TABLE search."Articles" (id text, text text, words tsvector, embedding vector(2))')
-    for place, (name, text) in enumerate(zip(harbour.ids, harbour.texts, strict=True)):
-        vector = f"[{place}, 1]"
-        statement = "INSERT INTO search.\"Articles\" VALUES (%s, %s, to_tsvector('english', %s), %s::vector)"
-        execute(cluster, statement, name, text, text, vector)
-    yield "search.Articles"
-    execute(cluster, 'DROP TABLE search."Articles"')
-
-
-def test_a_table_of_the_users_is_searched_by_its_columns(cluster: Cluster, articles: str, harbour: Corpus) -> None:
-    for column in ("text", "words"):
-        own = Postgres(cluster.dsn, table=articles, text_column=column)
-        assert own.live
-        rankings = own.index(harbour, MemoryStore()).search(["lighthouse", "zeppelin"], 3)
-        assert [{harbour.ids[d] for d in row} for row in rows_of(rankings.documents)] == [{"d1", "d5"}, set()]
-        assert rankings.errors is None
-    wrong: list[tuple[str, dict[str, Any]]] = [
-        ("text_column", {}),
-        ("id_column", {}),
-        ("vector_column", {"rank": "vector", "encoder": Numbers()}),
-    ]
-    for setting, own in wrong:
-        message = rf"^{setting}=body: search\.Articles has no such column; its columns are id, text, words, embedding$"
-        with pytest.raises(RetrieverError, match=message):
-            Postgres(cluster.dsn, table=articles, **{setting: "body"}, **own).index(harbour, MemoryStore())
-
-
-@pytest.fixture
-def library(cluster: Cluster) -> Iterator[Corpus]:
-    """Make a table of vectors and words with columns to filter by, and return the corpus of its rows."""
-    vectors = np.random.default_rng(2).integers(-9, 10, (120, 3))
-    vectors[(vectors == 0).all(axis=1)] = 1
-    words = ["red", "boat", "sea", "tree"]
-    rows = [
-        {"year": 2000 + i % 6, "language": ["de", "en", "fr"][i % 3], "tags": words[: i % 4], "open": i % 2 == 0}
-        for i in range(120)
-    ]
-    table = "papers (id text, body text, embedding vector(3), year integer, language text, tags text[], open boolean)"
-    execute(cluster, "CREATE EXTENSION IF NOT EXISTS vector")
-    execute(cluster, f"CREATE TABLE {table}")
-    texts = texts_of(vectors)
-    columns = zip(texts, map(str, vectors.tolist()), rows, strict=True)
-    values = [(f"d{i:03}", text, vector, *row.values()) for i, (text, vector, row) in enumerate(columns)]
-    with psycopg.connect(cluster.dsn, autocommit=True) as connection:
-        statement = "INSERT INTO papers VALUES (%s, %s, %s::vector, %s, %s, %s, %s)"
-        connection.cursor().executemany(statement, values)
-    yield Corpus([f"d{i:03}" for i in range(120)], texts, metadata=rows, filter_fields=tuple(rows[0]))
-    execute(cluster, "DROP TABLE papers")
-
-
-LIBRARY_FILTERS: list[dict[str, Any]] = [
-    {"year": 2003},
-    {"year": {"from": 2004}, "language": "de"},
-    {"year": [2001, 2002], "tags": ["boat", "sea"]},
-    {"language": {"from": "e"}, "open": True},
-    {"tags": {"from": "c"}},
-    {"year": {"from": 2100}},
-]
-
-
-@METRICS
-def test_the_vectors_of_a_table_are_compared_as_dense_does(cluster: Cluster, library: Corpus, metric: Any) -> None:
-    texts = ["3 -2 1", "-5 5 2", "0 1 0"]
-    queries = [QueryText(t, t, own=parse_filter(own)) for own in ({}, *LIBRARY_FILTERS) for t in texts]
-    own = Postgres(cluster.dsn, rank="vector", encoder=Numbers(), metric=metric, table="papers")
-    scores = search_cached(own, library, queries, 20, MemoryStore()).scores  # ties have the order of the server
-    expected = search_cached(Dense(Numbers(), metric=metric), library, queries, 20, MemoryStore()).scores
-    np.testing.assert_allclose(scores, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_the_words_of_a_table_are_searched_among_the_rows_that_pass(cluster: Cluster, library: Corpus) -> None:
-    own = Postgres(cluster.dsn, table="papers", text_column="body", config="simple")
-    full = search_cached(own, library, ["1 2"], 120, MemoryStore())
-    for conditions in LIBRARY_FILTERS:
-        query = QueryText("1 2", "q", own=parse_filter(conditions))
-        rankings = search_cached(own, library, [query], 120, MemoryStore())
-        masks = [[passes(row, conditions) for row in library.metadata]]
-        assert sorted(list_hits(rankings)[0]) == sorted(filter_by_hand(full, masks, 120)[0])
-        assert not rankings.errors
-
-
-def test_a_filter_needs_columns_of_the_names_of_its_fields(cluster: Cluster, library: Corpus) -> None:
-    own = Postgres(cluster.dsn, table="papers", text_column="body")
-    query = QueryText("1 2", "q", own=parse_filter({"topic": "wings"}))
-    with pytest.raises(RetrieverError, match=r"^filter: topic: papers has no such column; its columns are id, body"):
-        search_cached(own, library, [query], 3, MemoryStore())
-
-
-def test_a_statement_of_the_users_gets_the_query_its_vector_and_the_depth(
-    cluster: Cluster, articles: str, harbour: Corpus
-) -> None:
-    statement = (
-        "SELECT id, 1 - (embedding <=> %(vector)s) FROM search.\"Articles\" WHERE %(query)s <> '' "
-        "ORDER BY embedding <=> %(vector)s LIMIT %(k)s"
-    )
-    own = Postgres(cluster.dsn, sql=statement, encoder=Numbers())
-    rankings = own.index(harbour, MemoryStore()).search(["0 1", "100 1"], 2)
-    assert [[harbour.ids[d] for d in row] for row in rows_of(rankings.documents)] == [["d1", "d2"], ["d6", "d5"]]
-    assert rankings.scores[0, 0] == 1
-    ids_alone = Postgres(cluster.dsn, sql="SELECT 'd3' WHERE %(query)s > ''").index(harbour, MemoryStore())
-    assert ids_alone.search(["x"], 2).scores[0].tolist() == [1.0, -np.inf]
-
-
-def test_an_error_of_a_statement_is_one_of_its_query(cluster: Cluster, articles: str, harbour: Corpus) -> None:
-    own = Postgres(cluster.dsn, sql="SELECT 'd1', 1 / %(query)s::int")
-    rankings = own.index(harbour, MemoryStore()).search(["1", "0"], 2)
-    assert rankings.documents[0, 0] == 0
-    assert rankings.errors is not None
-    assert list(rankings.errors) == [1]
-    assert rankings.errors[1].endswith("division by zero")
-
-
-# Several queries at a time
-
-
 @pytest.mark.parametrize(
     "own",
     [
@@ -376,9 +222,6 @@ def test_queries_are_searched_through_as_many_connections_as_concurrency_says(
     rankings = four.search(queries, 5)
     assert rankings.documents.tobytes() == expected.documents.tobytes()
     assert rankings.scores.tobytes() == expected.scores.tobytes()
-
-
-# A server that comes and goes
 
 
 def test_a_connection_that_was_lost_is_opened_again(cluster: Cluster, harbour: Corpus) -> None:
@@ -409,94 +252,3 @@ def test_a_sweep_goes_on_when_the_server_is_back(
     assert "failed" not in capsys.readouterr().out
     assert main(sweep) == 0
     assert "all 2 combinations are already finished" in capsys.readouterr().err.lower()
-
-
-# Filters
-
-
-def with_rows(corpus: Corpus, rows: list[dict[str, Any]]) -> Corpus:
-    return replace(corpus, metadata=rows, filter_fields=("language", "tags", "year"))
-
-
-@settings(max_examples=5)
-@given(data=st.data())
-def test_full_text_with_filters_is_the_full_ranking_of_what_passes(cluster: Cluster, data: st.DataObject) -> None:
-    harbour = Corpus(["a", "b", "c", "d"], ["ships at sea", "a ferry and ships", "fish on the market", "a lighthouse"])
-    rows = data.draw(st.lists(METADATA, min_size=len(harbour), max_size=len(harbour)))
-    conditions = data.draw(st.lists(FILTERS, min_size=3, max_size=3))
-    texts = ["ships and ferries", "lighthouse", "market fish"]
-    queries = [QueryText(text, text, own=parse_filter(own)) for text, own in zip(texts, conditions, strict=True)]
-    full = Postgres(cluster.dsn).index(harbour, MemoryStore()).search(texts, len(harbour))
-    masks = [[passes(row, own) for row in rows] for own in conditions]
-    rankings = Postgres(cluster.dsn).index(with_rows(harbour, rows), MemoryStore()).search(queries, 2)
-    assert list_hits(rankings) == filter_by_hand(full, masks, 2)
-
-
-@settings(max_examples=5)
-@given(rows=st.lists(METADATA, min_size=60, max_size=60), conditions=st.lists(FILTERS, min_size=3, max_size=3))
-def test_flat_with_filters_is_dense_with_filters(
-    cluster: Cluster, rows: list[dict[str, Any]], conditions: list[dict[str, Any]]
-) -> None:
-    corpus = with_rows(corpus_of(DOCUMENTS[:60]), rows)
-    queries = [QueryText(q, q, own=parse_filter(own)) for q, own in zip(QUERIES[:3], conditions, strict=True)]
-    expected = Dense(Numbers()).index(corpus, MemoryStore()).search(queries, 7)
-    rankings = vectors_in(cluster).index(corpus, MemoryStore()).search(queries, 7)
-    assert rankings.documents.tolist() == expected.documents.tolist()
-    assert rankings.scores.tolist() == expected.scores.tolist()
-
-
-def test_a_hybrid_fuses_what_passes(cluster: Cluster) -> None:
-    """Neither `ts_rank` nor the vectors depend on other documents, so it is the hybrid over what passes alone."""
-    numbers = np.random.default_rng(1).integers(1, 5, (60, 2))
-    texts = [f"{row[0]} {row[1]}" for row in numbers.tolist()]
-    rows = [{"n": i % 3} for i in range(60)]
-    corpus = Corpus([f"d{i}" for i in range(60)], texts, metadata=rows, filter_fields=("n",))
-    hybrid = Hybrid({"words": Postgres(cluster.dsn, config="simple"), "vectors": vectors_in(cluster)}, alpha=0.3)
-    queries = [QueryText(text, text, own=parse_filter({"n": [0, 2]})) for text in ("1 2", "4 3", "2 2")]
-    rankings = search_cached(hybrid, corpus, queries, 10, MemoryStore())
-    passing = [i for i in range(60) if i % 3 != 1]
-    alone = Corpus([corpus.ids[i] for i in passing], [texts[i] for i in passing])
-    expected = search_cached(hybrid, alone, [str(query) for query in queries], 10, MemoryStore())
-    assert rankings.documents.tolist() == [[passing[d] for d in row] for row in expected.documents.tolist()]
-    assert rankings.scores.tolist() == expected.scores.tolist()
-
-
-def test_hnsw_filters_after_its_search_unless_scans_are_iterative(cluster: Cluster) -> None:
-    rows = [{"n": i % 50} for i in range(len(DOCUMENTS))]
-    corpus = replace(corpus_of(DOCUMENTS), metadata=rows, filter_fields=("n",))
-    passing = sum(row["n"] == 7 for row in rows)
-    queries = [QueryText(q, q, own=parse_filter({"n": 7})) for q in QUERIES]
-    store, counts = MemoryStore(), {}
-    for scan in ("off", "strict_order"):
-        own = vectors_in(cluster, index_type="hnsw", ef_search=40, iterative_scan=scan)
-        rankings = search_cached(own, corpus, queries, 10, store)
-        hits = rankings.documents[rankings.documents != NOTHING]
-        assert all(document % 50 == 7 for document in hits.tolist())
-        short, recall = (
-            rankings.diagnostics[f"{name}_at_10.filter_1_to_5_percent"] for name in ("short_answers", "index_recall")
-        )
-        counts[scan] = (len(hits) / len(queries), short, recall)
-    assert counts["off"][0] < 0.5 * min(passing, 10)  # hits of a query, of ten
-    assert counts["off"][1] == len(QUERIES)
-    assert counts["off"][2] < 0.5
-    assert (counts["strict_order"][:2], counts["strict_order"][2] > 0.9) == ((min(passing, 10), 0), True)
-
-
-def test_a_statement_gets_the_filter_as_json(cluster: Cluster) -> None:
-    execute(cluster, "CREATE TABLE papers (id text, year integer)")
-    execute(cluster, "INSERT INTO papers VALUES ('old', 1958), ('new', 2020)")
-    statement = (
-        "SELECT id FROM papers WHERE %(query)s <> '' AND year >= coalesce("
-        "(%(filter)s::jsonb->'year'->>'from')::integer, 0) ORDER BY year LIMIT %(k)s"
-    )
-    queries = [QueryText("a", "1", own=parse_filter({"year": {"from": 2000}})), QueryText("b", "2")]
-    corpus = Corpus(["old", "new"], ["", ""])
-    try:
-        rankings = search_cached(Postgres(cluster.dsn, sql=statement), corpus, queries, 2, MemoryStore())
-        assert rankings.errors is None
-        assert rankings.documents.tolist() == [[1, NOTHING], [0, 1]]
-        blind = Postgres(cluster.dsn, sql="SELECT id FROM papers WHERE %(query)s <> '' LIMIT %(k)s")
-        with pytest.raises(RetrieverError, match="Postgres does not apply filters, but 1 of 2 queries have one"):
-            search_cached(blind, corpus, queries, 2, MemoryStore())
-    finally:
-        execute(cluster, "DROP TABLE papers")
