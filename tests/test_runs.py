@@ -51,7 +51,7 @@ def cranfield(collections: Path) -> Beir:
 
 
 def evaluate(bench: Bench, retriever: object, source: DatasetSource) -> Result:
-    return bench.evaluate(Experiment("x", "x", retriever, source, METRICS, {"choices": {}}, {}))  # type: ignore[arg-type]
+    return bench.evaluate(Experiment("x", "x", retriever, source, METRICS, {"choices": {}}, {}))  # type: ignore[arg-type]  # a retriever
 
 
 def same(one: Result, other: Result) -> None:

@@ -90,12 +90,12 @@ def measured(bench: Bench) -> Iterator[Callable[..., Result]]:
             made = experiment(retriever, World(**source))  # type: ignore[arg-type]  # any settings
             return bench.evaluate(replace(made, chunking=chunking or Whole()))
 
-        measure.http = http  # type: ignore[attr-defined]
+        measure.http = http  # type: ignore[attr-defined]  # set on the function
         yield measure
 
 
 def experiment(retriever: object, source: DatasetSource) -> Experiment:
-    return Experiment("http", "http", retriever, source, METRICS, {"choices": {}}, {})  # type: ignore[arg-type]
+    return Experiment("http", "http", retriever, source, METRICS, {"choices": {}}, {})  # type: ignore[arg-type]  # a retriever
 
 
 def same(one: Result, other: Result) -> None:
@@ -113,8 +113,8 @@ def test_a_corpus_of_only_the_judged_documents_gives_the_same_measures(measured:
     whole, few = measured(), measured(ids=tuple(JUDGED))
     assert 0 < whole.means["nDCG@10"] < 1
     same(whole, few)
-    assert (whole.holes.unknown_anywhere, few.holes.unknown_anywhere > 0) == (0, True)  # type: ignore[union-attr]
-    assert whole.holes.rate == few.holes.rate == pytest.approx(1 - few.means["Judged@10"], abs=0.02)  # type: ignore[union-attr]
+    assert (whole.holes.unknown_anywhere, few.holes.unknown_anywhere > 0) == (0, True)  # type: ignore[union-attr]  # there are holes
+    assert whole.holes.rate == few.holes.rate == pytest.approx(1 - few.means["Judged@10"], abs=0.02)  # type: ignore[union-attr]  # there are holes
 
 
 def test_a_hit_that_is_judged_counts_with_its_grade_also_if_the_corpus_lacks_it(
@@ -127,7 +127,7 @@ def test_a_hit_that_is_judged_counts_with_its_grade_also_if_the_corpus_lacks_it(
 def test_a_hybrid_with_a_service_is_the_same_on_all_documents_where_its_local_part_finds_the_same(
     measured: Callable[..., Result],
 ) -> None:
-    http = measured.http  # type: ignore[attr-defined]
+    http = measured.http  # type: ignore[attr-defined]  # set on the function
     hybrid = Hybrid({"one": http, "two": Http(http.base_url, timeout_s=20)})
     same(measured(hybrid), measured(hybrid, ids=tuple(JUDGED)))
 

@@ -160,7 +160,7 @@ def _mix(value: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _fill_words(number, topics, shared_words, shared, topical, words):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _fill_words(number, topics, shared_words, shared, topical, words):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 (compiled by numba)
     """Write the words of a document into `words`, and return how many there are."""
     seed = np.uint64(number) * np.uint64(64) + np.uint64(1)
     length = 12 + int(_mix(seed) % np.uint64(25))
@@ -175,7 +175,7 @@ def _fill_words(number, topics, shared_words, shared, topical, words):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def _sum_word_vectors(first, last, topics, shared_words, shared, topical, word_vectors, vectors):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _sum_word_vectors(first, last, topics, shared_words, shared, topical, word_vectors, vectors):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 (compiled by numba)
     """Write the vectors of documents: the sums of the vectors of their words, scaled to length 1."""
     words = np.empty(36, np.int32)
     total = np.empty(word_vectors.shape[1], np.float32)
@@ -192,7 +192,7 @@ def _sum_word_vectors(first, last, topics, shared_words, shared, topical, word_v
 
 
 @njit(cache=True, nogil=True)
-def count_terms(count, topics, shared_words, shared, topical, frequencies, lengths):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def count_terms(count, topics, shared_words, shared, topical, frequencies, lengths):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 (compiled by numba)
     """Count the documents of each word, and the words of each document."""
     words = np.empty(36, np.int32)
     for number in range(count):
@@ -207,7 +207,7 @@ def count_terms(count, topics, shared_words, shared, topical, frequencies, lengt
 
 
 @njit(cache=True, nogil=True)
-def fill_postings(count, topics, shared_words, shared, topical, ends, numbers, occurrences):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def fill_postings(count, topics, shared_words, shared, topical, ends, numbers, occurrences):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 (compiled by numba)
     """Write the documents of each word and how often they have it; `ends` are the next free entries of each word."""
     words = np.empty(36, np.int32)
     for number in range(count):

@@ -78,7 +78,7 @@ def _sort(found: Sequence[tuple[float, int]]) -> Hits:
 
 
 @njit(cache=True, nogil=True)
-def _keep(best, k, score, number):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _keep(best, k, score, number):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 (compiled by numba)
     """Add a document to a heap of the k best; of equal scores, the lower number is better."""
     item = (score, -number)
     if len(best) < k:
@@ -88,7 +88,7 @@ def _keep(best, k, score, number):  # type: ignore[no-untyped-def]  # noqa: ANN0
 
 
 @njit(cache=True, nogil=True)
-def _score_words(words, idf, norms, k, starts, numbers, occurrences, lengths, scores):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _score_words(words, idf, norms, k, starts, numbers, occurrences, lengths, scores):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 (compiled by numba)
     """Return a heap of the k best documents; `scores` is zero before and after."""
     for place in range(len(words)):
         for at in range(starts[words[place]], starts[words[place] + 1]):
@@ -107,7 +107,7 @@ def _score_words(words, idf, norms, k, starts, numbers, occurrences, lengths, sc
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _compare_vectors(query, topics, k, vectors, count, most):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _compare_vectors(query, topics, k, vectors, count, most):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 (compiled by numba)
     """Return a heap of the k documents with the largest product among the first `most` in the order of topics."""
     best = [(np.float64(0), np.int64(0))][:0]
     compared = 0

@@ -66,7 +66,7 @@ def mix_settings(baseline: Result, candidate: Result, wanted: Collection[str]) -
 
 def _iter_changes(
     old: Any,  # noqa: ANN401 (any recorded value)
-    new: Any,  # noqa: ANN401
+    new: Any,  # noqa: ANN401 (any value)
     path: Path,
     before: Mapping[str, Any],
     after: Mapping[str, Any],

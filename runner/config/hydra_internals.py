@@ -125,11 +125,11 @@ def compose_once() -> Iterator[None]:
         known.hydra.overrides.hydra.extend(added)
         return known
 
-    ConfigLoaderImpl.load_configuration = load_once  # type: ignore[method-assign]
+    ConfigLoaderImpl.load_configuration = load_once  # type: ignore[method-assign]  # replaced on purpose
     try:
         yield
     finally:
-        ConfigLoaderImpl.load_configuration = load  # type: ignore[method-assign]
+        ConfigLoaderImpl.load_configuration = load  # type: ignore[method-assign]  # replaced on purpose
 
 
 _module: Any = config_loader_impl

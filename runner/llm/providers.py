@@ -166,5 +166,5 @@ def _open_client(package: str, name: str, api_key: str, **where: str) -> Any:  #
 
 
 @cache
-def _open(package: str, name: str, _process: int, options: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401
+def _open(package: str, name: str, _process: int, options: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401 (clients of several packages)
     return getattr(importlib.import_module(package), name)(max_retries=0, **dict(options))

@@ -211,7 +211,7 @@ def test_no_questions_have_no_verdicts(tmp_path: Path) -> None:
 def test_calls_after_an_unreadable_reply_are_counted_though_the_budget_ends_them(tmp_path: Path) -> None:
     spent = BudgetSpent("llm.max_calls=3: all have been made", "budget", True)
     spent.calls, spent.cost = 2, 0.5
-    llm = Scripted(lambda question, before: spent if before else "hm")  # type: ignore[arg-type,return-value]
+    llm = Scripted(lambda question, before: spent if before else "hm")  # type: ignore[arg-type,return-value]  # answers as scripted
     ((verdict,),) = collect_verdicts(llm, ["how good?"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)
     assert (verdict.outcome, verdict.attempts, verdict.calls, verdict.cost) == ("unreadable", 1, 3, 0.5)
 

@@ -91,8 +91,8 @@ def test_a_notebook_has_a_bar_that_ends_with_the_work(
     shown, now = Shown(), iter(range(1000))
     python = ModuleType("IPython")
     python.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]  # as in a notebook
-    python.display = ModuleType("IPython.display")  # type: ignore[attr-defined]
-    python.display.display = shown.display  # type: ignore[attr-defined]
+    python.display = ModuleType("IPython.display")  # type: ignore[attr-defined]  # a module made here
+    python.display.display = shown.display  # type: ignore[attr-defined]  # a module made here
     monkeypatch.setitem(sys.modules, "IPython", python)
     monkeypatch.setitem(sys.modules, "IPython.display", python.display)
     monkeypatch.setenv("FORCE_COLOR", "1")  # as Jupyter's kernel does

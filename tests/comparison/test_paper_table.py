@@ -209,7 +209,7 @@ def test_datasets_are_chosen_and_ordered_and_systems_renamed() -> None:
 )
 def test_a_mistake_is_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(ReportError, match=message):
-        build_paper_table(make_results(2), **options)  # type: ignore[arg-type]
+        build_paper_table(make_results(2), **options)  # type: ignore[arg-type]  # of each test
 
 
 def test_two_different_results_of_a_system_on_a_dataset_are_refused() -> None:

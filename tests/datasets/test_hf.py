@@ -17,7 +17,9 @@ from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.hf import HuggingFace
 
-pytest.importorskip("huggingface_hub")
+pytest.importorskip(
+    "huggingface_hub", reason="huggingface_hub is not installed: pip install 'retrieval-runner[datasets]'"
+)
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CORPUS = [{"_id": f"d{i}", "title": f"title {i}" if i % 2 else "", "text": f"café number {i}"} for i in range(9)]

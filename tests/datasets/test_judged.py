@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def judged(folder: Path, queries: str = "queries.jsonl", qrels: str = "qrels.tsv", **more: str) -> JudgedFiles:
-    return JudgedFiles(queries=str(folder / queries), qrels=str(folder / qrels), **more)  # type: ignore[arg-type]
+    return JudgedFiles(queries=str(folder / queries), qrels=str(folder / qrels), **more)  # type: ignore[arg-type]  # its own settings
 
 
 def contents(source: DatasetSource) -> tuple[list[tuple[str, str]], set[tuple[str, str, int]], int]:

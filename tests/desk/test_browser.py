@@ -148,7 +148,7 @@ def test_the_keys_are_in_view_and_texts_have_contrast(
     browser: Browser, tmp_path: Path, width: int, scheme: str
 ) -> None:
     texts = ["A long document about the ferry. " * 400] * 12
-    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # type: ignore[arg-type]
+    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # type: ignore[arg-type]  # one of its values
     with serve_desk(open_desk(tmp_path, build_pool(texts=texts)), tmp_path) as served:
         page.goto(served.address)
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -52,7 +52,7 @@ def load(name: str) -> Any:
     """Import a module or skip; what it warns of while it is imported is no matter of this test."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip(name)
+        return pytest.importorskip(name, reason=f"{name} is not installed: no part of `all`")
 
 
 @pytest.mark.filterwarnings("default")

@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from retrievers.svd import factorise, scale_rows
 
-extmath = pytest.importorskip("sklearn.utils.extmath")
-preprocessing = pytest.importorskip("sklearn.preprocessing")
+extmath = pytest.importorskip("sklearn.utils.extmath", reason="scikit-learn, the oracle, is not installed")
+preprocessing = pytest.importorskip("sklearn.preprocessing", reason="scikit-learn, the oracle, is not installed")
 
 
 @pytest.mark.parametrize("shape", [(30, 80), (80, 30), (20, 20)])

@@ -51,8 +51,8 @@ def test_without_the_address_of_a_document_nothing_is_requested() -> None:
 def test_an_object_returns_texts_by_a_method(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     module = ModuleType("my_rag")
     monkeypatch.setitem(sys.modules, "my_rag", module)
-    module.build = lambda: SimpleNamespace(fetch_texts=lambda ids: {n: TEXTS[n] for n in ids})  # type: ignore[attr-defined]
-    module.plain = lambda: lambda query: []  # type: ignore[attr-defined]
+    module.build = lambda: SimpleNamespace(fetch_texts=lambda ids: {n: TEXTS[n] for n in ids})  # type: ignore[attr-defined]  # a module made here
+    module.plain = lambda: lambda query: []  # type: ignore[attr-defined]  # a module made here
     assert fetch_texts(ExistingRetriever("my_rag:build"), ["b"]) == {"b": "blue boat"}
     assert fetch_texts(ExistingRetriever("my_rag:plain"), ["b"]) == {}
     assert fetch_texts(ExistingRetriever("my_rag:build"), ["c"]) == {}

@@ -39,7 +39,7 @@ def write_parquet(file: Path, ids: Sequence[str], vectors: NDArray[Any]) -> None
 
 
 def write_safetensors(file: Path, ids: Sequence[str], vectors: NDArray[Any]) -> None:
-    save_file = pytest.importorskip("safetensors.numpy").save_file
+    save_file = pytest.importorskip("safetensors.numpy", reason="safetensors is not installed").save_file
     save_file({"anything": np.ascontiguousarray(vectors)}, file)
     file.with_suffix(".txt").write_text("\n".join(ids), encoding="utf-8")
 
@@ -117,7 +117,7 @@ def test_a_malformed_file_is_refused_by_name(
 
 def test_lists_of_unequal_length_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "v.parquet"
-    write_parquet(file, ["a", "b"], [[1.0, 2.0], [1.0]])  # type: ignore[arg-type]
+    write_parquet(file, ["a", "b"], [[1.0, 2.0], [1.0]])  # type: ignore[arg-type]  # ragged on purpose
     with pytest.raises(RetrieverError, match="the vectors have different lengths: 2, 1"):
         load_vectors(file)
 

@@ -24,7 +24,7 @@ WAITING: list[object] = []
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     while (await receive()).get("more_body"):
         pass
-    WAITING[:] = [connection.timer for connection in STATE.connections]  # type: ignore[union-attr]
+    WAITING[:] = [connection.timer for connection in STATE.connections]  # type: ignore[union-attr]  # of this protocol
     await Response("whole")(scope, receive, send)
 
 
