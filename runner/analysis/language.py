@@ -11,6 +11,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 SAMPLE, CHARACTERS = 200, 1000
 """How many texts are sampled, and how many characters of each."""
@@ -48,16 +50,22 @@ class Language:
 
 def detect_language(texts: Sequence[str]) -> Language | None:
     """Return the language of most of the texts; None if they are too short or too mixed."""
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
     step = max(len(texts) // SAMPLE, 1)
     sample = [text[:CHARACTERS] for text in texts[::step] if len(text) >= FEWEST_CHARACTERS]
     if not sample:
         return None
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    identifier = _load_identifier(norm_probs=False)
     counts = Counter(str(identifier.classify(text)[0]) for text in sample)
     code, count = counts.most_common(1)[0]
     return Language(code, count / len(sample), len(sample)) if count > MAJORITY * len(sample) else None
+
+
+@cache
+def _load_identifier(norm_probs: bool) -> Any:  # noqa: ANN401 (py3langid has no types)
+    """Return the model, which takes half a second to load, once in a process."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=norm_probs)
 
 
 FEWEST_TEXTS, LEAST_SHARE = 5, 0.02
@@ -80,9 +88,7 @@ def label_languages(texts: Sequence[str]) -> list[str]:
     """
     if not _seem_mixed(texts):
         return []
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier = _load_identifier(norm_probs=True)
     counts: Counter[str] = Counter()
     for text in texts:
         code, probability = identifier.classify(text[:CHARACTERS])
