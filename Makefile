@@ -30,6 +30,9 @@ run: setup  ## Take the tour: compare some retrievers on the bundled dataset
 ui: setup  ## Open the MLflow UI
 	$(PYTHON) -m runner ui
 
+# Some containers set this variable; without bytecode, each process that a test starts compiles the program anew.
+test test-all: export PYTHONDONTWRITEBYTECODE =
+
 test: setup  ## Run the tests
 	$(PYTHON) -m pytest -n auto --dist worksteal -m "not slow"
 
