@@ -7,6 +7,7 @@ for each batch. Other layers keep 32-bit floats. PyTorch is imported with this m
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -30,7 +31,7 @@ class Int8Linear(nn.Module):
             warnings.simplefilter("ignore", UserWarning)
             codes = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
         self._packed = torch.ops.quantized.linear_prepack(codes, layer.bias)
-        self._seven_bits = not torch.cpu._is_vnni_supported()
+        self._seven_bits = not _has_vnni()
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the outputs of inputs, shape (..., width)."""
@@ -50,3 +51,9 @@ def quantize_linear_layers(model: nn.Module, name: str) -> None:
         raise RetrieverError(f"precision=int8: {name} has no linear layers to quantize; set precision=fp32")
     for parent, child, layer in layers:
         setattr(parent, child, Int8Linear(layer))
+
+
+def _has_vnni() -> bool:
+    """Return whether the processor has VNNI instructions; False if PyTorch is too old to tell."""
+    describe: Callable[[], dict[str, object]] = getattr(torch.cpu, "get_capabilities", dict)
+    return bool(describe().get("avx512_vnni"))

@@ -19,7 +19,7 @@ from runner.__main__ import main
 from runner.analysis.racing import Race
 from tests.fake_llm import FakeLLM
 
-QUERIES, BLOCK = 60, 10
+QUERIES, BLOCK = 60, 5
 
 
 def answer(path: str, body: Any) -> dict[str, Any]:
