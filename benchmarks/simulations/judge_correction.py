@@ -81,7 +81,7 @@ def pool_ranking(pool: JudgedPool, truth: Ints) -> tuple[Ints, PooledRanking]:
     )  # fmt: skip
 
 
-def main(draws: int = 1000, slow_draws: int = 100, size: int = SAMPLE, *names: str) -> None:
+def main(draws: int = 1000, slow_draws: int = 1000, size: int = SAMPLE, *names: str) -> None:
     """Print a row for each collection, judge, measure and design; nDCG@10 has `slow_draws`."""
     print("| collection | judge | measure | correlation | design | coverage | width | width, by systems |")
     print("|---|---|---|--:|---|--:|--:|--:|")
