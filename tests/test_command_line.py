@@ -274,7 +274,7 @@ def test_more_documents_may_be_asked_for_than_there_are(runs: Callable[[], list[
 def test_a_report_that_fails_leaves_the_sweep_closed(
     runs: Callable[[], list[Run]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> str:
+    def fail(*_: object, **__: object) -> str:
         raise RuntimeError("no page today")
 
     monkeypatch.setattr("runner.reports.sweep.files.sweep_page", fail)

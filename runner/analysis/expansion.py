@@ -141,9 +141,9 @@ def expand_ndcg(pooled: PooledRanking, k: int, gains: Floats, chances: Floats, i
     places, rows, drawn = ideals.places, ideals.rows, ideals.gains
     row_of = {query: row for row, query in enumerate(ideals.queries)}
     own, discounts = pooled.pairs >= 0, 1 / np.log2(pooled.ranks + 1)
-    found = np.zeros(len(chances))
-    found[pooled.pairs[own]] = discounts[own]
-    weights, counted = found[places], len(ideals.queries)
+    discount_of = np.zeros(len(chances))
+    discount_of[pooled.pairs[own]] = discounts[own]
+    weights, counted = discount_of[places], len(ideals.queries)
     before = np.array([row_of[query] for query in pooled.queries[~own].tolist()], dtype=np.int64)
     constant = np.bincount(before, (pooled.gains * discounts)[~own], counted)
     dcg = constant + np.stack([np.bincount(rows, draw * weights, counted) for draw in drawn])
