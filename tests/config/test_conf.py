@@ -156,7 +156,7 @@ def test_every_snowball_language_has_an_analyzer() -> None:
     assert set(Stemmer.algorithms()) - {"porter", "dutch_porter"} <= presets
 
 
-@pytest.mark.parametrize("preset", [file.stem for file in (CONF / "experiment").glob("*.yaml")])
+@pytest.mark.parametrize("preset", sorted(file.stem for file in (CONF / "experiment").glob("*.yaml")))
 def test_each_preset_is_a_sweep_of_valid_combinations(preset: str, loader: ConfigLoader) -> None:
     config = loader.load_configuration("evaluate", [f"experiment={preset}"], run_mode=None)  # type: ignore[arg-type]  # as Hydra calls it
     assert config.hydra.mode.name == "MULTIRUN"
