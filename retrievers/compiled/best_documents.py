@@ -90,20 +90,21 @@ def _keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap
 
     Totals are the bits of positive floats, which sort in the same order.
     """
-    for begin in range(0, len(total), LANE):  # compiles to vector instructions
-        peak = np.int32(0)
-        for at in range(begin, begin + LANE):
-            peak = max(peak, total[at])
-        peaks[begin // LANE] = peak
+    n_lanes = len(peaks)  # lane n has the documents n, n + n_lanes, ...: their peaks compile to vector instructions
+    peaks[:] = 0
+    for number in range(LANE):
+        row = total[number * n_lanes : (number + 1) * n_lanes]
+        for lane in range(n_lanes):
+            peaks[lane] = max(peaks[lane], row[lane])
     least = np.int32(1)
     if heap[0] == NO_KEY:  # enough lanes have a document that reaches this bound
         bound = heap.copy()
         for peak in peaks:
             _offer(_key(peak, np.int32(0)), bound)
         least = max(_score(bound[0]), least)
-    for lane, peak in enumerate(peaks):
-        if peak >= least:
-            for at in range(lane * LANE, (lane + 1) * LANE):
+    for lane in range(n_lanes):
+        if peaks[lane] >= least:
+            for at in range(lane, len(total), n_lanes):
                 if total[at] >= least:
                     _offer(_key(total[at], tie_order[first + at]), heap)
                     least = max(_score(heap[0]), least)
