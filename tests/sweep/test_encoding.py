@@ -19,7 +19,7 @@ from runner.store import disk
 from runner.store.disk import DiskStore
 from runner.sweep.encoding import encode_missing, find_encodings
 from runner.sweep.identity import combination_id
-from runner.sweep.settings import SweepSettings
+from runner.sweep.settings import Backend, SweepSettings
 from runner.sweep.workers import answers, crew_of, encode_documents
 from tests.hashing import Hashing
 
@@ -65,16 +65,18 @@ def alone(tmp_path: Path, source: Beir) -> dict[str, bytes]:
 
 
 @pytest.mark.usefixtures("warm_workers")
-@pytest.mark.parametrize("dies", [0, 1])
+@pytest.mark.parametrize(("backend", "dies"), [("loky", 0), ("loky", 1), ("dask", 1), ("ray", 1)])
 def test_workers_encode_each_shard_once_with_the_same_bytes(
-    tmp_path: Path, source: Beir, encoder: Hashing, alone: dict[str, bytes], dies: int
+    tmp_path: Path, source: Beir, encoder: Hashing, alone: dict[str, bytes], backend: Backend, dies: int
 ) -> None:
+    if backend == "ray":
+        pytest.importorskip("ray", reason="ray is not installed: pip install 'retrieval-runner[ray]'")
     encoder = Hashing(encoder.folder, dies)
     bench = Bench(DiskStore(tmp_path / "shared"))
     experiments = experiments_of(source, encoder, bench)
     (encoding,) = find_encodings(experiments, bench)
     assert len(encoding.missing) == SHARDS
-    with crew_of(SweepSettings(backend="loky", workers=2), bench) as crew:
+    with crew_of(SweepSettings(backend=backend, workers=2), bench) as crew:
         encode_documents(encoding, crew)
         assert find_encodings(experiments, bench) == []
         found = dict(answers(experiments, crew, 1))
