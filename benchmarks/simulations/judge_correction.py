@@ -23,7 +23,7 @@ from benchmarks.cases import DATA
 from benchmarks.simulations.systems import JudgedPool, load_settings_pool
 from runner.analysis.expansion import PooledRanking, draw_ideals, expand_ndcg
 from runner.analysis.judging_order import RankedPool
-from runner.analysis.pair_strata import divide_strata, weigh_pairs
+from runner.analysis.pair_strata import NO_GRADE, divide_strata, weigh_pairs
 from runner.analysis.people import draw_pairs, merge_ungraded
 from runner.analysis.prediction_powered import Expansion, GradedSample, estimate, expand_linear
 
@@ -49,18 +49,16 @@ def draw_judge(truth: Ints, kind: str, rng: np.random.Generator) -> Ints:
 
 
 def draw_sample(truth: Ints, judged: Ints, ranked: RankedPool, design: str, size: int, seed: int) -> GradedSample:
-    """Return the sample of a design, graded without error; the second half of a stratified one follows the first."""
+    """Return the sample of a design, graded without error."""
     nothing, equal = np.zeros_like(judged), np.ones(len(truth))
     if design in ("people alone", "PPI++"):
         sampled = np.random.default_rng(seed).choice(len(truth), size, replace=False)
         return merge_ungraded(GradedSample(judged if design == "PPI++" else nothing, sampled, truth[sampled], 3))
-    strata, weights = nothing if design == "people by systems" else judged, equal
+    strata, weights = np.full_like(judged, NO_GRADE) if design == "people by systems" else judged, equal
     if design != "by grade":
         strata, weights = divide_strata(strata, ranked, size), weigh_pairs(ranked)
-    rows = list[int]()
-    for part in (size // 2, size):
-        rows += draw_pairs(strata, weights, rows, truth[rows].tolist(), part, seed)
-    return GradedSample(strata, np.array(rows), truth[rows], 3)
+    rows = np.array(draw_pairs(strata, weights, [], size, seed))
+    return GradedSample(strata, rows, truth[rows], 3)
 
 
 def pool_ranking(pool: JudgedPool, truth: Ints) -> tuple[Ints, PooledRanking]:

@@ -17,6 +17,8 @@ from runner.analysis.verdicts import GradeVerdict
 NO_GRADE = SCALE.greatest + 1
 """The stratum of pairs that the judge has not graded."""
 
+_WRONG = 0.2
+"""The share of wrong grades that is assumed of a judge to allocate a sample; no estimate depends on it."""
 _MOST_PARTS = 3
 _PAIRS_PER_STRATUM = 15
 """The fewest pairs of the sample per stratum, on average, for which the pool is divided further."""
@@ -39,6 +41,25 @@ def divide_strata(strata: Ints, pool: RankedPool, size: int) -> Ints:
     part = np.minimum(mass * parts // max((counts * pairs).sum(), 1), parts - 1).astype(np.int64)
     divided: Ints = strata + PARTS_APART * part[place]
     return divided
+
+
+def predict_spreads(strata: Ints) -> Floats:
+    """Return the expected standard deviation of people's grades in each stratum, to allocate a sample (H,).
+
+    By Bayes' rule: a pair has each grade as often as the judge gives it in the same part, and the judge is wrong on a
+    fifth of the pairs, in any direction. The allocation does not follow people's grades: strata whose first grades
+    happen to be equal would get fewer more, and estimates would be biased.
+    """
+    sizes, grades = np.bincount(strata), np.arange(SCALE.greatest + 1)
+    part, judged = np.divmod(np.arange(len(sizes)), PARTS_APART)
+    given = judged <= SCALE.greatest
+    shares = np.ones((int(part.max(initial=0)) + 1, len(grades)))
+    np.add.at(shares, (part[given], judged[given]), sizes[given])
+    likelihood = np.where(judged[:, None] == grades, 1 - _WRONG, _WRONG / SCALE.greatest)
+    chances = shares[part] * np.where(given[:, None], likelihood, 1.0)
+    chances /= chances.sum(axis=1, keepdims=True)
+    spreads: Floats = np.sqrt(chances @ grades**2 - (chances @ grades) ** 2)
+    return spreads
 
 
 def merge_parts(strata: Ints) -> Ints:

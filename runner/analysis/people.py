@@ -20,7 +20,7 @@ from runner.analysis.expansion import (
 )
 from runner.analysis.judging import SCALE, JudgedRankings, Pair, rank_documents
 from runner.analysis.judging_order import UNJUDGED, RankedPool
-from runner.analysis.pair_strata import extract_grades, merge_parts
+from runner.analysis.pair_strata import extract_grades, predict_spreads
 from runner.analysis.prediction_powered import (
     Corrected,
     Expansion,
@@ -30,7 +30,6 @@ from runner.analysis.prediction_powered import (
     allocate_sample,
     compute_kappa,
     estimate,
-    estimate_spreads,
     expand_linear,
     tabulate_grades,
     variance_by_people_alone,
@@ -76,24 +75,18 @@ class JudgeReport:
     figures: Sequence[CorrectedFigure]
 
 
-def draw_pairs(
-    strata: Ints, weights: Floats, rows: Sequence[int], grades: Sequence[int | None], size: int, seed: int
-) -> list[int]:
+def draw_pairs(strata: Ints, weights: Floats, rows: Sequence[int], size: int, seed: int) -> list[int]:
     """Return the pairs to add to a sheet so that it has `size` pairs, by position in the pool.
 
-    `rows` are the pairs in the sheet and `grades` people's grades of them. Strata get more pairs if people's grades
-    vary for the judge's grade, or if their pairs have large `weights` (N,). Pairs of a stratum are in random order and
-    evenly spread over the result, so that any first part of it is a random sample of each stratum.
+    `rows` are the pairs in the sheet. Strata get more pairs if people's grades are expected to vary, or if their pairs
+    have large `weights` (N,). Pairs of a stratum are in random order and evenly spread over the result, so that any
+    first part of it is a random sample of each stratum.
     """
     rng = np.random.default_rng(seed)
     order, sizes = rng.permutation(len(strata)), np.bincount(strata)
     taken = np.bincount(strata[np.asarray(rows, dtype=np.int64)], minlength=len(sizes))
     effects = np.sqrt(np.bincount(strata, weights**2) / np.maximum(sizes, 1))
-    # Spreads of single strata would be noisy: those where the first grades happen to be 0 would get too few more, and
-    # estimates would be too low.
-    spreads = estimate_spreads(collect_sample(merge_parts(strata), rows, grades))
-    spreads = spreads.take(merge_parts(np.arange(len(sizes))), mode="clip")
-    counts = allocate_sample(sizes, spreads * effects, taken, max(size - len(rows), 0))
+    counts = allocate_sample(sizes, predict_spreads(strata) * effects, taken, max(size - len(rows), 0))
     there = np.zeros(len(strata), dtype=np.bool_)
     there[np.asarray(rows, dtype=np.int64)] = True
     free = order[~there[order]]

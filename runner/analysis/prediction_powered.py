@@ -158,21 +158,6 @@ def allocate_sample(sizes: Ints, spreads: Floats, taken: Ints, more: int) -> Int
     return given
 
 
-def estimate_spreads(sample: GradedSample) -> Floats:
-    """Return the spread of the grades of each stratum for allocating a sample (H,); all equal without grades.
-
-    It is the root of the mean of two variances, within the stratum and over all pairs. Otherwise, a stratum whose few
-    grades happen to be equal would get too few pairs for a valid interval.
-    """
-    if not len(sample.sampled):
-        return np.ones(len(sample.sizes))
-    chances, grades = sample.chances(), np.arange(sample.greatest + 1)
-    overall = sample.sizes @ chances / len(sample.strata)
-    variances = [shares @ grades**2 - (shares @ grades) ** 2 for shares in (chances, overall)]
-    spreads: Floats = np.sqrt(np.maximum((variances[0] + variances[1]) / 2, 0))
-    return spreads
-
-
 def tabulate_grades(sample: GradedSample, judged: Sequence[int]) -> Floats:
     """Return the estimated share of pairs with each grade of the judge and of people (H x grades).
 

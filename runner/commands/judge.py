@@ -224,7 +224,7 @@ def _extend_sheet(
     size = min(int(own.sample or 0), len(pairs))
     if own.sheet_order == "random":
         strata = divide_strata(list_strata(verdicts), ranks, max(size, len(rows)))
-        new = draw_pairs(strata, weigh_pairs(ranks), places, grades, size, own.seed)
+        new = draw_pairs(strata, weigh_pairs(ranks), places, size, own.seed)
     else:
         people = people_grades(len(pairs), places, grades)
         waiting = {place for place in places if people[place] == UNJUDGED}

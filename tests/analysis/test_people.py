@@ -13,7 +13,7 @@ from sklearn.metrics import cohen_kappa_score
 from runner.analysis.expansion import convert_grades, draw_ideals, expand_ndcg, expand_precision, list_pooled
 from runner.analysis.judging import JudgedRankings, fill_judgments
 from runner.analysis.judging_order import RankedPool
-from runner.analysis.pair_strata import divide_strata, extract_grades, list_strata, weigh_pairs
+from runner.analysis.pair_strata import divide_strata, extract_grades, list_strata, predict_spreads, weigh_pairs
 from runner.analysis.people import collect_sample, draw_pairs, report_judge
 from runner.analysis.prediction_powered import (
     Floats,
@@ -166,32 +166,44 @@ def test_a_part_is_shrunk_towards_its_stratum() -> None:
 
 def test_pairs_are_drawn_once_each_and_more_follow_later() -> None:
     strata, weights = np.repeat([0, 1, 3, 4], [50, 30, 20, 5]), np.ones(105)
-    first = draw_pairs(strata, weights, [], [], 20, seed=1)
+    first = draw_pairs(strata, weights, [], 20, seed=1)
     assert len(set(first)) == 20 and first != sorted(first)
-    assert first == draw_pairs(strata, weights, [], [], 20, seed=1)
-    second = draw_pairs(strata, weights, first, [None] * 20, 60, seed=1)
+    assert first == draw_pairs(strata, weights, [], 20, seed=1)
+    second = draw_pairs(strata, weights, first, 60, seed=1)
     assert len({*first, *second}) == 60
-    assert sorted([*first, *draw_pairs(strata, weights, first, [0] * 20, 999, seed=1)]) == list(range(105))
+    assert sorted([*first, *draw_pairs(strata, weights, first, 999, seed=1)]) == list(range(105))
     assert (np.bincount(strata[first])[[0, 1, 3, 4]] >= 4).all()
 
 
 def test_any_first_part_of_a_sheet_has_its_share_of_each_stratum() -> None:
-    strata = np.repeat([0, 3, 14], [100, 50, 50])
-    drawn = strata[draw_pairs(strata, np.ones(200), [], [], 80, seed=0)]
-    counts = np.cumsum(drawn[:, None] == np.array([0, 3, 14]), axis=0)
+    strata = np.repeat([4, 14, 24], [100, 50, 50])
+    drawn = strata[draw_pairs(strata, np.ones(200), [], 80, seed=0)]
+    counts = np.cumsum(drawn[:, None] == np.array([4, 14, 24]), axis=0)
     shares = np.arange(1, 81)[:, None] * counts[-1] / 80
     assert counts[-1].tolist() == [40, 20, 20]
     assert np.abs(counts - shares).max() < 2
 
 
-def test_equal_first_grades_of_a_part_do_not_shrink_its_next_sample() -> None:
-    """Both parts have the same grade by the judge; people's first grades vary in one of them only."""
-    strata, weights = np.repeat([0, 10], 100), np.ones(200)
-    first = draw_pairs(strata, weights, [], [], 20, seed=0)
-    grades = [3 * (place // 2 % 2) if pair >= 100 else 0 for place, pair in enumerate(first)]
-    more = draw_pairs(strata, weights, first, grades, 40, seed=0)
-    assert {grades[place] for place, pair in enumerate(first) if pair >= 100} == {0, 3}
-    assert np.bincount(strata[more])[[0, 10]].tolist() == [10, 10]
+def test_spreads_are_predicted_by_bayes_rule_in_each_part() -> None:
+    """The judge gives grades 0 and 3 in both parts, in different shares, and nothing for two pairs."""
+    strata = np.repeat([0, 3, 4, 10, 13], [6, 2, 2, 1, 7])
+    spreads = predict_spreads(strata)
+    for place, shares, likelihood in [
+        (0, [7, 1, 1, 3], [0.8, 0.2 / 3, 0.2 / 3, 0.2 / 3]),
+        (3, [7, 1, 1, 3], [0.2 / 3, 0.2 / 3, 0.2 / 3, 0.8]),
+        (4, [7, 1, 1, 3], [1, 1, 1, 1]),
+        (13, [2, 1, 1, 8], [0.2 / 3, 0.2 / 3, 0.2 / 3, 0.8]),
+    ]:
+        chances = np.array(shares) * likelihood / np.dot(shares, likelihood)
+        mean = chances @ SCALE
+        assert spreads[place] == pytest.approx((chances @ (SCALE - mean) ** 2) ** 0.5)
+
+
+def test_more_of_a_sample_is_drawn_where_a_judge_that_errs_changes_more() -> None:
+    """A judge that finds few pairs relevant is probably right about the rest, and often wrong about these."""
+    strata = np.repeat([0, 3], [180, 20])
+    drawn = draw_pairs(strata, np.ones(200), [], 40, seed=0)
+    assert np.bincount(strata[drawn])[3] > 3 * 40 * 0.1
 
 
 def test_pairs_of_more_results_get_more_of_a_sample() -> None:
@@ -204,7 +216,7 @@ def test_pairs_of_more_results_get_more_of_a_sample() -> None:
     assert extract_grades(large).tolist() == judged.tolist()
     weights = weigh_pairs(pool)
     assert (weights**2).mean() == pytest.approx(1)
-    drawn = draw_pairs(large, weights, [], [], 40, seed=0)
+    drawn = draw_pairs(large, weights, [], 40, seed=0)
     assert sum(pair >= 80 for pair in drawn) == 8  # its share of the pairs would be 4
 
 
