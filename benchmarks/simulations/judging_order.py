@@ -6,9 +6,9 @@ round judges a hundredth of the pool. Kendall's tau compares the systems' nDCG@1
 unjudged pairs as irrelevant, and as the mean over random grades, drawn as the judged pairs and the ranks predict.
 Each row is the mean over draws of systems, with the standard error at a tenth.
 
-The row `known model` shows what limits every order that knows only ranks: the expected tau if the probabilities of
-relevance come from a logistic model of ranks and queries that is fitted to all grades, and if pairs are chosen by the
-true differences between systems.
+`by the known model` shows what limits every estimate that knows only ranks: the random grades come from a logistic
+model of ranks and queries that is fitted to all grades. The row `known model` adds what limits every order: the
+expected tau if, in addition, the model is right and pairs are chosen by the true differences between systems.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from benchmarks.simulations.systems import JudgedPool, draw_mixed_pools
 from runner.analysis.judging_order import (
     UNJUDGED,
     Floats,
+    Ints,
     PoolOrder,
     RankedPool,
     expect_ndcg,
@@ -44,22 +45,23 @@ def main(draws: int = 5, depth: int = 10, *names: str) -> None:
     for name in names or [name for name in COLLECTIONS if (DATA / name).is_dir()]:
         rows: dict[str, list[list[float]]] = {}
         for pool in draw_mixed_pools(name, draws, depth):
+            known = model_relevance(pool)
             for order in get_args(PoolOrder):
-                for way, taus in follow_order(pool, order, depth).items():
+                for way, taus in follow_order(pool, order, known, depth).items():
                     rows.setdefault(f"{order} | {way}", []).append(taus)
-            rows.setdefault("known model | expected", []).append(expect_taus(pool, depth))
+            rows.setdefault("known model | expected", []).append(expect_taus(pool, known, depth))
         for title, table in rows.items():
             error = np.std([taus[1] for taus in table], ddof=1) / len(table) ** 0.5 if len(table) > 1 else np.nan
             cells = " | ".join(f"{tau:.3f}" for tau in np.mean(table, axis=0))
             print(f"| {name} | {title} | {cells} | {error:.3f} |", flush=True)
 
 
-def follow_order(pool: JudgedPool, order: PoolOrder, depth: int) -> dict[str, list[float]]:
-    """Return Kendall's tau at each share, by how unjudged pairs count."""
+def follow_order(pool: JudgedPool, order: PoolOrder, known: Floats, depth: int) -> dict[str, list[float]]:
+    """Return Kendall's tau at each share, by how unjudged pairs count; `known` are probabilities of relevance (N,)."""
     ranked = RankedPool(pool.queries, pool.ranks)
     truth = score_ndcg(ranked, pool.grades.astype(np.float64), depth)
     step, grades = -(-len(pool.grades) // ROUNDS), np.full(len(pool.grades), UNJUDGED)
-    rows: dict[str, list[float]] = {"irrelevant": [], "estimated": []}
+    rows: dict[str, list[float]] = {"irrelevant": [], "estimated": [], "by the known model": []}
     for share in SHARES:
         while (missing := round(share * len(grades)) - int((grades != UNJUDGED).sum())) > 0:
             pairs = order_pairs(order, ranked, grades, min(step, missing))
@@ -67,16 +69,27 @@ def follow_order(pool: JudgedPool, order: PoolOrder, depth: int) -> dict[str, li
         scores = {
             "irrelevant": score_ndcg(ranked, np.maximum(grades, 0).astype(np.float64), depth),
             "estimated": expect_ndcg(ranked, grades, depth),
+            "by the known model": mean_ndcg(pool, grades, known, depth),
         }
         for way, values in scores.items():
             rows[way].append(float(kendalltau(truth, values).statistic))
     return rows
 
 
-def expect_taus(pool: JudgedPool, depth: int) -> list[float]:
+def mean_ndcg(pool: JudgedPool, grades: Ints, chance: Floats, depth: int, draws: int = 40) -> Floats:
+    """Return the mean nDCG of each system over random grades of the unjudged pairs."""
+    rng, gold, ranked = np.random.default_rng(0), pool.grades[pool.grades > 0], RankedPool(pool.queries, pool.ranks)
+    total = np.zeros(len(pool.ranks))
+    for _ in range(draws):
+        drawn = np.where(rng.random(len(chance)) < chance, rng.choice(gold, len(chance)), 0.0)
+        total += score_ndcg(ranked, np.where(grades == UNJUDGED, drawn, grades), depth)
+    return total / draws
+
+
+def expect_taus(pool: JudgedPool, chance: Floats, depth: int) -> list[float]:
     """Return the expected tau at each share if the model of relevance and the true differences are known."""
     ranked, size = RankedPool(pool.queries, pool.ranks), len(pool.grades)
-    truth, chance = score_ndcg(ranked, pool.grades.astype(np.float64), depth), model_relevance(pool)
+    truth = score_ndcg(ranked, pool.grades.astype(np.float64), depth)
     gold = pool.grades[pool.grades > 0]
     weights = ranked.discounts * mean_inverse_ideal(pool, chance, depth)[pool.queries]
     variance = chance * (gold**2).mean() - (chance * gold.mean()) ** 2
