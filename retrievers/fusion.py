@@ -152,6 +152,11 @@ class Hybrid:
         return all(getattr(part, "applies_filters", False) for part in self.weighted_parts.values())
 
     @property
+    def reads_texts(self) -> bool:
+        """Return whether any part that is searched reads the texts of queries."""
+        return any(getattr(part, "reads_texts", True) for part in self.weighted_parts.values())
+
+    @property
     def weighted_parts(self) -> dict[str, Retriever]:
         """Return the parts whose weight is not 0, for some queries at least."""
         others = [*self.weights_by_type.values(), *self._weights_by_query.values()]

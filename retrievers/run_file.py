@@ -44,6 +44,7 @@ class RunFile:
     """
 
     applies_filters: ClassVar[bool] = True  # by the system that wrote the file; reports count hits outside
+    reads_texts: ClassVar[bool] = False
     live: ClassVar[bool] = True  # the file may have changed, and reading it is as quick as reading a cache
 
     path: str

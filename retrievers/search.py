@@ -81,6 +81,15 @@ def check_filters(retriever: Retriever, queries: Sequence[str]) -> None:
         refuse_filters(name, queries, f"choose {FILTERING}")
 
 
+def check_texts(retriever: Retriever, queries: Sequence[str]) -> None:
+    """Raise `RetrieverError` if the queries have only ids, and the retriever or a part of it reads their texts."""
+    if queries and not any(queries) and all(list_ids(queries)) and getattr(retriever, "reads_texts", True):
+        raise RetrieverError(
+            f"{type(retriever).__name__} reads the texts of queries, but the dataset has only their ids; set "
+            "dataset.queries to a file of queries, or choose rankings from a file (retriever=run)"
+        )
+
+
 def refuse_filters(name: str, queries: Sequence[str], remedy: str) -> NoReturn:
     """Raise `RetrieverError`: a retriever does not apply the filters of queries."""
     n = sum(own is not None for own in list_filters(queries))
@@ -156,7 +165,7 @@ def search_cached(
 
     `search` returns the rankings if the searcher of the retriever has already answered these queries. If the rankings
     have no times, the first queries are searched again, one at a time, to measure them. Raises `RetrieverError` if
-    queries have filters that the retriever does not apply.
+    queries have filters that the retriever does not apply, or no texts.
     """
     if not len(corpus) and not is_live(retriever):
         raise RetrieverError(
@@ -164,6 +173,7 @@ def search_cached(
             "documents, or choose a retriever with its own index (http, object) or a run"
         )
     check_filters(retriever, queries)
+    check_texts(retriever, queries)
     key = build_rankings_key(retriever, corpus, queries, k)
 
     def build_key(kind: str) -> Key:
@@ -194,6 +204,7 @@ def search_block(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k
     `retrievers.blocks` joins the blocks of a set of queries. Raises `RetrieverError` as `search_cached` does.
     """
     check_filters(retriever, queries)
+    check_texts(retriever, queries)
     parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
 
     def work() -> Arrays:

@@ -20,6 +20,7 @@ from runner.analysis.clusters import number_clusters
 from runner.comparison.causes import Causes, DataContrast, find_causes
 from runner.comparison.comparability import NotComparable, find_shared_measures, reorder_queries, score_queries
 from runner.comparison.compare import Comparison, TableStatistics, build_comparison
+from runner.comparison.data_effect import check_shared_queries
 from runner.comparison.explanation import AFTER, BEFORE, Design, Explanation, TermName, name_setting
 from runner.comparison.headline import GRADE
 from runner.comparison.labels import label_results
@@ -82,6 +83,7 @@ class _Task:
     ) -> None:
         self._names, self._statistics, self._options = (baseline, candidate), statistics, options
         self._results = first, second = baseline.result, candidate.result
+        check_shared_queries(first, second)
         for key, named in (("baseline", baseline), ("candidate", candidate)):
             if not named.result.dataset.fingerprint:
                 raise NotComparable(

@@ -81,7 +81,7 @@ def test_a_drop_that_may_be_noise_is_told_though_no_rule_is_violated(run: Run, h
     assert "gate passed: 5 of 5 rules hold" in out
     told = " ".join(out.partition("gate passed")[2].split())
     assert "unlucky: nDCG@10 fell by 0.0" in told
-    assert "more than 0.01 (p = 1.000), not significant" in told
+    assert "more than 0.01 (p = 1.000, corrected for the gate), not significant" in told
 
 
 @pytest.mark.parametrize("columns", [60, 100])

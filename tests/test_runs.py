@@ -146,6 +146,23 @@ def test_files_are_compared_by_the_judgments_of_a_dataset(here: Path, capsys: py
     assert "error: candidate=z.trec: z.trec:1: expected 6 columns" in capsys.readouterr().err
 
 
+def test_two_runs_need_only_qrels_and_other_retrievers_reject_queries_without_texts(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(here)
+    (here / "queries.jsonl").unlink()
+    alone = ("dataset=judged", "dataset.qrels=qrels.tsv", "tracking=none")
+    assert main(["compare", "baseline=x.trec", "candidate=y.json", *alone, "gate=none", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["systems"]) == 2
+    parts = [f"retriever@retriever.parts.{part}=run" for part in ("lexical", "semantic")]
+    paths = ["retriever.parts.lexical.path=x.trec", "retriever.parts.semantic.path=y.json"]
+    assert main([*alone, "retriever=hybrid", *parts, *paths, "retriever.alpha=0.5"]) == 0
+    (here / "search_all.py").write_text("def build():\n    return lambda query: ['good']\n")
+    capsys.readouterr()
+    assert main([*alone, "retriever=object", "retriever.factory=search_all:build"]) == 2
+    assert "reads the texts of queries, but the dataset has only their ids; set" in capsys.readouterr().err
+
+
 def test_a_packed_run_is_a_run_whatever_its_json_looks_like(here: Path) -> None:
     (here / "y.json.gz").write_bytes(gzip.compress(b"{}"))
     (here / "report.json").write_text('{"query_results": []}')

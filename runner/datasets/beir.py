@@ -36,7 +36,8 @@ class Beir(DatasetSource):
     def read(self) -> Raw:
         """Read the folder."""
         folder = self._folder()
-        judgments = None if self.gold == "spans" else self._qrels_path(folder)
+        unjudged = self.gold == "spans" or (self.unjudged_queries == "keep" and not self.splits())
+        judgments = None if unjudged else self._qrels_path(folder)
         file = files.resolve_path(folder / self.queries, "queries")
         documents = (
             files.json_lines(files.resolve_path(folder / self.documents, "path")) if self.documents is not None else ()
@@ -74,6 +75,11 @@ class Beir(DatasetSource):
         return folder
 
     def _qrels_path(self, folder: Path) -> Path:
+        if not self.splits():
+            raise DatasetError(
+                f"{folder}: no judgments, because {folder / 'qrels'} has no {self.split}.tsv; to search without "
+                "judgments, or to judge the results by hand, set dataset.unjudged_queries=keep"
+            )
         if self.split not in self.splits():
             raise DatasetError(
                 f"dataset.split={self.split}: {folder / 'qrels'} has no such split; {describe_choices(self.splits())}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.datasets import files
-from runner.datasets.base import DatasetError, GradeInterval, Qrel, Queries, Raw, corpus_of
+from runner.datasets.base import GradeInterval, Qrel, Queries, Raw, corpus_of
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ratings import QrelsFormat, grade_ratings, match_queries, read_ratings, recognise_format
 from runner.datasets.source import DatasetSource
@@ -30,7 +30,8 @@ class JudgedFiles(DatasetSource):
     `queries` are JSONL as in BEIR, TSV (id, text), TREC topics, or a table: CSV, Parquet, or any file of rows whose
     columns are named by `query_id` and `query_text`. `qrels` have three or four columns as in BEIR and TREC, or are a
     table with the columns `qrel_query`, `qrel_document` and `qrel_grade`, or are in the format of another program: see
-    `qrels_format`, which is detected if null. Such formats name queries by their text, so `queries` may be null.
+    `qrels_format`, which is detected if null. Such formats name queries by their text, so `queries` may be null; with
+    other qrels, queries then have ids without texts, which is enough for rankings from a file.
     Ratings that are not whole numbers are converted by `grade_thresholds`. A click log is a file, a folder or a glob:
     `click_actions` and the settings after it are those of `ClickModel`. `documents` are read as by `Trec`; a retriever
     with its own index does not need them, and their texts are only for readers.
@@ -66,12 +67,8 @@ class JudgedFiles(DatasetSource):
         format = self.qrels_format or ("ubi" if several else self._recognise(paths[0]))
         intervals: Sequence[GradeInterval] = ()
         if format in ("qrels", "table"):
-            if queries is None:
-                raise DatasetError(
-                    f"dataset.queries: not set, and {self.qrels} has no texts of queries; set dataset.queries to their "
-                    "file"
-                )
             qrels = list(self._table.iter_qrels(self.qrels)) if format == "table" else files.qrels(paths[0])
+            queries = queries or _list_queries(qrels)
         elif format == "ubi":
             queries, qrels, intervals = self._read_clicks(paths, queries)
         else:
@@ -134,3 +131,9 @@ class JudgedFiles(DatasetSource):
             query_type=self.query_type, qrel_query=self.qrel_query, qrel_document=self.qrel_document,
             qrel_grade=self.qrel_grade,
         )  # fmt: skip
+
+
+def _list_queries(qrels: Iterable[Qrel]) -> Queries:
+    """Return the queries of judgments, in their order, without texts."""
+    ids = list(dict.fromkeys(query for query, _, _ in qrels))
+    return Queries(ids, [""] * len(ids), [""] * len(ids))

@@ -237,6 +237,8 @@ def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -
     assert compare_command(board, ["tracking.uri=http://h:5000"]) == f"{command} tracking.uri=http://h:5000"
     unknown = board.with_runs(["", "b" * 32])
     assert compare_command(unknown) == ""
+    unscored = replace(board, rows=[replace(row, mean=math.nan) for row in board.rows])
+    assert compare_command(unscored) == ""
     three = build_leaderboard(sweep(3), PRIMARY)
     best = three.rows[0].position
     others = three.with_runs(["" if position == best else "c" * 32 for position in range(3)])

@@ -42,6 +42,16 @@ def test_another_split_has_its_own_queries(folder: Path) -> None:
     assert list(Beir(path=str(folder), split="dev", name="mine").load().queries.ids) == ["q2"]
 
 
+def test_a_folder_without_qrels_is_only_searched(folder: Path) -> None:
+    for file in (folder / "qrels").iterdir():
+        file.unlink()
+    (folder / "qrels").rmdir()
+    with pytest.raises(DatasetError, match=r"qrels has no test.tsv; to search without judgments, .*=keep$"):
+        Beir(path=str(folder)).load()
+    dataset = Beir(path=str(folder), unjudged_queries="keep").load()
+    assert (len(dataset.queries), len(dataset.judgments.grades)) == (2, 0)
+
+
 def test_an_unknown_split_is_answered_with_those_that_exist(folder: Path) -> None:
     (folder / "qrels/notes.tsv.bak").touch()
     with pytest.raises(DatasetError, match=r"dataset.split=train: .*qrels has no such split; choose dev or test$"):

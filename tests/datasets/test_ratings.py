@@ -157,9 +157,9 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, content: object, 
         read_file(tmp_path, content, "r.csv" if isinstance(content, str) else "r.json")
 
 
-def test_qrels_without_texts_need_a_file_of_queries(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"dataset.queries: not set, and .*q.tsv has no texts of queries"):
-        read_file(tmp_path, "q1\td1\t1\n", "q.tsv")
+def test_the_queries_of_qrels_are_those_that_they_name_without_texts(tmp_path: Path) -> None:
+    queries = read_file(tmp_path, "q2\td1\t1\nq1\td1\t1\nq2\td2\t0\n", "q.tsv").queries
+    assert (list(queries.ids), list(queries.texts)) == (["q2", "q1"], ["", ""])
 
 
 @settings(max_examples=at_most(30))

@@ -269,7 +269,11 @@ def describe_check(check: Check) -> str:
     fell = f"{what} fell by {score4(check.drop)}, from {score4(check.before)} to {score4(check.after)}{cost}"
     if not check.drop > check.limit:
         return f"{fell}: {check.limit:g} is allowed" if check.drop > 0 else f"{what} did not fall{cost}"
-    p = "" if math.isnan(check.p) else f" (p {'' if check.p < 0.001 else '= '}{p_value(check.p)})"
+    p = (
+        ""
+        if math.isnan(check.p)
+        else f" (p {'' if check.p < 0.001 else '= '}{p_value(check.p)}, corrected for the gate)"
+    )
     unsure = ", with too few queries for significance" if check.too_few else ", not significant"
     return f"{fell}: more than {check.limit:g}{p}" + ("" if check.violated else unsure)
 

@@ -179,8 +179,8 @@ def shorten_run(run: str) -> str:
 
 
 def compare_command(board: Leaderboard, overrides: Sequence[str] = ()) -> str:
-    """Return the command that compares the best two, with overrides; "" unless both runs are known."""
-    runs = [shorten_run(row.run) for row in board.rows[:2] if row.run]
+    """Return the command that compares the best two, with overrides; "" unless both runs and their scores are known."""
+    runs = [shorten_run(row.run) for row in board.rows[:2] if row.run and not math.isnan(row.mean)]
     if len(runs) < 2:
         return ""
     return " ".join([f"python -m runner compare baseline={runs[1]} candidate={runs[0]}", *overrides])
