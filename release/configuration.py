@@ -29,8 +29,6 @@ ALIGNED = re.compile(r"^(.+?):  (\S.*)$")
 COMMAND = re.compile(r"(?<!`)(python -m runner)")
 LISTED = ("analyzer", "experiment")
 """Groups whose choices differ only in values, and are listed in one table."""
-PREFIXES = {"reranker": "retriever.reranker"}
-"""The keys of groups whose names differ from their keys."""
 TARGETS = {
     ("compare", ""): "runner.commands.compare.CompareSettings",
     ("evaluate", ""): "runner.commands.evaluate.EvaluationSettings",
@@ -102,7 +100,7 @@ def render_page() -> str:
             rows = [[f"`{_name_choice(file, folder)}`", _escape(read_header(file)[0])] for file in files]
             parts += [_table(["choice", "meaning"], rows)]
             files = [file for file in files if file.stem == "plain"]
-        prefix = PREFIXES.get(folder.name, folder.name) + "."
+        prefix = folder.name + "."
         for file in files:
             name = _name_choice(file, folder)
             title = SHARED.get(file.stem, f"`{folder.name}={name}`")

@@ -175,6 +175,6 @@ class MultiVectorModel(PromptedModel):
             raise RetrieverError(
                 f"model={self.model}: the vectors of the tokens of {n_documents:,} documents need "
                 f"{needed / 2**30:,.1f} GiB of memory, but {available / 2**30:,.1f} GiB are available; rerank the hits "
-                "of another retriever instead (retriever=reranked reranker@retriever.reranker=late_interaction), or "
+                "of another retriever instead (retriever=reranked reranker=late_interaction), or "
                 "raise pool_factor"
             )

@@ -14,7 +14,7 @@ from runner.result import Result
 
 CHUNKING = ("dataset", "chunking")
 TARGET = "_target_"
-SHARED_GROUPS = ("analyzer", "encoder", "llm")
+SHARED_GROUPS = ("analyzer", "encoder", "llm", "reranker")
 """Groups that a configuration records once, and again in every part that uses them."""
 
 Path = tuple[str, ...]

@@ -21,7 +21,7 @@ from runner.config.objects import ConfigError
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 """The keys that every evaluation needs."""
 
-SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm")
+SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm", "reranker")
 """Groups chosen once for all parts that do not set their own."""
 
 VOLATILE = ("tracking", "store", "sweep", "report", "junit", "plugins", "public_environment")
@@ -99,7 +99,7 @@ def _public_variables(names: Any) -> list[str]:  # noqa: ANN401 (any value)
 
 
 def _roots(group: str) -> set[str]:
-    """Return the top-level keys that a group can set: reranker and retriever for `reranker@retriever.reranker`."""
+    """Return the top-level keys that a group can set: encoder and retriever for `encoder@retriever.encoder`."""
     name, _, package = group.partition("@")
     return {name.partition("/")[0], package.partition(".")[0]}
 

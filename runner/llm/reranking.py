@@ -60,7 +60,7 @@ class ApiReranker(HttpModel):
     the base is kept. A blank text is not sent and comes last.
     """
 
-    group: ClassVar[str] = "retriever.reranker"
+    group: ClassVar[str] = "reranker"
     label: ClassVar[str] = "reranker"
     price_hint: ClassVar[str] = (
         "price_in, the price per million tokens, or price_search, the price per thousand searches"

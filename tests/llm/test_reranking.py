@@ -125,7 +125,7 @@ def test_a_missing_key_is_reported(make: MakeReranker, monkeypatch: pytest.Monke
     monkeypatch.delenv("SOME_KEY", raising=False)
     with (
         FakeLLM() as fake,
-        pytest.raises(ConfigError, match=r"^retriever\.reranker\.api_key_env=SOME_KEY: the variable"),
+        pytest.raises(ConfigError, match=r"^reranker\.api_key_env=SOME_KEY: the variable"),
     ):
         rerank(make(fake, api_key_env="SOME_KEY"), ("a", ["a", "b"]))
 
@@ -212,8 +212,8 @@ PRESETS: dict[str, tuple[str, Any, Any, Usage]] = {
 def build_reranker(choice: str, **given: object) -> ApiReranker:
     with open_loader("evaluate", []) as (loader, _):
         composer = Composer(loader, "evaluate", [])
-        settings = [f"retriever.reranker.{name}={value}" for name, value in given.items()]
-        cfg = composer.compose(["retriever=reranked", f"reranker@retriever.reranker={choice}", *settings])
+        settings = [f"reranker.{name}={value}" for name, value in given.items()]
+        cfg = composer.compose(["retriever=reranked", f"reranker={choice}", *settings])
     retriever = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).retriever
     assert isinstance(retriever, Reranked) and isinstance(retriever.reranker, ApiReranker)
     return retriever.reranker

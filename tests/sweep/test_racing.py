@@ -46,7 +46,7 @@ def fake(tracking: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 def sweep(fake: FakeLLM, *more: str) -> list[str]:
     return [
-        "-m", "retriever=reranked", "reranker@retriever.reranker=llm", "retriever.depth=2", "llm=openai",
+        "-m", "retriever=reranked", "reranker=llm", "retriever.depth=2", "llm=openai",
         f"llm.base_url={fake.url}", "llm.model=bad,good,worse", "grading=none", "metrics.primary=RR",
         "dataset=jsonl", "dataset.documents=documents.jsonl", "dataset.queries=queries.jsonl",
         "tracking.background=false", "sweep.race=true", f"sweep.race_block={BLOCK}", *more,
@@ -235,7 +235,7 @@ def test_a_race_that_is_not_possible_is_refused(
 ) -> None:
     arguments = sweep(fake, *override.split())
     if override.startswith("retriever="):
-        drop = ("retriever=", "reranker@", "retriever.depth")
+        drop = ("retriever=", "reranker=", "retriever.depth")
         arguments = [
             *(a for a in arguments if not a.startswith(drop)),
             override,
