@@ -91,7 +91,7 @@ class Desk:
         self.goal = settings.goal
         self._strata = strata
         self._queue = PairQueue(pool, settings.order, settings.seed, journal.assessor)
-        self._front: int | None = None  # the pair that an undo brought back
+        self._returned: list[int] = []  # pairs that undos brought back; the last is shown first
         self._shown: tuple[int, float] | None = None
         self._others: tuple[object, dict[str, Assessment]] = (None, {})
         self._report: tuple[object, ContestReport] | None = None
@@ -143,14 +143,17 @@ class Desk:
             if self._shown and self._shown[0] == place:
                 seconds = round(min(time.monotonic() - self._shown[1], LONGEST_S), 1)
             self.journal.append(action, pair, grade, seconds=seconds)
-            self._front = None
+            if place in self._returned:
+                self._returned.remove(place)
 
     def undo(self) -> None:
-        """Take back the last decision; its pair is shown next."""
+        """Take back the last decision; its pair is shown next, followed by those of earlier undos."""
         with self._lock:
             if order := self.journal.assessment.order:
                 self.journal.append("undo", order[-1].pair)
-                self._front = self.pool.places.get(order[-1].pair) if order[-1].action != "settle" else None
+                place = self.pool.places.get(order[-1].pair)
+                if place is not None and order[-1].action != "settle":
+                    self._returned = [*(other for other in self._returned if other != place), place]
 
     def extend_goal(self, more: int) -> None:
         """Raise the goal of this session."""
@@ -176,8 +179,8 @@ class Desk:
         return self.pool.places[pair]
 
     def _find_current(self) -> int | None:
-        if self._front is not None:
-            return self._front
+        if self._returned:
+            return self._returned[-1]
         own = self.journal.assessment
         progress = self._measure_progress()
         if progress.decided >= progress.total:
@@ -209,8 +212,8 @@ class Desk:
         decided = len(actions) - actions.count("skip")
         available = len(self.pool) - len(self._list_taken())
         total = min(max(self.goal, 0), available) if self.goal is not None else available
-        times = [entry.seconds for entry in own.order[-_RECENT:] if entry.seconds is not None]
-        left = median(times) * max(total - decided, 0) if times else None
+        times = [e.seconds for e in own.order if e.seconds is not None and e.action != "skip"][-_RECENT:]
+        left = median(times) * max(total - decided, 0) if len(times) >= FEWEST_GRADES else None
         return DeskProgress(decided, total, actions.count("skip"), actions.count("unsure"), left)
 
     def _build_report(self, assessments: Mapping[str, Assessment]) -> ContestReport:

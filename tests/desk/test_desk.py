@@ -69,6 +69,18 @@ def test_undo_brings_the_pair_back_and_the_grade_is_gone(tmp_path: Path) -> None
     desk.journal.close()
 
 
+def test_pairs_that_were_undone_come_back_in_the_order_of_their_decisions(tmp_path: Path) -> None:
+    desk = open_desk(tmp_path)
+    order = [grade_next(desk, 1) for _ in range(2)]
+    view = desk.view()
+    assert view.pair is not None
+    desk.decide("skip", view.pair.ids)
+    for _ in range(3):
+        desk.undo()
+    assert [*(grade_next(desk, 2) for _ in range(2)), grade_next(desk, 0)] == [*order, view.pair.ids]
+    desk.journal.close()
+
+
 def test_a_form_that_is_sent_twice_counts_once(tmp_path: Path) -> None:
     desk = open_desk(tmp_path)
     pair = grade_next(desk, 3)
@@ -132,18 +144,19 @@ def test_a_goal_ends_the_session_until_it_is_raised(tmp_path: Path) -> None:
     desk.journal.close()
 
 
-def test_the_time_left_follows_from_the_median_time_of_a_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk, clock = open_desk(tmp_path), iter(np.cumsum([0, 4, 0, 8, 0, 9999]).tolist())
+def test_the_time_left_follows_from_the_median_time_of_a_graded_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    durations = [4, 4, 4, 4, 8, 8, 8, 8, 8, 9999]
+    clock = iter(np.cumsum([0, 0.1, *(step for duration in durations for step in (0, duration))]).tolist())
+    desk = open_desk(tmp_path)
     monkeypatch.setattr("runner.desk.desk.time.monotonic", lambda: next(clock))
-    assert desk.view().progress.seconds_left is None
-    for _ in range(3):
-        pair = desk.view().pair
-        assert pair is not None
-        desk.decide("grade", pair.ids, 0)
-        if desk.journal.assessment.order[-1].seconds != 300:
-            desk.view()
-    assert [entry.seconds for entry in desk.journal.assessment.order] == [4, 8, 300]
-    assert desk._measure_progress().seconds_left == 8 * (len(desk.pool) - 3)
+    for action, grade in [("skip", None), *[("grade", 0)] * len(durations)]:
+        view = desk.view()
+        assert view.pair is not None and view.progress.seconds_left is None
+        desk.decide(action, view.pair.ids, grade)
+    assert [entry.seconds for entry in desk.journal.assessment.order] == [0.1, *durations[:-1], 300]
+    assert desk._measure_progress().seconds_left == 8 * (len(desk.pool) - len(durations))
     desk.journal.close()
 
 
