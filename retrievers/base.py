@@ -218,17 +218,21 @@ def build_rankings(hits: Iterable[Iterable[tuple[int, float]]], tie_order: NDArr
 class QueryText(str):
     """The text of a query that knows its id, type and filter, for retrievers that use these; others only see the text.
 
-    A plain string is its own id, and has no type and no filter.
+    A plain string is its own id, and has no type and no filter. `is_known` is false if only the id is known, and the
+    text is empty for that reason.
     """
 
     id: str
     type: str
     filter: Filter | None
+    is_known: bool
 
-    def __new__(cls, text: str, identifier: str = "", query_type: str = "", own: Filter | None = None) -> QueryText:
+    def __new__(
+        cls, text: str, identifier: str = "", query_type: str = "", own: Filter | None = None, is_known: bool = True
+    ) -> QueryText:
         """Return a text with an id, a type and perhaps a filter."""
         query = super().__new__(cls, text)
-        query.id, query.type, query.filter = identifier, query_type, own
+        query.id, query.type, query.filter, query.is_known = identifier, query_type, own, is_known
         return query
 
 

@@ -83,7 +83,7 @@ def check_filters(retriever: Retriever, queries: Sequence[str]) -> None:
 
 def check_texts(retriever: Retriever, queries: Sequence[str]) -> None:
     """Raise `RetrieverError` if the queries have only ids, and the retriever or a part of it reads their texts."""
-    if queries and not any(queries) and all(list_ids(queries)) and getattr(retriever, "reads_texts", True):
+    if getattr(retriever, "reads_texts", True) and not all(getattr(query, "is_known", True) for query in queries):
         raise RetrieverError(
             f"{type(retriever).__name__} reads the texts of queries, but the dataset has only their ids; set "
             "dataset.queries to a file of queries, or choose rankings from a file (retriever=run)"

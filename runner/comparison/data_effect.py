@@ -111,9 +111,9 @@ def describe_changes(before: Result, after: Result) -> list[str]:
     """Return the parts of the data that differ between two results of one configuration, each with its extent."""
     changes = []
     if before.dataset.corpus_fingerprint != after.dataset.corpus_fingerprint:
-        counts = before.dataset.documents, after.dataset.documents
-        there = "other contents" if counts[0] == counts[1] else f"{counts[1]:,} now"
-        changes.append(f"documents ({counts[0]:,} before, {there})")
+        n, n_now = before.dataset.documents, after.dataset.documents
+        counts = f"{n:,}, with other contents" if n == n_now else f"{n:,} before, {n_now:,} now"
+        changes.append(f"documents ({counts})")
     queries = _describe_query_changes(before, after)
     changes += queries
     gold = find_gold_differences(before, after)

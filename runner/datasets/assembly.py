@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,5 +263,7 @@ def _select_intervals(
 def _rows(table: Table, kept: NDArray[np.bool_]) -> Table:
     if kept.all():
         return table
-    names = [column.name for column in fields(table) if column.name not in ("filter_fields", "search_fields")]
-    return replace(table, **{name: tuple(compress(getattr(table, name), kept)) for name in names})
+    whole = ("filter_fields", "search_fields", "has_texts")
+    names = [column.name for column in fields(table) if column.name not in whole]
+    columns: dict[str, Any] = {name: tuple(compress(getattr(table, name), kept)) for name in names}
+    return replace(table, **columns)

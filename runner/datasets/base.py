@@ -41,7 +41,8 @@ class Queries:
     """Queries in columns. Results are also reported by `types` ("" for none).
 
     `metadata` are the other fields of each query, or empty. `clusters` are labels that variants of a query share (""
-    for a query in a cluster of its own), or empty. `filters` are conditions on documents, or empty.
+    for a query in a cluster of its own), or empty. `filters` are conditions on documents, or empty. Unless
+    `has_texts`, the texts are unknown, and empty.
     """
 
     ids: Sequence[str]
@@ -50,6 +51,7 @@ class Queries:
     metadata: Sequence[Mapping[str, Any]] = ()
     clusters: Sequence[str] = ()
     filters: Sequence[Filter | None] = ()
+    has_texts: bool = True
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -58,7 +60,8 @@ class Queries:
     def inputs(self) -> Sequence[QueryText]:
         """Return the texts as retrievers receive them, each with its query's id, type and filter."""
         filters = self.filters or [None] * len(self)
-        return [QueryText(*query) for query in zip(self.texts, self.ids, self.types, filters, strict=True)]
+        columns = zip(self.texts, self.ids, self.types, filters, strict=True)
+        return [QueryText(*query, is_known=self.has_texts) for query in columns]
 
 
 GIVEN = ".".join(("runner", "datasets", "given"))

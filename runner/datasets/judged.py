@@ -136,4 +136,4 @@ class JudgedFiles(DatasetSource):
 def _list_queries(qrels: Iterable[Qrel]) -> Queries:
     """Return the queries of judgments, in their order, without texts."""
     ids = list(dict.fromkeys(query for query, _, _ in qrels))
-    return Queries(ids, [""] * len(ids), [""] * len(ids))
+    return Queries(ids, [""] * len(ids), [""] * len(ids), has_texts=False)
