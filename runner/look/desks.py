@@ -1,4 +1,7 @@
-"""The desks of a server: one for each choice of runs, opened when its tab is, and closed when the server stops."""
+"""The desks of a server: one for each choice of runs, opened when its tab is, and closed when the server stops.
+
+Then the grades of each are written, as `judge by=hand` does.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from starlette.types import ASGIApp
 
 from runner.desk.app import create_desk_app
 from runner.desk.desk import Desk, DeskSettings
-from runner.desk.journal import AssessorJournal
+from runner.desk.journal import AssessorJournal, load_journals
+from runner.desk.pairs import DeskPool
 from runner.desk.results import build_desk_pool, load_rankings, name_judged
-from runner.desk.session import find_assessor
+from runner.desk.session import find_assessor, report_grades
 from runner.look.results import StoredResults
 from runner.look.shown import ShownRuns
 from runner.lookup import list_combinations
@@ -32,6 +36,7 @@ class Desks:
         self._results, self._settings, self._depth = results, settings, depth
         self._assessor, self._origins = assessor, origins
         self._apps: dict[str, ASGIApp] = {}
+        self._opened: list[tuple[DeskPool, Path]] = []
         self._journals = ExitStack()
         self._lock = threading.Lock()
 
@@ -40,6 +45,9 @@ class Desks:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._journals.close()
+        for pool, folder in self._opened:
+            if any(assessor.grades for assessor in load_journals(folder / "journals").values()):
+                report_grades(pool, folder)
 
     def open(self, shown: ShownRuns) -> ASGIApp:
         """Return the desk of some runs; raises `ConfigError`, `DatasetError` or `ResultError`."""
@@ -53,9 +61,10 @@ class Desks:
         runs = shown.runs if shown.kind != "sweep" else list_combinations(shown.runs[0], self._results.runs)
         results = [self._results.runs.record(run) for run in runs]
         ranked = load_rankings(results, self._depth, plugins)
-        folder = FOLDER / name_judged([run.id for run in shown.runs])
-        pool, strata = build_desk_pool(results, ranked, self._depth, folder)
-        journal = AssessorJournal(folder / "by_hand" / "journals", find_assessor(self._assessor))
+        judged = FOLDER / name_judged([run.id for run in shown.runs])
+        pool, strata = build_desk_pool(results, ranked, self._depth, judged)
+        folder = judged / "by_hand"
+        journal = AssessorJournal(folder / "journals", find_assessor(self._assessor))
         self._journals.enter_context(journal)
-        desk = Desk(pool, journal, self._settings, strata)
-        return create_desk_app(desk, folder / "by_hand", self._origins)
+        self._opened.append((pool, folder))
+        return create_desk_app(Desk(pool, journal, self._settings, strata), folder, self._origins)

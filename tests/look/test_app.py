@@ -14,7 +14,7 @@ from runner.desk.journal import load_journals
 from runner.look.shown import select_shown
 from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking
-from tests.look.stores import LONG, NAME, TEXTS, ServedStore
+from tests.look.stores import LONG, NAME, TEXTS, ServedStore, serve_store
 from tests.reports.reading import read_explorer_data
 
 
@@ -97,6 +97,21 @@ def test_the_desk_of_a_page_writes_the_journal_of_judge(served: ServedStore, mon
     assert (reply.status_code, reply.headers["location"]) == (303, "./")
     journals = served.folder / "mlruns" / "judgments" / run / "by_hand" / "journals"
     assert list(load_journals(journals)["anna"].grades.values()) == [1]
+
+
+def test_the_grades_of_a_desk_are_written_when_the_server_stops(
+    served: ServedStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(served.folder)
+    run = served.read_runs()["k1=2"]
+    judgments = Path("mlruns", "judgments", run, "by_hand", "judgments.tsv")
+    for decision in ("skip", "1"):  # without a grade, nothing is written
+        with serve_store(served.tracking, served.folder, run) as other:
+            page = other.client.get(f"/show/{run}/desk/").text
+            fields = dict(re.findall(r'name="(query_id|document_id)" value="([^"]*)"', page))
+            other.client.post(f"/show/{run}/desk/judge", data={**fields, "decision": decision})
+        assert judgments.exists() == (decision == "1")
+    assert f"use them with: dataset.extra_qrels={judgments}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", ["/", "/runs", "PAGE/", "PAGE/state", "PAGE/texts?query=q0", "PAGE/desk/"])
