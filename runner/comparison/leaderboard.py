@@ -280,7 +280,12 @@ def build_leaderboard(
         rows=rows,
         failures=list(failures),
         letters=letters,
-        notes=[*_describe_addresses(ranked), *_describe_gold(ranked), *_list_warnings(ranked)],
+        notes=[
+            *_describe_addresses(ranked),
+            *_describe_extra_qrels(ranked),
+            *_describe_gold(ranked),
+            *_list_warnings(ranked),
+        ],
     )
 
 
@@ -295,6 +300,16 @@ def _describe_gold(ranked: Sequence[Result]) -> list[str]:
                 "may come from the expected items instead of the retrieved ones."
             )
     return sorted(notes)
+
+
+def _describe_extra_qrels(ranked: Sequence[Result]) -> list[str]:
+    """Return a sentence on the judgments that were added to those of the dataset, if any."""
+    settings = (result.config.get("dataset") for result in ranked)
+    files = {str(own["extra_qrels"]) for own in settings if isinstance(own, Mapping) and own.get("extra_qrels")}
+    if not files:
+        return []
+    n = max(result.dataset.judgments for result in ranked)
+    return [f"The {n:,} judgments include those of {', '.join(sorted(files))} (dataset.extra_qrels)."]
 
 
 def _describe_addresses(ranked: Sequence[Result]) -> list[str]:

@@ -225,6 +225,13 @@ def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
         assert one.to_csv() == one.to_frame().to_csv(index=False)
 
 
+def test_judgments_that_were_added_are_named() -> None:
+    assert not [note for note in build_leaderboard(sweep(2), PRIMARY).notes if "extra_qrels" in note]
+    added = [replace(one, config={**one.config, "dataset": {"extra_qrels": "mine.tsv"}}) for one in sweep(2)]
+    (note,) = (note for note in build_leaderboard(added, PRIMARY).notes if "extra_qrels" in note)
+    assert note == f"The {added[0].dataset.judgments:,} judgments include those of mine.tsv (dataset.extra_qrels)."
+
+
 def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -> None:
     results = sweep(2)
     runs = ["a" * 32, "b" * 32]
