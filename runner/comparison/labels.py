@@ -27,7 +27,10 @@ def label_results(results: Sequence[Result]) -> list[str]:
     if len(set(labels)) == len(labels):
         return labels
     settings = _find_differing_settings(results)
-    names = [" ".join([result.name, *parts]) for result, parts in zip(results, settings, strict=True)]
+    names = [
+        " ".join([result.name, *(part for part in parts if part.partition("=")[2] != result.name)])  # such as path=NAME
+        for result, parts in zip(results, settings, strict=True)
+    ]
     counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     return [name if count == 1 else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
 
