@@ -67,8 +67,7 @@ NOT_HERE = {
     r"dataset=faq": "needs a plug-in: test_the_documented_format_is_read_from_outside",
     r"tracking.experiment=ci": "evaluates the dataset of the reader's repository",
 }
-"""Why some commands, by a pattern, cannot run here."""
-
+"""Why some commands, by a pattern, cannot run here; `tests/test_documented_commands.py` composes them."""
 
 SLOW = r"count=1000|dataset=synthetic dataset.path=queries.jsonl"
 """Commands that take minutes: they embed a thousand queries."""
@@ -125,16 +124,6 @@ def chapters_with_commands() -> Iterator[ParameterSet]:
                     yield pytest.param(name, heading, "(?!)", id=f"{title}, all", marks=slow)
 
 
-def commands_elsewhere() -> Iterator[ParameterSet]:
-    """Yield each command that cannot run here, with the reason."""
-    for path in PAGES:
-        if str(path.relative_to(ROOT)) in PAGES_OF_THEIR_OWN:
-            continue
-        for command in commands(path.read_text(encoding="utf-8")):
-            if reason := why_not(command):
-                yield pytest.param(command, marks=pytest.mark.skip(reason=reason))
-
-
 def write(folder: Path, files: Mapping[str, str]) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -183,11 +172,6 @@ def test_the_documented_commands_of_a_chapter_run_in_order(
             exec(block, {})  # makes files of those
         for command in commands(chapter):
             assert why_not(command) or re.search(left_out, command) or run(command) == 0, command
-
-
-@pytest.mark.parametrize("command", list(commands_elsewhere()))
-def test_a_documented_command_runs_elsewhere(command: str) -> None:
-    """Name the commands that the test above leaves out, as skipped tests."""
 
 
 def test_the_documented_experiment_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

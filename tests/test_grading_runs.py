@@ -25,7 +25,7 @@ from tests.fake_llm import FakeLLM
 
 N = 12
 DATA = ("dataset=jsonl", "dataset.documents=d.jsonl", "dataset.queries=q.jsonl", "tracking.background=false")
-ANSWERS = ("dataset.query_answer=answer", "grading.document_pattern='(.+)_\\d+'")
+ANSWERS = ("dataset.query_answer=answer", "grading.document_pattern=(.+)_\\d+")
 
 
 @pytest.fixture

@@ -27,6 +27,9 @@ from runner.config.source import check_files
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
 """The words that make Hydra run a verb more than once."""
 
+TAKES_TEXT = ("sweep.exclude", "sweep.include", "grading.document_pattern")
+"""Settings whose value is an expression, in which Hydra would read operators as its own syntax."""
+
 
 def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -> int:
     """Run a verb under Hydra and return its exit code; raises `ConfigError` for a mistake in the overrides."""
@@ -83,13 +86,9 @@ def _check_once(verb: str, words: Sequence[str]) -> None:
 
 
 def _quote_expression(word: str) -> str:
-    """Return an override with its value quoted if it is an expression, because Hydra would parse its operators."""
+    """Return an override with its value quoted if it is an expression."""
     key, _, value = word.partition("=")
-    if (
-        key.lstrip("+") not in ("sweep.exclude", "sweep.include")
-        or value[:1] in ("'", '"', "[", "{", "")
-        or value == "null"
-    ):
+    if key.lstrip("+") not in TAKES_TEXT or value[:1] in ("'", '"', "[", "{", "") or value == "null":
         return word
     return f"{key}={QuotedString(value, Quote.single).with_quotes()}"
 
