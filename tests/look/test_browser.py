@@ -22,8 +22,8 @@ def complaints() -> list[str]:
     return []
 
 
-def open_page(browser: Browser, address: str, complaints: list[str], width: int = 1400) -> Page:
-    page = browser.new_page(viewport={"width": width, "height": 900})
+def open_page(browser: Browser, address: str, complaints: list[str], width: int = 1400, height: int = 900) -> Page:
+    page = browser.new_page(viewport={"width": width, "height": height})
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(address)
@@ -127,5 +127,32 @@ def test_whole_texts_and_the_desk_are_on_the_page(
     journals = served.folder / "mlruns" / "judgments" / run / "by_hand" / "journals"
     assert load_journals(journals)["anna"].grades
     assert page.evaluate("window.hit") is None
+    assert not complaints
+    page.close()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 900), (390, 844), (844, 390)])
+def test_the_desk_fills_the_window_and_only_its_document_scrolls(
+    browser: Browser,
+    served: ServedStore,
+    complaints: list[str],
+    width: int,
+    height: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(served.folder)
+    page = open_page(browser, f"{served.address}{served.page}/#tab=judge", complaints, width, height)
+    page.frame_locator("iframe").locator("button[data-key='1']").wait_for()
+    for document in ("document", "document.querySelector('iframe').contentDocument"):
+        fits = "(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
+        assert page.evaluate(f"{fits}({document}.documentElement)"), document
+    for button in page.frame_locator("iframe").locator("#keys button:visible").all():
+        box = button.bounding_box()
+        assert box is not None and box["y"] + box["height"] <= height and box["x"] + box["width"] <= width
+    tab = page.get_by_role("tab", name="Judge").bounding_box()
+    assert tab is not None and tab["x"] >= 0 and tab["x"] + tab["width"] <= width
+    assert not page.locator("h1").is_visible(), "what leads would bias the grades"
+    page.get_by_role("tab", name="Leaderboard").click()
+    page.locator("h1").wait_for()
     assert not complaints
     page.close()

@@ -74,6 +74,7 @@ function buildTabs(state, changed) {
     panel.classList.toggle("off", panel.id !== state.tab);
     tabs[place].setAttribute("aria-selected", String(panel.id === state.tab));
     tabs[place].tabIndex = panel.id === state.tab ? 0 : -1;
+    if (panel.id === state.tab) list.scrollLeft = tabs[place].offsetLeft - list.offsetLeft - list.clientWidth / 2;
   });
 }
 

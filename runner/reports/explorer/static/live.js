@@ -41,11 +41,11 @@ async function loadTexts(data, query) {
   }
 }
 
-/** Show the desk in its tab, once. @param {State} state */
+/** Show the desk in its tab, loaded once; the rest of the page then leaves it the window. @param {State} state */
 function showDesk(state) {
-  const place = document.getElementById("desk");
-  if (place && state.tab === "judge" && !place.firstChild)
-    place.append(create("iframe", {src: "desk/", title: "Judging desk"}));
+  const place = byId("judge"), isOpen = state.tab === place.id;
+  document.documentElement.classList.toggle("judging", isOpen);
+  if (isOpen && !place.firstChild) place.append(create("iframe", {src: "desk/", title: "Judging desk"}));
 }
 
 /** Return what a reader is doing that newer data would interrupt, "" for nothing. @param {State} state */
