@@ -9,8 +9,6 @@ import time
 import weakref
 from collections.abc import Mapping
 from contextlib import closing
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 
@@ -18,13 +16,14 @@ import httpx
 
 from retrievers.base import RetrieverError
 from retrievers.excerpts import shorten_text
+from retrievers.retry import backoff, parse_retry_after
 from retrievers.transport import LimitedTransport, limit_total_time
 
 HEALTH_TIMEOUT_S = 5.0
 """The longest time limit of a health check."""
 
 LONGEST_WAIT_S = 60.0
-"""The longest wait before a retry. A request is not retried if the service asks for a longer wait."""
+"""The longest wait that a service may ask for. If it asks for more, the request is not retried."""
 
 BUSY = frozenset({429, 502, 503, 504})
 """Status codes of a service that is overloaded or being restarted (RFC 9110, RFC 6585)."""
@@ -94,13 +93,14 @@ class Connection:
                 seconds = time.perf_counter() - start
                 if response.is_success:
                     return _parse_json(content), seconds
-                reason, requested_wait = self._describe_refusal(response, content), _parse_retry_after(response)
+                reason = self._describe_refusal(response, content)
+                requested_wait = parse_retry_after(response.headers) or 0.0
                 if response.status_code not in BUSY:
                     break
             if requested_wait > LONGEST_WAIT_S:
                 reason += f", and Retry-After asks for {requested_wait:.0f} s, longer than {LONGEST_WAIT_S:.0f} s"
                 break
-            wait = max(requested_wait, min(self._backoff_s * 2**attempt, LONGEST_WAIT_S))
+            wait = max(requested_wait, backoff(self._backoff_s, attempt))
         raise ServiceError(f"{method} {self.base_url}{path}: {reason} (attempt {attempt + 1})")
 
     def send_once(self, method: str, path: str, payload: Mapping[str, Any]) -> tuple[httpx.Response, bytes]:
@@ -165,19 +165,6 @@ def read_secret(variable: str, setting: str) -> str:
 def resolve_port(url: httpx.URL) -> int:
     """Return the port of an address, or the default port of its scheme."""
     return url.port or {"http": 80, "https": 443}[url.scheme]
-
-
-def _parse_retry_after(response: httpx.Response) -> float:
-    """Return the wait in seconds that the header Retry-After asks for, 0 without one (RFC 9110, 10.2.3)."""
-    value = response.headers.get("Retry-After", "").strip()
-    if value.isdecimal():
-        return float(value)
-    try:
-        until = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):  # not a date, or a number out of range
-        return 0.0
-    until = until.replace(tzinfo=until.tzinfo or UTC)  # dates in HTTP are in GMT, with or without the suffix (5.6.7)
-    return max((until - datetime.now(UTC)).total_seconds(), 0.0)
 
 
 def _parse_json(content: bytes) -> object:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.comparison.labels import format_setting
+from runner.config import SHARED_GROUPS
 from runner.result import Result
 
 CHUNKING = ("dataset", "chunking")
 TARGET = "_target_"
-SHARED_GROUPS = ("analyzer", "encoder", "llm", "reranker")
-"""Groups that a configuration records once, and again in every part that uses them."""
+WHOLE_GROUPS = tuple(group for group in SHARED_GROUPS if group != "chunking")
+"""Groups that count as one setting in all parts that share them; the settings of chunking are compared one by one."""
 
 Path = tuple[str, ...]
 _ABSENT = object()
@@ -74,7 +75,7 @@ def _iter_changes(
     """Yield the name and the place of each setting that differs."""
     if old == new:
         return
-    for group in SHARED_GROUPS:
+    for group in WHOLE_GROUPS:
         if isinstance(old, Mapping) and old == before.get(group) and new == after.get(group):
             yield group, path
             return

@@ -12,6 +12,9 @@ CONF = next(
 )
 """The folder of config files: inside an installed package, or next to it in a checkout."""
 
+SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm", "reranker")
+"""Groups chosen once for all parts that do not set their own."""
+
 
 def help_of(verb: str) -> str:
     """Return the help text of a verb, with the plug-ins and the choices of each config group, including a project's."""

@@ -15,14 +15,12 @@ from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from retrievers.store import fingerprint
+from runner.config import SHARED_GROUPS
 from runner.config.environment import RESOLVER, hide_environment, hide_values, note_references, show_references
 from runner.config.objects import ConfigError
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 """The keys that every evaluation needs."""
-
-SHARED_GROUPS = ("analyzer", "chunking", "encoder", "llm", "reranker")
-"""Groups chosen once for all parts that do not set their own."""
 
 VOLATILE = ("tracking", "store", "sweep", "report", "junit", "plugins", "public_environment")
 """Keys that cannot change a result, such as where and how work is done."""

@@ -23,7 +23,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.chat import ChatError
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError
-from runner.llm.faults import LONGEST_WAIT_S, Fault, backoff
+from runner.llm.faults import LONGEST_WAIT_S, Fault, draw_wait
 from runner.llm.ledger import NANO, Ledger, Order, Ticket, Usage, open_ledger
 
 STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
@@ -183,7 +183,7 @@ class ApiModel:
                 return answer, Spent(calls, nanos + cost)
             if not fault.again or (fault.after_s or 0) > LONGEST_WAIT_S:
                 break
-            wait_s = backoff(fault, attempt, self.backoff_s, request.seed)
+            wait_s = draw_wait(fault, attempt, self.backoff_s, request.seed)
         attempts = f" after {calls} attempts" if calls > 1 else ""
         later = f"; try again in {fault.after_s:.0f} s" if fault.after_s else ""
         tokens_in, tokens_out = fault.tokens or (0, 0)

@@ -5,21 +5,15 @@ OpenAI's and Anthropic's SDKs use the same names for their errors, so one functi
 
 from __future__ import annotations
 
-import math
 import random
-import time
 from collections.abc import Mapping
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from retrievers.excerpts import shorten_text
+from retrievers.retry import backoff, parse_retry_after
 
 SHOWN = 300
 """How many characters of an error or a reply a message quotes."""
-
-LONGEST_BACKOFF_S = 60.0
-"""The longest step of the back-off, which doubles up to this value."""
 
 LONGEST_WAIT_S = 120.0
 """The longest wait that a server may request; a longer one is a failure."""
@@ -86,7 +80,7 @@ def fault_of_status(status: int, body: object, headers: Mapping[str, str], text:
     if code == "content_filter":  # by Azure, for a question
         return Fault("refusal", message)
     if status in RETRYABLE or status >= 500:
-        return Fault(RETRYABLE.get(status, "server"), message, again=True, after_s=_retry_after(headers))
+        return Fault(RETRYABLE.get(status, "server"), message, again=True, after_s=parse_retry_after(headers))
     if status in (401, 403):
         return Fault("denied", message, final=status == 401)  # 403 may be about this question only
     return Fault("not_found", message, final=True) if status == 404 else Fault("request", message)
@@ -108,29 +102,12 @@ def _headers(error: Any) -> Mapping[str, str]:  # noqa: ANN401 (either SDK's err
     return headers
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, from a number or a date (RFC 9110, 10.2.3)."""
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        value = headers.get(name, "")
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            continue
-        if math.isfinite(seconds):
-            return max(seconds, 0.0)
-    try:
-        until = parsedate_to_datetime(headers.get("retry-after", ""))
-        return max(until.replace(tzinfo=until.tzinfo or UTC).timestamp() - time.time(), 0.0)  # such dates are GMT
-    except ValueError:
-        return None
-
-
-def backoff(fault: Fault, attempt: int, first_s: float, seed: str) -> float:
+def draw_wait(fault: Fault, attempt: int, first_s: float, seed: str) -> float:
     """Return the seconds to wait after an attempt: the time that the server requests plus a step of the back-off.
 
-    A step is `first_s` times 2 to the power of `attempt`, less a jitter of up to half of it, drawn with the seed.
+    The step is less a jitter of up to half of it, drawn with the seed.
     """
-    step = min(first_s * 2.0**attempt, LONGEST_BACKOFF_S)
+    step = backoff(first_s, attempt)
     jittered = step * (0.5 + random.Random(f"{seed} {attempt}").random() / 2)  # noqa: S311 (no secret)
     return jittered if fault.after_s is None else fault.after_s + jittered
 

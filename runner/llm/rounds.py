@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from retrievers.retry import backoff
+
 T = TypeVar("T")
 
 
@@ -19,7 +21,7 @@ class Rounds(Generic[T]):
 
     All questions of a round are asked before any is asked again, so that as many as possible have a reply when the
     budget is spent. `ask` yields the index of each question of a round with its outcome, as `Journal.ask_all` does. The
-    pause after the first round lasts `backoff_s` seconds and doubles with each round.
+    pause after the first round lasts `backoff_s` seconds and doubles with each round, up to a minute.
     """
 
     ask: Callable[[Sequence[str]], Iterable[tuple[int, T]]]
@@ -37,7 +39,7 @@ class Rounds(Generic[T]):
             if not self._next:
                 return
             if attempt and self.backoff_s:
-                time.sleep(self.backoff_s * 2 ** (attempt - 1))
+                time.sleep(backoff(self.backoff_s, attempt - 1))
             self._current, self._next = dict(sorted(self._next.items())), {}
             self._retries_left = self.retries - attempt
             positions = list(self._current)

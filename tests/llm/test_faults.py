@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.llm.faults import LONGEST_BACKOFF_S, Fault, backoff, fault_of
+from retrievers.retry import LONGEST_BACKOFF_S
+from runner.llm.faults import Fault, draw_wait, fault_of
 
 
 class StatusError(Exception):
@@ -72,11 +73,11 @@ def test_the_wait_grows_has_an_end_and_grants_what_the_server_wants(
     attempt: int, first_s: float, after_s: float, seed: str
 ) -> None:
     step = min(first_s * 2**attempt, LONGEST_BACKOFF_S)
-    waited = backoff(Fault("server", ""), attempt, first_s, seed)
+    waited = draw_wait(Fault("server", ""), attempt, first_s, seed)
     assert step / 2 <= waited <= step
-    assert waited == backoff(Fault("server", ""), attempt, first_s, seed)
-    assert backoff(Fault("server", "", after_s=after_s), attempt, first_s, seed) == after_s + waited
+    assert waited == draw_wait(Fault("server", ""), attempt, first_s, seed)
+    assert draw_wait(Fault("server", "", after_s=after_s), attempt, first_s, seed) == after_s + waited
 
 
 def test_those_who_were_refused_together_do_not_come_back_together() -> None:
-    assert len({backoff(Fault("server", ""), 0, 1.0, str(seed)) for seed in range(20)}) == 20
+    assert len({draw_wait(Fault("server", ""), 0, 1.0, str(seed)) for seed in range(20)}) == 20

@@ -80,7 +80,7 @@ LATER = format_datetime(Frozen.moment + timedelta(seconds=7), usegmt=True)
 @pytest.mark.parametrize("after", ["7", LATER, LATER.removesuffix(" GMT")])
 def test_a_service_is_left_alone_for_as_long_as_it_says(after: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("retrievers.connection.datetime", Frozen)
+    monkeypatch.setattr("retrievers.retry.datetime", Frozen)
     clock = SimpleNamespace(sleep=waits.append, perf_counter=time.perf_counter)
     monkeypatch.setattr("retrievers.connection.time", clock)
     with fake_api(in_turn(Answer({}, 429, {"Retry-After": after}), ONE)) as api:
