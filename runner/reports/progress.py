@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import time
@@ -26,6 +27,9 @@ EVERY_S = 10.0
 
 RECENT = 20
 """The number of last combinations whose pace predicts the time left."""
+
+OWN_ESTIMATE = re.compile(r", about \d")
+"""What a stage says that estimates its own time. The pace of earlier combinations does not include such a stage."""
 
 ENOUGH = 0.2
 """The share of all combinations that suffices for a prediction where there are fewer: the first may be untypical."""
@@ -99,8 +103,8 @@ class Progress:
         return f"{self._done:,} of {self._total:,}{self._what}{failed}"
 
     def _so_far(self) -> str:
-        left = self.remaining()
-        about = f", about {_roughly(left)} left" if left else ""
+        left = None if any(map(OWN_ESTIMATE.search, self._screen.stages())) else self.remaining()
+        about = f", about {_roughly(left)} left" if left and left >= 0.5 else ""
         return f"{self._counts()}, {_roughly(self._clock() - self._start)} elapsed{about}"
 
     def _leader(self) -> list[str]:

@@ -18,6 +18,7 @@ from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.texts import fetch_documents
 from retrievers.work import kind_of
 from runner.comparison.leaderboard import FailedCombination
+from runner.comparison.notes import list_some
 from runner.comparison.race import RACE, DroppedCombination
 from runner.config.objects import ConfigError
 from runner.evaluation import Bench, hide_private_values
@@ -87,13 +88,19 @@ class SweepRun:
     def identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
         """Return experiments by identity; of duplicates, the first one."""
         distinct: dict[str, Experiment] = {}
+        repeats: list[str] = []
         with remember_facts():
             experiments = [replace(one, index=describe_indexes(one.retriever)) for one in experiments]
         for experiment in experiments:
-            distinct.setdefault(combination_id(experiment, self._bench.dataset(experiment)), experiment)
-        if repeated := len(experiments) - len(distinct):
-            are = "is a duplicate and runs" if repeated == 1 else "are duplicates and run"
-            console.note(f"{repeated:,} of {len(experiments):,} combinations {are} only once")
+            identity = combination_id(experiment, self._bench.dataset(experiment))
+            if identity in distinct:
+                repeats.append(f"[{experiment.name}] repeats [{distinct[identity].name}]")
+            distinct.setdefault(identity, experiment)
+        if repeats:
+            are = "is a duplicate and runs" if len(repeats) == 1 else "are duplicates and run"
+            console.note(
+                f"{len(repeats):,} of {len(experiments):,} combinations {are} only once: {list_some(repeats, 3)}"
+            )
         return distinct
 
     def evaluate(

@@ -188,6 +188,28 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(
     ]
 
 
+@pytest.mark.parametrize(
+    ("pace", "stage", "line"),
+    [
+        (1, "ranked 5 queries", "4 of 6, 14 s elapsed, about 2 s left; ranked 5 queries"),
+        (0.1, "ranked 5 queries", "4 of 6, 10 s elapsed; ranked 5 queries"),
+        (1, "embedding 900 documents, about 60 s", "4 of 6, 14 s elapsed; embedding 900 documents, about 60 s"),
+        (1, "embedded 8 of 9 texts, about 1 min left", "4 of 6, 14 s elapsed; embedded 8 of 9 texts, about 1 min left"),
+    ],
+)
+def test_progress_tells_at_most_one_time_left(
+    pace: float, stage: str, line: str, width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    with Progress(6, clock=clock) as progress:
+        for _ in range(4):
+            clock.now += pace
+            progress.advance()
+        clock.now += 10
+        progress.note(stage)
+    assert capsys.readouterr().err.splitlines()[0] == line
+
+
 def test_progress_says_where_it_stopped(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyboardInterrupt), Progress(3, clock=Clock()) as progress:
         progress.advance()

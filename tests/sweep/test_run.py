@@ -170,7 +170,8 @@ def test_two_ways_to_write_a_combination_are_one(here: Path, capsys: pytest.Capt
     assert main(["-m", "retriever=bm25", "encoder=minilm,lsa", "retriever.k1=0.9,9e-1", INLINE]) == 0
     out = capsys.readouterr()
     assert "1 combination by" in out.out
-    assert "1 of 2 combinations is a duplicate and runs only once" in out.err
+    assert "1 of 2 combinations is a duplicate and runs only once: " in out.err
+    assert "[encoder=lsa, k1=0.9] repeats [encoder=minilm, k1=0.9]\n" in out.err
     assert len(_finished(here)) == 1
 
 
