@@ -10,7 +10,6 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import orjson
@@ -123,7 +122,7 @@ def _build_task(artifact: Artifact, names: FigureNames) -> _AgentTask:
     )
 
 
-def _build_config(name: str, tasks: Sequence[_AgentTask], settings: MetricSettings, dataset: str) -> dict[str, Any]:
+def _build_config(name: str, tasks: Sequence[_AgentTask], settings: MetricSettings, dataset: str) -> dict[str, object]:
     columns = zip(*(task.trial.setting for task in tasks), strict=True)
     values = dict(zip(("model", "agent", "agent_version"), columns, strict=True))
     return {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from runner.agents.runs.records import UnusableFileError, get_nested, get_number, get_text, read_json, read_text
 
@@ -27,31 +27,32 @@ Value = TypeVar("Value")
 class Records:
     """The contents of the files beside a trace, each an object, by name; and the files that could not be used."""
 
-    contents: Mapping[str, Mapping[str, Any]]
+    contents: Mapping[str, Mapping[str, object]]
     problems: Sequence[str] = ()
 
     def first_text(self, *places: str) -> str | None:
         """Return the first text among places such as `result.json: agent_info name`; names and keys have no spaces."""
-        return _first(get_text(*self._locate(place)) for place in places)
+        return _first(get_text(record, *path) for record, path in map(self._locate, places))
 
     def first_number(self, *places: str) -> float | None:
         """Return the first finite number among places, named as in `first_text`."""
-        return _first(get_number(*self._locate(place)) for place in places)
+        return _first(get_number(record, *path) for record, path in map(self._locate, places))
 
     def first_truth(self, *places: str) -> bool | None:
         """Return the first true or false among places, named as in `first_text`."""
-        values = (get_nested(*self._locate(place)) for place in places)
+        values = (get_nested(record, *path) for record, path in map(self._locate, places))
         return _first(value if isinstance(value, bool) else None for value in values)
 
-    def _locate(self, place: str) -> tuple[Any, ...]:
-        file, *path = _parts(place)
-        return (self.contents.get(file), *path)
+    def _locate(self, place: str) -> tuple[object, Sequence[str]]:
+        """Return the content of a place's file, None without one, and the keys that lead to the place in it."""
+        file, path = _split_place(place)
+        return self.contents.get(file), path
 
 
 @cache
-def _parts(place: str) -> Sequence[str]:
+def _split_place(place: str) -> tuple[str, Sequence[str]]:
     file, _, path = place.partition(":")
-    return file, *path.split()
+    return file, path.split()
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class RunOutcome:
 
 def read_records(folder: Path, files: Collection[str] = RECORDS) -> Records:
     """Return the records among the files of a run's folder. Never raises because of their content."""
-    contents: dict[str, Mapping[str, Any]] = {}
+    contents: dict[str, Mapping[str, object]] = {}
     problems: list[str] = []
     for name in [name for name in RECORDS if name in files]:
         try:
@@ -214,7 +215,7 @@ def _find_seconds(records: Records) -> float | None:
 def _between(record: object) -> float | None:
     """Return the seconds from the start to the end of a record, both by the same clock."""
     try:
-        start, end = (datetime.fromisoformat(get_nested(record, name)) for name in ("started_at", "finished_at"))
+        start, end = (datetime.fromisoformat(get_text(record, name) or "") for name in ("started_at", "finished_at"))
         return (end - start).total_seconds()
     except (TypeError, ValueError, OverflowError):
         return None  # no times, or only one with a time zone

@@ -5,7 +5,6 @@ from __future__ import annotations
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -41,7 +40,7 @@ def read_text(path: Path) -> str | None:
     return content.decode(errors="replace").removeprefix("\ufeff")
 
 
-def read_json(path: Path) -> Any:  # noqa: ANN401 (any JSON)
+def read_json(path: Path) -> object:
     """Return the content of a JSON file, None if there is no such file. Raises `UnusableFileError`."""
     text = read_text(path)
     if text is None:
@@ -52,7 +51,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 (any JSON)
         raise UnusableFileError(f"invalid JSON ({error})") from None
 
 
-def get_nested(value: object, *path: str) -> Any:  # noqa: ANN401 (any JSON)
+def get_nested(value: object, *path: str) -> object:
     """Return the value at a path through nested objects, None if a step is missing or is not an object."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from runner.agents.runs.records import UnusableFileError, get_nested, read_json, read_text
 from runner.agents.truth.gold_files import (
@@ -60,7 +60,7 @@ class _GoldSource:
 
     name: str
     confidence: Confidence
-    read: Callable[[Any], GoldFiles]
+    read: Callable[[object], GoldFiles]
     only_mentions: bool = False
 
 
@@ -80,8 +80,12 @@ def _parse_defects(record: object) -> GoldFiles:
     return parse_files(_list_defects(record))
 
 
-def _parse_prose(text: str) -> GoldFiles:
-    return parse_files(find_paths(text))
+def _parse_patch(content: object) -> GoldFiles:
+    return parse_patch(content) if isinstance(content, str) else GoldFiles()
+
+
+def _parse_prose(content: object) -> GoldFiles:
+    return parse_files(find_paths(content)) if isinstance(content, str) else GoldFiles()
 
 
 _PATCHES = ("reference_fix.patch", "expected.diff", "expected.patch")
@@ -91,19 +95,19 @@ _SOURCES: Sequence[_GoldSource] = (
     _GoldSource("oracle_answer.json", "high", _parse_oracle),
     _GoldSource("expected_defects.json", "high", _parse_defects),
     _GoldSource("expected_changes.json", "high", parse_gold),
-    *(_GoldSource(name, "high", parse_patch) for name in _PATCHES),
+    *(_GoldSource(name, "high", _parse_patch) for name in _PATCHES),
     _GoldSource("ground_truth.json", "medium", parse_answer, only_mentions=True),
-    _GoldSource("solve.sh", "medium", parse_patch),
+    _GoldSource("solve.sh", "medium", _parse_patch),
     _GoldSource("test.sh", "medium", _parse_prose, only_mentions=True),
     _GoldSource("instruction.md", "low", _parse_prose, only_mentions=True),
 )
 """The sources of gold files, the most reliable first; if one has no files, the next is used."""
 
-_EDITS: Sequence[tuple[str, Callable[[Any], GoldFiles]]] = (
+_EDITS: Sequence[tuple[str, Callable[[object], GoldFiles]]] = (
     ("ground_truth.json", lambda record: parse_files(get_nested(record, "expected_edit_files") or [])),
     ("ground_truth_agent.json", lambda record: parse_files(get_nested(record, "expected_edit_files") or [])),
     ("expected_changes.json", parse_gold),
-    *((name, parse_patch) for name in (*_PATCHES, "solve.sh")),
+    *((name, _parse_patch) for name in (*_PATCHES, "solve.sh")),
 )
 """The sources of the files to change: a field of the definition, the expected changes, or a patch."""
 
@@ -115,7 +119,7 @@ _JSON = ".json"
 class _Definition:
     """The contents of the files of a task's folder by name, the path of each within it, and the damaged files."""
 
-    contents: Mapping[str, Any]
+    contents: Mapping[str, object]
     places: Mapping[str, str]
     problems: Sequence[str]
 
@@ -166,12 +170,12 @@ def _join(one: GoldFiles, other: GoldFiles) -> GoldFiles:
 def _drop_outputs(gold: GoldFiles, definitions: Sequence[_Definition]) -> GoldFiles:
     """Return files without those that the task asks the agent to write."""
     prose = [definition.contents.get(name) for definition in definitions for name in ("instruction.md", "test.sh")]
-    outputs = {path for text in prose if text for path in find_output_files(text)}
+    outputs = {path for text in prose if isinstance(text, str) for path in find_output_files(text)}
     return GoldFiles(tuple(file for file in gold.files if not is_output(file.path, outputs)), gold.unusable)
 
 
 def _read_definition(folder: Path) -> _Definition:
-    contents: dict[str, Any] = {}
+    contents: dict[str, object] = {}
     places: dict[str, str] = {}
     problems: list[str] = []
     for name in dict.fromkeys(["task_spec.json", *(source.name for source in _SOURCES)]):
