@@ -59,25 +59,26 @@ class _DeskPages:
     def __init__(self, desk: Desk, folder: Path) -> None:
         self._desk, self._folder = desk, folder
 
-    def show_pair(self, request: Request) -> Response:
-        return self._show("judge", view=self._desk.view())
+    def show_pair(self, request: Request, message: str = "") -> Response:
+        return self._show("judge", view=self._desk.view(), message=message)
 
     async def decide(self, request: Request) -> Response:
-        return await _change(partial(self._write_decision, await _read_form(request)), "./")
+        return await _change(request, self._write_decision, "./", self.show_pair)
 
     def show_comparison(self, request: Request) -> Response:
         return self._show("comparison", report=self._desk.report_contest(), depth=self._desk.pool.depth)
 
-    def show_differences(self, request: Request) -> Response:
+    def show_differences(self, request: Request, message: str = "") -> Response:
         disputes = self._desk.list_disputes()
         pool = self._desk.pool
         pair = pool.read_pair(pool.places[disputes[0].pair]) if disputes else None
         agreement = compare_assessors({name: own.grades for name, own in self._desk.assessments.items()})
         dispute = disputes[0] if disputes else None
-        return self._show("differences", dispute=dispute, pair=pair, left=len(disputes), agreement=agreement)
+        shown = {"dispute": dispute, "pair": pair, "left": len(disputes), "agreement": agreement}
+        return self._show("differences", message=message, **shown)
 
     async def settle(self, request: Request) -> Response:
-        return await _change(partial(self._write_settled, await _read_form(request)), "differences")
+        return await _change(request, self._write_settled, "differences", self.show_differences)
 
     def show_export(self, request: Request) -> Response:
         return self._show("export", formats=FORMATS, written=None, problem="")
@@ -127,15 +128,27 @@ class _DeskPages:
         )
 
 
-async def _change(write: Callable[[], None], next_page: str) -> Response:
-    """Change the journal, and return a redirect, or why nothing was changed."""
+async def _change(
+    request: Request,
+    write: Callable[[Mapping[str, str]], None],
+    next_page: str,
+    show: Callable[[Request, str], Response],
+) -> Response:
+    """Change the journal by a form, and return a redirect, or why nothing was saved, above the present page."""
+    form = await _read_form(request)
     try:
-        await run_in_threadpool(write)
+        await run_in_threadpool(write, form)
     except DeskError as error:
-        return PlainTextResponse(f"Nothing was saved: {error}.\n", 409)
+        message, status = f"Nothing was saved: {error}.", 409
     except OSError as error:
-        return PlainTextResponse(f"Nothing was saved: the journal cannot be written ({error}).\n", 507)
-    return RedirectResponse(next_page, 303)
+        message, status = f"Nothing was saved: the journal cannot be written ({error}).", 507
+    else:
+        return RedirectResponse(next_page, 303)
+    if "text/html" not in request.headers.get("accept", ""):  # the script of the page shows the message
+        return PlainTextResponse(message, status)
+    page = await run_in_threadpool(show, request, message)
+    page.status_code = status
+    return page
 
 
 async def _read_form(request: Request) -> dict[str, str]:

@@ -17,7 +17,7 @@ from runner.analysis.contests import FEWEST_GRADES, Contest, estimate_contest, e
 from runner.analysis.judging_order import UNJUDGED, expect_ndcg
 from runner.analysis.prediction_powered import Ints
 from runner.analysis.sheet import PairIds
-from runner.desk.journal import Action, Assessment, AssessorJournal, load_journals
+from runner.desk.journal import Action, Assessment, AssessorJournal, JournalEntry, load_journals
 from runner.desk.merging import Dispute, list_disputes, merge_grades
 from runner.desk.pairs import DeskPair, DeskPool
 from runner.desk.queue import PairQueue, QueueOrder, list_taken
@@ -124,20 +124,25 @@ class Desk:
             return DeskView(pair, own.notes.get(pair.ids, ""), grades[-1] if grades else None, progress, can_undo)
 
     def decide(self, action: Action, pair: PairIds, grade: int | None = None, note: str | None = None) -> None:
-        """Write a decision on a pair to the journal; a second one on a pair that was decided before is ignored.
+        """Write a decision on a pair to the journal, once if the same form is sent twice.
 
-        Raises `DeskError`, and `OSError` if the journal cannot be written.
+        Raises `DeskError`, also for another decision on a pair that was decided since the form was shown, and `OSError`
+        if the journal cannot be written.
         """
         with self._lock:
             place = self._find_place(pair)
             if action in ("grade", "settle") and (grade is None or not 0 <= grade <= self.pool.greatest):
                 raise DeskError(f"the grade {grade} is outside the scale from 0 to {self.pool.greatest}")
             own = self.journal.assessment
-            if note is not None and note != own.notes.get(pair, ""):
-                self.journal.append("note", pair, note=note)
+            is_new_note = note is not None and note != own.notes.get(pair, "")
             decided = own.decisions.get(pair)
-            is_repeated = action != "settle" and decided is not None and decided.action != "skip"
-            if action == "note" or is_repeated:  # such as a form that was sent twice
+            if action in ("grade", "skip", "unsure") and decided is not None and decided.action != "skip":
+                if is_new_note or (action, grade) != (decided.action, decided.grade):
+                    raise DeskError(_describe_decided(decided))
+                return
+            if is_new_note:
+                self.journal.append("note", pair, note=note or "")
+            if action == "note":
                 return
             seconds = None
             if self._shown and self._shown[0] == place:
@@ -175,7 +180,7 @@ class Desk:
 
     def _find_place(self, pair: PairIds) -> int:
         if pair not in self.pool.places:
-            raise DeskError(f"query {pair[0]!r} and document {pair[1]!r} are not in the pool; reload the page")
+            raise DeskError(f"query {pair[0]!r} and document {pair[1]!r} are not in the pool of this desk")
         return self.pool.places[pair]
 
     def _find_current(self) -> int | None:
@@ -270,6 +275,11 @@ class Desk:
             "often miss the true difference: they are not confidence intervals. They show which differences are open; "
             "order=random gives intervals to report."
         )
+
+
+def _describe_decided(decided: JournalEntry) -> str:
+    before = "marked that document unsure" if decided.grade is None else f"graded that document {decided.grade}"
+    return f"this page was out of date. You had {before} already; undo (z), once or several times, leads back to it"
 
 
 def _advise(contest: Contest) -> str:

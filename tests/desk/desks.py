@@ -78,9 +78,9 @@ class ServedDesk:
 
 
 @contextmanager
-def serve_desk(desk: Desk, folder: Path) -> Iterator[ServedDesk]:
+def serve_desk(desk: Desk, folder: Path, port: int = 0) -> Iterator[ServedDesk]:
     """Serve a desk from a thread until the block ends, then close its journal."""
-    with bind_socket("127.0.0.1", 0) as listener:
+    with bind_socket("127.0.0.1", port) as listener:
         listener.listen()  # a browser that is faster than the thread waits
         address = format_address(listener)
         app = create_desk_app(desk, folder, list_origins(address))

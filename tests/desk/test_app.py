@@ -61,6 +61,22 @@ def test_a_wrong_decision_is_refused_and_nothing_saved(served: ServedDesk, decis
     assert served.desk.journal.file.stat().st_size == size
 
 
+def test_a_form_that_is_out_of_date_gets_the_present_page_with_a_message(tmp_path: Path) -> None:
+    desk = open_desk(tmp_path)
+    with serve_desk(desk, tmp_path) as served:
+        old = desk.view().pair
+        assert old is not None
+        served.decide(3)
+        now = desk.view().pair
+        assert now is not None
+        form = {"query_id": old.ids[0], "document_id": old.ids[1], "decision": "1"}
+        headers = {"origin": served.address, "accept": "text/html,*/*"}
+        reply = served.client.post("/judge", data=form, headers=headers)
+        assert reply.status_code == 409
+        assert "Nothing was saved: this page was out of date. You had graded that document 3 already" in reply.text
+        assert f'value="{now.ids[1]}"' in reply.text
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -79,8 +79,8 @@ def test_a_keyboard_is_enough_and_a_server_that_is_killed_loses_nothing(browser:
             press(page, key)
         press(page, "z")
         assert page.text_content(".status span").startswith("3 of ")  # type: ignore[union-attr]  # it is on the page
-        page.keyboard.down("1")  # holding a key grades one pair
-        page.wait_for_url(served.address + "/")
+        with page.expect_navigation():
+            page.keyboard.down("1")  # holding a key grades one pair
         page.keyboard.up("1")
     journal = tmp_path / "journals" / "anna.jsonl"
     with journal.open("ab") as file:
@@ -91,6 +91,48 @@ def test_a_keyboard_is_enough_and_a_server_that_is_killed_loses_nothing(browser:
         press(page, "2")
     actions = [entry.action for entry in load_journals(tmp_path / "journals")["anna"].order]
     assert actions == ["grade", "grade", "skip", "unsure", *["grade"] * (len(kept.order) - 4), "grade"]
+    page.close()
+
+
+def test_a_tab_that_is_out_of_date_says_that_nothing_was_saved(browser: Browser, tmp_path: Path) -> None:
+    desk = open_desk(tmp_path)
+    with serve_desk(desk, tmp_path) as served:
+        old, new = browser.new_page(), browser.new_page()
+        old.goto(served.address)
+        new.goto(served.address)
+        press(new, "3")
+        now = new.text_content(".text")
+        press(old, "1")
+        old.get_by_role("status").get_by_text("You had graded that document 3 already").wait_for()
+        assert old.text_content(".text") == now, "the pair that is to be judged now"
+        press(old, "z")
+        press(old, "1")
+        assert list(desk.journal.assessment.grades.values()) == [1]
+        assert not old.get_by_role("status").inner_text()
+    old.keyboard.press("2")
+    old.get_by_role("status").get_by_text("the server does not answer").wait_for()
+    assert list(load_journals(tmp_path / "journals")["anna"].grades.values()) == [1]
+    old.close()
+    new.close()
+
+
+def test_a_key_counts_after_a_restart_of_the_server_and_another_pool_is_reported(
+    browser: Browser, tmp_path: Path
+) -> None:
+    page = browser.new_page()
+    with serve_desk(open_desk(tmp_path), tmp_path) as served:
+        page.goto(served.address)
+        shown = page.input_value("[name=document_id]")
+    port = int(served.address.rpartition(":")[2])
+    with serve_desk(open_desk(tmp_path), tmp_path, port):
+        press(page, "2")
+        now = page.text_content(".text")
+        page.evaluate("document.querySelector('[name=document_id]').value = 'd99'")
+        press(page, "2")
+        page.get_by_role("status").get_by_text("not in the pool of this desk").wait_for()
+        assert page.text_content(".text") == now
+    grades = load_journals(tmp_path / "journals")["anna"].grades
+    assert {document: grade for (_, document), grade in grades.items()} == {shown: 2}
     page.close()
 
 

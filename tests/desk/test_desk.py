@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runner.desk.desk import Desk, DeskError
-from runner.desk.journal import load_journals
+from runner.desk.journal import Action, load_journals
 from runner.desk.merging import list_disputes, merge_grades
 from runner.desk.queue import BATCH, is_shared
 from tests.analysis.test_judging import judgments
@@ -84,8 +84,20 @@ def test_pairs_that_were_undone_come_back_in_the_order_of_their_decisions(tmp_pa
 def test_a_form_that_is_sent_twice_counts_once(tmp_path: Path) -> None:
     desk = open_desk(tmp_path)
     pair = grade_next(desk, 3)
-    desk.decide("grade", pair, 0)
+    desk.decide("grade", pair, 3, "")
     assert desk.journal.assessment.grades == {pair: 3}
+    desk.journal.close()
+
+
+@pytest.mark.parametrize(("action", "grade", "note"), [("grade", 0, ""), ("unsure", None, ""), ("grade", 3, "new")])
+def test_a_page_from_before_the_decision_cannot_change_it(
+    tmp_path: Path, action: Action, grade: int | None, note: str
+) -> None:
+    desk = open_desk(tmp_path)
+    pair = grade_next(desk, 3)
+    with pytest.raises(DeskError, match="You had graded that document 3 already"):
+        desk.decide(action, pair, grade, note)
+    assert (desk.journal.assessment.grades, desk.journal.assessment.notes) == ({pair: 3}, {})
     desk.journal.close()
 
 
