@@ -21,7 +21,7 @@ from runner.generation.synthesis.generators import Deterministic
 from runner.generation.synthesis.loading import check_source, count_skipped_files
 from runner.generation.synthesis.output import REJECTED, write
 from runner.generation.synthesis.pipeline import Synthesis, SynthesisResult, synthesize
-from runner.generation.synthesis.summary import figures, summarize_types, summary
+from runner.generation.synthesis.summary import count_spans, figures, summarize_types, summary
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
@@ -29,6 +29,7 @@ from runner.reports import console
 from runner.reports.progress import Status
 from runner.reports.synthesis import (
     chunks_line,
+    describe_located,
     describe_skipped,
     reasons_table,
     samples_note,
@@ -85,6 +86,8 @@ def main(cfg: DictConfig) -> int:
         console.show_table(reasons_table(types), "Rejected")
         if outcome.exhausted and outcome.accepted:
             console.note(_describe_shortage(outcome, synthesis.count))
+        if outcome.accepted:
+            console.line(describe_located(count_spans(outcome)))
         console.line(f"\nqueries: {output}")
         if outcome.accepted:
             dataset = {"dataset": "synthetic", "dataset.path": str(output)}

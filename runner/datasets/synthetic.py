@@ -7,6 +7,7 @@ how queries are generated.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -77,7 +78,7 @@ class Synthetic(DatasetSource):
             return corpus_of_folder(place, "corpus"), False
         chunks = read_chunks(place)
         whole = self.level == "document" or self.gold == "spans"
-        return (_documents(chunks), False) if whole else (_chunks(chunks), True)
+        return (join_chunks(chunks)[0], False) if whole else (_chunks(chunks), True)
 
 
 def name_query(number: int) -> str:
@@ -92,16 +93,24 @@ def _chunks(chunks: ChunkTable) -> Corpus:
     return Corpus(ids, chunks.texts, chunks.titles if any(chunks.titles) else (), metadata)
 
 
-def _documents(chunks: ChunkTable) -> Corpus:
-    """Return documents joined from their chunks; if a document has several titles, they go into the text."""
-    parts: dict[str, list[tuple[str, str]]] = {}
+def join_chunks(chunks: ChunkTable) -> tuple[Corpus, list[int]]:
+    """Return documents joined from their chunks, and the offset of each chunk's text in its document.
+
+    If a document has several chunks, their titles go into the text.
+    """
+    sizes, lengths, offsets = Counter(chunks.doc_ids), Counter[str](), []
+    parts: dict[str, list[str]] = {}
+    titles: dict[str, str] = {}
     for document, title, text in zip(chunks.doc_ids, chunks.titles, chunks.texts, strict=True):
-        parts.setdefault(document, []).append((title, text))
-    return corpus_of((document, *(own[0] if len(own) == 1 else ("", _join(own)))) for document, own in parts.items())
-
-
-def _join(parts: Sequence[tuple[str, str]]) -> str:
-    return "\n\n".join(f"{title}\n{text}" if title else text for title, text in parts)
+        before = "\n\n" if document in parts else ""
+        if sizes[document] == 1:
+            titles[document] = title
+        elif title:
+            before += f"{title}\n"
+        offsets.append(lengths[document] + len(before))
+        lengths[document] += len(before) + len(text)
+        parts.setdefault(document, []).extend((before, text))
+    return corpus_of((document, titles.get(document, ""), "".join(own)) for document, own in parts.items()), offsets
 
 
 def _golden_chunks(records: Sequence[SourceRecord], corpus: Corpus) -> Iterator[list[str]]:

@@ -88,6 +88,15 @@ def chunks_line(read: int, rejected: Sequence[Rejection], documents: int) -> str
     return f"{read:,} chunks of {documents:,} documents; left out: {out or 'none'}"
 
 
+def describe_located(ways: Mapping[str, int]) -> str:
+    """Return how many gold spans are sentences, and how many are whole chunks."""
+    total = sum(ways.values())
+    return (
+        f"gold spans: {total - ways['chunk']:,} of {total:,} are sentences with the words of the query; the others are "
+        "whole chunks"
+    )
+
+
 def _counts(of: Sequence[TypeFigures]) -> tuple[int, int, float | None]:
     generated, accepted = sum(part.generated for part in of), sum(part.accepted for part in of)
     return generated, accepted, accepted / generated if generated else None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from runner.datasets.anchoring import CONTEXT
-from runner.datasets.spans import SPANS
-from runner.datasets.synthetic import BESIDE, name_query
+from runner.datasets.chunk_files import ChunkTable
+from runner.datasets.spans import SPANS, format_span
+from runner.datasets.synthetic import BESIDE, join_chunks, name_query
 from runner.generation.saving import save
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
@@ -57,20 +57,27 @@ def _query_row(chunks: Chunks, candidate: Candidate) -> JsonObject:
 
 
 def _iter_spans(result: SynthesisResult) -> Iterator[JsonObject]:
-    """Yield the gold chunks of each query as spans; where a text occurs again in its document, with the text around."""
+    """Yield the answers of each query as spans of the documents that `dataset=synthetic` joins from the chunks.
+
+    The text around them is that of all chunks, including rejected ones, as in the original documents.
+    """
     source, chunks = result.source, result.chunks
-    counts = Counter(zip(source.doc_ids, source.texts, strict=True))
+    titles = list(chunks.titles) or [""] * len(chunks)
+    documents, offsets = join_chunks(ChunkTable([*chunks.doc_ids], [*chunks.chunk_ids], titles, [*chunks.texts]))
     places = {key: place for place, key in enumerate(zip(source.doc_ids, source.chunk_ids, strict=True))}
-    for number, candidate in enumerate(result.accepted, start=1):
-        for golden in candidate.request.bundle.goldens:
-            document, text = chunks.doc_ids[golden], chunks.texts[golden]
+    for number, (candidate, answers) in enumerate(zip(result.accepted, result.answers, strict=True), start=1):
+        for golden, answer in zip(candidate.request.bundle.goldens, answers, strict=True):
+            document, chunk, offset = chunks.doc_ids[golden], chunks.texts[golden], offsets[golden]
+            text = documents.texts[documents.positions[document]]
             place = places[document, chunks.chunk_ids[golden]]
-            around = {
-                "before": _text_beside(source, place, -1)[-CONTEXT:],
-                "after": _text_beside(source, place, 1)[:CONTEXT],
+            before = [_text_beside(source, place, -1), chunk[: answer.start]]
+            after = [chunk[answer.end :], _text_beside(source, place, 1)]
+            span = format_span(name_query(number), document, 1, text, offset + answer.start, offset + answer.end)
+            yield {
+                **span,
+                "before": "\n\n".join(filter(None, before))[-CONTEXT:],
+                "after": "\n\n".join(filter(None, after))[:CONTEXT],
             }
-            is_repeated = counts[document, text] > 1
-            yield {"query_id": name_query(number), "doc_id": document, "quote": text, **(around if is_repeated else {})}
 
 
 def _text_beside(chunks: Chunks, place: int, step: int) -> str:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -21,6 +22,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.code import code_of
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
 from runner.config.objects import ConfigError
+from runner.generation.synthesis.answers import GoldPassage, locate_answer
 from runner.generation.synthesis.base import Bundle, Chunks, Draft, Generator, Request, check_types
 from runner.generation.synthesis.checks import Checks, Rejection, filter_chunks
 from runner.generation.synthesis.limits import collapse_spaces
@@ -95,6 +97,19 @@ class SynthesisResult:
     def accepted(self) -> list[Candidate]:
         """Return the queries of the dataset, in order."""
         return [candidate for candidate in self.candidates if candidate.verdict.accepted]
+
+    @cached_property
+    def answers(self) -> list[list[GoldPassage]]:
+        """Return the place of the answer in each gold chunk of each accepted query."""
+        texts = self.chunks.texts
+        titles = self.chunks.titles or [""] * len(texts)
+        return [
+            [
+                locate_answer(candidate.draft.query, texts[golden], titles[golden])
+                for golden in candidate.request.bundle.goldens
+            ]
+            for candidate in self.accepted
+        ]
 
 
 def synthesize(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from retrievers.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import Store
 from runner.datasets.chunk_files import corpus_id
+from runner.generation.synthesis.answers import Way
 from runner.generation.synthesis.base import QUERY_TYPES, Chunks
 from runner.generation.synthesis.limits import words
 from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
@@ -84,6 +85,7 @@ def summary(outcome: SynthesisResult, types: Mapping[str, TypeFigures], config: 
         "exhausted": outcome.exhausted,
         "types": {name: of_type.plain for name, of_type in types.items()},
         "goldens_per_query": {str(number): n for number, n in sorted(goldens.items())},
+        "spans": count_spans(outcome),
         "chunks": {
             "read": len(outcome.source),
             "kept": len(outcome.chunks),
@@ -97,6 +99,12 @@ def summary(outcome: SynthesisResult, types: Mapping[str, TypeFigures], config: 
         "bundles": len(outcome.bundles),
         "config": config,
     }
+
+
+def count_spans(outcome: SynthesisResult) -> dict[str, int]:
+    """Return how many gold spans were located by each way; `chunk` counts those that are a whole chunk."""
+    ways = Counter(answer.way for row in outcome.answers for answer in row)
+    return {way: ways[way] for way in get_args(Way)}
 
 
 def figures(types: Mapping[str, TypeFigures]) -> dict[str, float]:

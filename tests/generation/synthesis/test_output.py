@@ -1,18 +1,26 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import orjson
+from hypothesis import given
+from hypothesis import strategies as st
 
 from retrievers.store import MemoryStore
-from runner.generation.synthesis.base import Bundle, Draft, Request
+from runner.datasets.anchoring import hash_text
+from runner.datasets.synthetic import Synthetic
+from runner.generation.synthesis.base import Bundle, Chunks, Draft, Request
 from runner.generation.synthesis.checks import Rejection
+from runner.generation.synthesis.loading import rows
 from runner.generation.synthesis.output import write
 from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
-from runner.generation.synthesis.summary import figures, summarize_types, summary
+from runner.generation.synthesis.summary import count_spans, figures, summarize_types, summary
 from runner.generation.synthesis.validation import QueryVerdict
-from runner.reports.synthesis import chunks_line, reasons_table, types_table
+from runner.reports.synthesis import chunks_line, describe_located, reasons_table, types_table
 from tests.generation.synthesis.worlds import chunks_of
 
 CHUNKS = chunks_of([[1, 0], [0, 1], [1, 1]], ["a", "a", "b"])
@@ -68,9 +76,73 @@ def test_files_have_the_schema_of_a_synthetic_ground_truth(tmp_path: Path) -> No
         {"doc_id": "a", "chunk_id": "1", "reason": "too short", "found": "2 tokens, below 5"}
     ]
     spans = lines(tmp_path / "out.jsonl.spans.jsonl")
-    assert spans[0] == {"query_id": "s00001", "doc_id": "a", "quote": CHUNKS.texts[0]}
+    assert spans[0]["quote"] == CHUNKS.texts[0]  # the chunk is one sentence
     assert [(span["query_id"], span["doc_id"]) for span in spans] == [("s00001", "a"), ("s00002", "b"), ("s00002", "a")]
     assert orjson.loads((tmp_path / "out.jsonl.summary.json").read_bytes()) == {"accepted": 2}
+
+
+@st.composite
+def outcomes(draw: st.DrawFn) -> SynthesisResult:
+    """Return a result whose documents repeat titles, chunks and sentences, some of them in rejected chunks."""
+    sentences = st.sampled_from(
+        ["One is old.", "Two is new. ", "Two", " is new.\n\n", "# Two\n", "新しい。", "\r\n- - "]
+    )
+    texts = draw(st.lists(st.lists(sentences, min_size=1, max_size=5).map("".join), min_size=2, max_size=8))
+    texts = [text if any(map(str.isalpha, text)) else f"{text}Two" for text in texts]
+    n = len(texts)
+    owners = draw(st.lists(st.sampled_from(["a", "b"]), min_size=n, max_size=n))
+    titles = draw(st.lists(st.sampled_from(["", "Two", "One is old."]), min_size=n, max_size=n))
+    source = Chunks(owners, [str(i) for i in range(n)], texts, titles, np.ones((n, 1), np.float32))
+    kept = np.array(sorted(draw(st.sets(st.integers(0, n - 1), min_size=1))))
+    goldens = st.lists(st.integers(0, len(kept) - 1), min_size=1, max_size=3, unique=True).map(tuple)
+    queries = st.sampled_from(["two new", "one old", "Two is new.", "new", "新しい"])
+    candidates = draw(st.lists(st.builds(make_candidate, queries, st.just("keyword"), goldens), min_size=1, max_size=3))
+    return replace(OUTCOME, chunks=rows(source, kept), source=source, rejected=[], candidates=candidates)
+
+
+@given(outcomes())
+def test_every_written_span_loads_and_is_the_answer_in_the_chunk_of_the_query(outcome: SynthesisResult) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "out.jsonl"
+        write(path, outcome, {})
+        spans = Synthetic(path=str(path), gold="spans").load().spans
+    assert spans is not None
+    chunks, column = outcome.chunks, iter(spans.anchored)
+    for candidate, answers in zip(outcome.accepted, outcome.answers, strict=True):
+        for golden, answer in zip(candidate.request.bundle.goldens, answers, strict=True):
+            anchored = next(column)
+            text = spans.corpus.texts[spans.corpus.positions[anchored.span.document]]
+            start = anchored.anchor.start - answer.start
+            assert anchored.anchor.method == "exact"
+            assert text[start : start + len(chunks.texts[golden])] == chunks.texts[golden]
+            assert text[anchored.anchor.start : anchored.anchor.end] == chunks.texts[golden][answer.start : answer.end]
+    assert next(column, None) is None
+
+
+def test_an_answer_that_occurs_again_in_its_document_is_the_one_in_the_gold_chunk(tmp_path: Path) -> None:
+    texts = ["One is old. Two is new. Three is red.", "Four is old. Two is new. Five is blue.", "Six."]
+    chunks = replace(CHUNKS, texts=texts)
+    candidates = [make_candidate("two new", "keyword", (1,)), make_candidate("old blue", "keyword", (1, 2))]
+    outcome = replace(OUTCOME, chunks=chunks, source=chunks, candidates=candidates)
+    write(tmp_path / "out.jsonl", outcome, {})
+    first, *others = lines(tmp_path / "out.jsonl.spans.jsonl")
+    text = "\n\n".join(texts[:2])
+    assert first == {
+        "query_id": "s00001",
+        "doc_id": "a",
+        "grade": 1,
+        "start": text.rindex("Two"),
+        "end": text.rindex(" Five"),
+        "lines": [3, 3],
+        "quote": "Two is new.",
+        "before": "One is old. Two is new. Three is red.\n\nFour is old. ",
+        "after": " Five is blue.",
+        "occurrences": 2,
+        "document_hash": hash_text(text),
+    }
+    assert [span["quote"] for span in others] == texts[1:]
+    assert count_spans(outcome) == {"exact": 0, "words": 1, "chunk": 2}
+    assert describe_located(count_spans(outcome)).startswith("gold spans: 1 of 3 are sentences")
 
 
 def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are() -> None:
@@ -88,6 +160,7 @@ def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are
     }
     assert told["types"]["long"]["rejected"] == {"no prose": 1}
     assert told["goldens_per_query"] == {"1": 1, "2": 1}
+    assert told["spans"] == {"exact": 0, "words": 0, "chunk": 3}
     assert told["chunks"] == {"read": 3, "kept": 3, "rejected": {"too short": 1}, "asked_about": 2}
     assert told["documents"] == {"read": 2, "asked_about": 2}
     named = figures(types)
