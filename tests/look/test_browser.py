@@ -143,6 +143,8 @@ def test_the_desk_fills_the_window_and_only_its_document_scrolls(
     monkeypatch.chdir(served.folder)
     page = open_page(browser, f"{served.address}{served.page}/#tab=judge", complaints, width, height)
     page.frame_locator("iframe").locator("button[data-key='1']").wait_for()
+    # A button can be visible before the style sheet of the desk is there.
+    page.wait_for_function("document.querySelector('iframe').contentDocument.readyState === 'complete'")
     for document in ("document", "document.querySelector('iframe').contentDocument"):
         fits = "(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
         assert page.evaluate(f"{fits}({document}.documentElement)"), document
