@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from retrievers.analyzer import Analyzer
+from retrievers.analyzer import ENGLISH_STOP_WORDS, Analyzer
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
-_STEMS = Analyzer()
+_QUESTION_WORDS = (
+    "what", "when", "where", "which", "who", "whom", "whose", "why", "how", "do", "does", "did", "can", "could", "may",
+    "might", "must", "shall", "should", "would", "has", "have", "had", "been", "being", "were", "from", "about", "any",
+    "some", "than", "its", "i", "me", "my", "we", "our", "you", "your", "he", "she", "his", "her",
+)  # fmt: skip
+_STEMS = Analyzer(stopwords=(*sorted(ENGLISH_STOP_WORDS), *_QUESTION_WORDS))
 _PLAIN = Analyzer(stemmer=None, stopwords=None)
 
 Segment = tuple[str, bool]

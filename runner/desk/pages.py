@@ -14,9 +14,13 @@ TEMPLATES = Path(__file__).with_name("templates")
 GRADE_WORDS = {
     1: ("not relevant", "relevant"),
     2: ("not relevant", "partly relevant", "relevant"),
-    3: ("not relevant", "on the subject", "holds an answer", "answers in full"),
+    3: ("not relevant", "related", "partly answers", "fully answers"),
+    4: ("bad", "fair", "good", "excellent", "perfect"),
 }
-"""What grades mean, by the highest grade."""
+"""What grades mean, by the highest grade.
+
+From 0 to 3, they paraphrase the TREC Deep Learning track (https://trec.nist.gov/data/deep2019.html).
+"""
 
 
 def render_page(template: str, **values: object) -> str:
@@ -43,7 +47,7 @@ def name_grade(grade: int, greatest: int) -> str:
     words = GRADE_WORDS.get(greatest, ())
     if words:
         return words[grade]
-    return {0: "not relevant", greatest: "best"}.get(grade, "")
+    return {0: "not relevant", greatest: "most relevant"}.get(grade, "")
 
 
 def format_duration(seconds: float) -> str:

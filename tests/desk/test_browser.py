@@ -154,8 +154,13 @@ def test_every_page_of_the_desk_is_used_by_keyboard_alone(
         page.goto(served.address)
         page.keyboard.press("n")
         page.keyboard.type("2 of them, 0 alike")
-        press(page, "Enter")
-        assert page.input_value("#note") == "2 of them, 0 alike", "keys in a note grade nothing"
+        page.keyboard.press("Enter")
+        page.get_by_role("status").get_by_text("Note saved.").wait_for()
+        check_view(page, axe)
+        assert list(desk.journal.assessment.notes.values()) == ["2 of them, 0 alike"]
+        assert not desk.journal.assessment.grades, "keys in a note grade nothing"
+        page.reload()
+        assert page.input_value("#note") == "2 of them, 0 alike"
         press(page, "3")
         press(page, "s")
         press(page, "u")

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from runner.desk.desk import Desk, DeskError
+from runner.desk.highlighting import iter_segments
 from runner.desk.journal import Action, load_journals
 from runner.desk.merging import list_disputes, merge_grades
+from runner.desk.pages import name_grade
 from runner.desk.queue import BATCH, is_shared
 from tests.analysis.test_judging import judgments
 from tests.desk.desks import build_pool, open_desk
@@ -228,3 +230,21 @@ def test_the_comparison_narrows_until_the_whole_pool_is_graded(tmp_path: Path, o
     assert widths and min(widths) > 0 and [count for count, _ in report.history] == sorted(c for c, _ in report.history)
     assert ("no model" in report.assumption) == (report.range_name == "95 % interval") == (order == "random")
     desk.journal.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [("what must the flow of air be", ["flows", "air"]), ("what is the", ["the", "What", "the", "is"])],
+)
+def test_content_words_are_highlighted_and_stop_words_only_without_any(query: str, marked: list[str]) -> None:
+    text = "the flows: What must be of the air is clear"
+    segments = list(iter_segments(text, query))
+    assert "".join(piece for piece, _ in segments) == text
+    assert [piece for piece, hit in segments if hit] == marked
+
+
+@pytest.mark.parametrize("greatest", range(1, 10))
+def test_the_ends_of_every_scale_have_words(greatest: int) -> None:
+    names = [name_grade(grade, greatest) for grade in range(greatest + 1)]
+    assert names[0] and names[-1] and "best" not in names
+    assert greatest > 4 or all(names)

@@ -18,11 +18,16 @@ function say(words) {
 async function send(button) {
   if (!form || sent) return;
   sent = true;
+  say("");
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form, button)));
   const reply = await fetch(form.action, {method: "POST", body, redirect: "manual"}).catch(() => null);
   const isSaved = reply?.type === "opaqueredirect", isOld = reply?.status === OUT_OF_DATE;
   const problem = reply ? await reply.text() : NO_ANSWER;
-  if (isSaved || isOld) {
+  if (isSaved && button.value === "note") {
+    sent = false;
+    say(note?.value ? "Note saved." : "Note removed.");
+    text?.focus({preventScroll: true});
+  } else if (isSaved || isOld) {
     if (isOld) sessionStorage.setItem(MESSAGE, problem);
     location.assign(location.pathname);
   } else {
