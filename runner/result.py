@@ -297,6 +297,13 @@ class Result(Measurements):
         return replace(self, hits=None)
 
     @property
+    def extra_qrels(self) -> tuple[str, ...]:
+        """Return the files of judgments that the evaluation used beside those of the dataset."""
+        dataset = self.config.get("dataset")
+        files = dataset.get("extra_qrels") if isinstance(dataset, Mapping) else None
+        return (files,) if isinstance(files, str) else tuple(files or ())
+
+    @property
     def unfinished(self) -> str:
         """Return why running it again may fill gaps in the result; "" if it has none."""
         if not self.settled:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from runner.config.composing import compose_config, format_override
+from runner.config.arguments import format_override
+from runner.config.composing import compose_config
 from runner.config.objects import ConfigError
 from runner.config.values import settle
 from runner.datasets.base import Dataset

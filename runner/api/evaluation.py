@@ -17,7 +17,8 @@ from runner.api.data import check_overrides, list_overrides, locate
 from runner.api.results import RunResult, with_run
 from runner.commands.evaluate import run_experiment
 from runner.config import CONF
-from runner.config.composing import compose_config, format_override
+from runner.config.arguments import format_override
+from runner.config.composing import compose_config
 from runner.config.hydra_internals import load_yaml
 from runner.config.objects import build, build_settings, describe_settings
 from runner.config.values import settle

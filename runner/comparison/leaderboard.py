@@ -304,8 +304,7 @@ def _describe_gold(ranked: Sequence[Result]) -> list[str]:
 
 def _describe_extra_qrels(ranked: Sequence[Result]) -> list[str]:
     """Return a sentence on the judgments that were added to those of the dataset, if any."""
-    settings = (result.config.get("dataset") for result in ranked)
-    files = {str(own["extra_qrels"]) for own in settings if isinstance(own, Mapping) and own.get("extra_qrels")}
+    files = {file for result in ranked for file in result.extra_qrels}
     if not files:
         return []
     n = max(result.dataset.judgments for result in ranked)

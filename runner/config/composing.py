@@ -5,7 +5,6 @@ Hydra's global state stays unchanged, so that threads and a caller's own Hydra a
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,6 @@ from typing import Any
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.config_search_path import SearchPathQuery
-from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.core.utils import JobRuntime
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -82,31 +80,6 @@ def take_choices(config: DictConfig) -> tuple[DictConfig, dict[str, Any]]:
     with open_dict(config):
         del config["hydra"]
     return config, choices
-
-
-def format_override(key: str, value: object) -> str:
-    """Return a setting as an override, quoted unless Hydra reads the plain text as the same value."""
-    return f"{key}={_format_value(value)}"
-
-
-def _format_value(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list | tuple):
-        return f"[{','.join(map(_format_value, value))}]"
-    if isinstance(value, dict):
-        return f"{{{','.join(f'{key}:{_format_value(element)}' for key, element in value.items())}}}"
-    text = str(value)
-    plain = re.fullmatch(r"[\w/.+-]*[A-Za-z/][\w/.:+-]*", text) and text.lower() not in _WORDS
-    return text if plain and not _NUMBER.fullmatch(text) else QuotedString(text, Quote.single).with_quotes()
-
-
-_WORDS = frozenset({"null", "true", "false", "nan", "inf", "-inf", "+inf"})
-_NUMBER = re.compile(r"[+-]?[\d_.]+(e[+-]?\d+)?", re.IGNORECASE)
 
 
 def _find_project() -> Path | None:

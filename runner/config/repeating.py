@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runner.config import SHARED_GROUPS
-from runner.config.composing import format_override
+from runner.config.arguments import format_override
 from runner.config.values import VOLATILE
 
 _KEY = re.compile(r"[\w-]+(\.[\w-]+)*", re.ASCII)

@@ -40,10 +40,10 @@ class DatasetSource(ABC):
     If `gold` is `spans`, gold is passages of documents, in the file `spans`, which replace the judgments of the format:
     a chunk is gold if it covers the share `span_threshold` of one. A passage that was edited is found again if its
     similarity is at least `span_similarity`; `unknown_judged` also decides about passages that are lost.
-    `extra_qrels` is a file of qrels that are added to the judgments of the dataset, and replace them for the same
-    pairs. `unjudged_queries` says whether queries without any judgment are left out, or kept without gold so that
-    people can judge their results. If `golden` is true, the metadata of documents are for readers, and evaluations
-    write a golden report.
+    `extra_qrels` are files of qrels, one or a list, that are added to the judgments of the dataset, and replace them
+    for the same pairs; of several files, a later one replaces an earlier one. `unjudged_queries` says whether queries
+    without any judgment are left out, or kept without gold so that people can judge their results. If `golden` is true,
+    the metadata of documents are for readers, and evaluations write a golden report.
     """
 
     golden: ClassVar[bool] = False
@@ -54,7 +54,7 @@ class DatasetSource(ABC):
     max_documents: int | None = Field(default=None, ge=1)
     unknown_judged: Literal["error", "keep", "drop"] = "error"
     unjudged_queries: Literal["drop", "keep"] = "drop"
-    extra_qrels: str | None = Field(default=None, min_length=1)
+    extra_qrels: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     exclude_self: ExcludeSelf = "auto"
     cluster_field: str | None = Field(default=None, min_length=1)
     filter_field: str | None = Field(default="filter", min_length=1)
@@ -71,13 +71,19 @@ class DatasetSource(ABC):
         """Return a boolean as a word: YAML reads an unquoted true as a boolean."""
         return str(value).lower() if isinstance(value, bool) else value
 
+    @field_validator("extra_qrels", mode="before")
+    @classmethod
+    def _list_files(cls, value: object) -> object:
+        """Return one file as a list of one, and null as an empty list."""
+        return () if value is None else (value,) if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _check_gold(self) -> Self:
         if self.gold != "spans":
             if self.spans is not None:
                 raise ValueError(f"spans={self.spans}: set gold=spans too, or remove spans")
             return self
-        if self.extra_qrels is not None:
+        if self.extra_qrels:
             raise ValueError("extra_qrels: grades of documents cannot be added to gold=spans; remove one of the two")
         if self.exclude_self == "true":
             raise ValueError("exclude_self=true: not supported with gold=spans; set auto or false")
@@ -120,8 +126,8 @@ class DatasetSource(ABC):
             raw = source.read()
             if source.gold == "spans":
                 return source._load_with_spans(raw)
-            if source.extra_qrels is not None:
-                path = files.resolve_path(source.extra_qrels, "extra_qrels")
+            for file in source.extra_qrels:
+                path = files.resolve_path(file, "extra_qrels")
                 raw = add_qrels(raw, files.qrels(path), str(path))
             return assemble(source, raw)
         except RepeatedIdError as error:

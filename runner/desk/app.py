@@ -23,7 +23,7 @@ from runner.config.arguments import arguments
 from runner.datasets.base import DatasetError
 from runner.datasets.export_formats import Format
 from runner.desk.desk import Desk, DeskError
-from runner.desk.export import QRELS, export_dataset, format_override, write_grades
+from runner.desk.export import QRELS, export_dataset, format_setting, write_grades
 from runner.desk.guard import LoopbackGuard
 from runner.desk.journal import Action
 from runner.desk.pages import TEMPLATES, render_page
@@ -110,7 +110,7 @@ class _DeskPages:
             return PlainTextResponse(f"Nothing was written: no such format; choose qrels, {', '.join(FORMATS)}.\n", 400)
         try:
             finals = write_grades(self._folder, self._desk.assessments, self._desk.pool.query_texts)
-            files, override = [self._folder / QRELS], format_override(self._folder)
+            files, override = [self._folder / QRELS], format_setting(self._folder, self._desk.pool.extra_qrels)
             for format in (format for format in FORMATS if format == choice):
                 exported = export_dataset(self._desk.pool, finals, format, self._folder / format)
                 files, override = list(exported.files), arguments(exported.settings)

@@ -64,11 +64,12 @@ def export_dataset(pool: DeskPool, finals: Sequence[FinalGrade], format: Format,
     return export(replace(whole, judgments=_add_grades(whole, finals)), format, folder, overwrite=True)
 
 
-def format_override(folder: Path) -> str:
-    """Return the setting by which an evaluation uses the final grades."""
-    path = folder / QRELS
-    near = path.resolve().is_relative_to(Path.cwd())
-    return arguments({"dataset.extra_qrels": str(path.resolve().relative_to(Path.cwd()) if near else path.resolve())})
+def format_setting(folder: Path, used: Sequence[str]) -> str:
+    """Return the setting by which an evaluation uses the final grades, after the files that it already `used`."""
+    path = (folder / QRELS).resolve()
+    own = str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    files = [*(file for file in used if Path(file).expanduser().resolve() != path), own]
+    return arguments({"dataset.extra_qrels": files if len(files) > 1 else own})
 
 
 def _add_grades(dataset: Dataset, finals: Sequence[FinalGrade]) -> Judgments:

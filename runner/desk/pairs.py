@@ -41,7 +41,7 @@ class DeskPool:
     """The unjudged pairs (N), and after them those of the rankings that the dataset has judged (M).
 
     `known` (N + M) are the dataset's grades, `UNJUDGED` for the pool. `depth` is that of the pool, `greatest` the
-    highest grade.
+    highest grade. `extra_qrels` are the files of judgments that the results already used beside the dataset's.
     """
 
     runs: Mapping[str, JudgedRankings]
@@ -50,6 +50,7 @@ class DeskPool:
     greatest: int
     known: Ints
     ranked: RankedPool
+    extra_qrels: Sequence[str] = ()
 
     @staticmethod
     def build(

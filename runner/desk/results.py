@@ -37,7 +37,8 @@ def build_desk_pool(
     pairs = pool(ranked, depth, all_queries=keeps or not (ranked[0].judgments.grades > 0).any())
     verdicts = load_verdicts(folder, list_pair_ids(ranked[0].dataset, pairs), "")
     names = name_runs((result.name for result in results), ranked)
-    return DeskPool.build(names, pairs, depth, scale), list_strata(verdicts)
+    used = tuple(dict.fromkeys(file for result in results for file in result.extra_qrels))
+    return replace(DeskPool.build(names, pairs, depth, scale), extra_qrels=used), list_strata(verdicts)
 
 
 def list_pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:

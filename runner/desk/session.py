@@ -10,7 +10,7 @@ from runner.analysis.prediction_powered import Ints
 from runner.config.objects import ConfigError
 from runner.desk.app import create_desk_app
 from runner.desk.desk import Desk, DeskSettings
-from runner.desk.export import QRELS, format_override, write_grades
+from runner.desk.export import QRELS, format_setting, write_grades
 from runner.desk.guard import list_origins
 from runner.desk.journal import AssessorJournal, load_journals
 from runner.desk.pairs import DeskPool
@@ -40,18 +40,19 @@ def report_grades(pool: DeskPool, folder: Path) -> None:
     assessments = load_journals(folder / "journals")
     finals = write_grades(folder, assessments, pool.query_texts)
     agreement = compare_assessors({name: own.grades for name, own in assessments.items()})
+    override = format_setting(folder, pool.extra_qrels)
     if agreement.alpha is not None:
         console.line(f"Krippendorff's alpha over {agreement.items:,} pairs with several grades: {agreement.alpha:.3f}")
     console.line(f"written: {folder / QRELS} ({len(finals):,} grades)")
     if finals:
-        console.line(f"use them with: {format_override(folder)}")
+        console.line(f"use them with: {override}")
     console.document(
         lambda: {
             "judgments": str(folder / QRELS),
             "grades": len(finals),
             "assessors": list(assessments),
             "alpha": agreement.alpha,
-            "override": format_override(folder),
+            "override": override,
         }
     )
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import runner
-from runner.config.composing import compose_config, format_override
+from runner.config.arguments import format_override
+from runner.config.composing import compose_config
 from runner.datasets.base import DatasetError
 
 

@@ -227,9 +227,10 @@ def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
 
 def test_judgments_that_were_added_are_named() -> None:
     assert not [note for note in build_leaderboard(sweep(2), PRIMARY).notes if "extra_qrels" in note]
-    added = [replace(one, config={**one.config, "dataset": {"extra_qrels": "mine.tsv"}}) for one in sweep(2)]
-    (note,) = (note for note in build_leaderboard(added, PRIMARY).notes if "extra_qrels" in note)
-    assert note == f"The {added[0].dataset.judgments:,} judgments include those of mine.tsv (dataset.extra_qrels)."
+    for setting, files in (("mine.tsv", "mine.tsv"), (["mine.tsv", "b.tsv"], "b.tsv, mine.tsv")):
+        added = [replace(one, config={**one.config, "dataset": {"extra_qrels": setting}}) for one in sweep(2)]
+        (note,) = (note for note in build_leaderboard(added, PRIMARY).notes if "extra_qrels" in note)
+        assert note == f"The {added[0].dataset.judgments:,} judgments include those of {files} (dataset.extra_qrels)."
 
 
 def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -> None:

@@ -17,6 +17,9 @@ TRICKY = ["a b", "a,b", "a=b", "it's", 'say "x"', "${HOME}", "null", "True", "12
 LETTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\\$")
 
 
+VALUES = [1, 0.5, True, None, ["a", "1", "x,y", 2], {"a": 1, "b": "true"}, [["füx"], []]]
+
+
 def read(typed: str) -> dict[str, object]:
     """Return what the shell and Hydra make of what is typed."""
     overrides = OverridesParser.create().parse_overrides(shlex.split(typed))
@@ -29,6 +32,12 @@ def read(typed: str) -> dict[str, object]:
 @pytest.mark.parametrize("value", TRICKY)
 def test_a_value_that_looks_like_something_else_stays_text(value: str) -> None:
     assert read(arguments({"path": value, "name": "n"})) == {"path": value, "name": "n"}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_numbers_lists_and_mappings_come_back_with_their_types(value: object) -> None:
+    (back,) = read(arguments({"path": value})).values()
+    assert back == value and type(back) is type(value)
 
 
 @given(st.text(LETTERS))

@@ -122,6 +122,21 @@ def test_extra_qrels_are_added_and_replace_those_of_the_same_pairs(tmp_path: Pat
         Ready(extra_qrels=str(extra)).load()
 
 
+def test_of_several_extra_qrels_the_last_one_counts(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.tsv", tmp_path / "second.tsv"
+    first.write_text("query-id\tcorpus-id\tscore\nq1\td1\t3\nq3\td2\t1\n")
+    second.write_text("query-id\tcorpus-id\tscore\nq3\td2\t2\nq2\td4\t1\n")
+    expected = {("q1", "d1"): 3, ("q2", "d2"): 2, ("q3", "d2"): 2, ("q2", "d4"): 1}
+    assert named(Ready(extra_qrels=(str(first), str(second))).load()) == expected
+    assert named(Ready(extra_qrels=(str(second), str(first))).load()) == expected | {("q3", "d2"): 1}
+    second.write_text("q9\td1\t3\n")
+    with pytest.raises(DatasetError, match=r"first\.tsv and .*second\.tsv: 1 judged query is not among"):
+        Ready(extra_qrels=(str(first), str(second))).load()
+    assert named(Ready(extra_qrels=()).load()) == named(Ready().load())
+    with pytest.raises(ValidationError, match="extra_qrels"):
+        Ready(extra_qrels=("",))
+
+
 def test_a_negative_grade_counts_as_irrelevant() -> None:
     assert named(assemble(Ready(), raw([("q1", "d1", -2), ("q1", "d2", 1)]))) == {("q1", "d1"): 0, ("q1", "d2"): 1}
 

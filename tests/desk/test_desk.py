@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from runner.desk.desk import Desk, DeskError
+from runner.desk.export import format_setting
 from runner.desk.highlighting import iter_segments
 from runner.desk.journal import Action, load_journals
 from runner.desk.merging import list_disputes, merge_grades
@@ -248,3 +250,14 @@ def test_the_ends_of_every_scale_have_words(greatest: int) -> None:
     names = [name_grade(grade, greatest) for grade in range(greatest + 1)]
     assert names[0] and names[-1] and "best" not in names
     assert greatest > 4 or all(names)
+
+
+def test_the_printed_setting_keeps_the_grades_that_results_already_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("by_hand")
+    assert format_setting(folder, ()) == "dataset.extra_qrels=by_hand/judgments.tsv"
+    assert format_setting(folder, ["by_hand/judgments.tsv"]) == "dataset.extra_qrels=by_hand/judgments.tsv"
+    both = format_setting(folder, ["first round.tsv", str(tmp_path / folder / "judgments.tsv")])
+    assert shlex.split(both) == ['dataset.extra_qrels=["first round.tsv",by_hand/judgments.tsv]']
