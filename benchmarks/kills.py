@@ -29,7 +29,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.stand_in.s3 import serve_s3
+from benchmarks.stand_in.object_stores import SERVERS
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
 from runner.tracking.settings import Tracking
@@ -219,14 +219,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--backend", choices=["sequential", "loky"], default="sequential")
-    parser.add_argument("--store", choices=["folder", "s3"], default="folder")
+    parser.add_argument("--store", choices=["folder", *SERVERS], default="folder")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     chance = random.Random(options.seed)
     wrong: list[str] = []
     total: Counter[str] = Counter()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as made, serve_s3() if options.store == "s3" else nullcontext("") as bucket:
+    with (
+        tempfile.TemporaryDirectory() as made,
+        SERVERS[options.store]() if options.store in SERVERS else nullcontext("") as bucket,
+    ):
         template = Path(made) / "mlflow.db"
         Tracker(Tracking(uri=f"sqlite:///{template}", artifacts=f"{made}/artifacts", experiment="unused"))
         with closing(sqlite3.connect(template)) as database:

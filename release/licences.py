@@ -48,11 +48,13 @@ SPELLINGS: Mapping[str, str] = {
 }
 
 STATED_ELSEWHERE: Mapping[str, str] = {
+    "adlfs": "BSD-3-Clause",
     "antlr4-python3-runtime": "BSD-3-Clause",
     "colorama": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
     "gitdb": "BSD-3-Clause",
     "huey": "MIT",
+    "isodate": "BSD-3-Clause",
     "itsdangerous": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
@@ -77,7 +79,22 @@ STATED_ELSEWHERE: Mapping[str, str] = {
 VENDOR = re.compile(r"nvidia-.+|cuda-.+")
 """Proprietary libraries that PyTorch's CUDA build installs, under the vendor's terms; this program needs none."""
 
-PARTS = ("core", "dense", "llm", "datasets", "postgres", "qdrant", "s3", "dask", "ray", "slurm", "ui", "development")
+PARTS = (
+    "core",
+    "dense",
+    "llm",
+    "datasets",
+    "postgres",
+    "qdrant",
+    "s3",
+    "gcs",
+    "azure",
+    "dask",
+    "ray",
+    "slurm",
+    "ui",
+    "development",
+)
 """What can be installed, in the order of the page; a package is listed under the first part that requires it."""
 
 

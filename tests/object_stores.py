@@ -1,17 +1,26 @@
-"""An S3 server for tests; they skip where its packages are missing."""
+"""Servers of object stores for tests; they skip where a package or program is missing."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 
 import pytest
 
-from benchmarks.stand_in.s3 import serve_s3
+from benchmarks.stand_in.object_stores import AZURITE, SERVERS
+
+_EXTRAS = {"s3": ("s3fs", "s3"), "gs": ("gcsfs", "gcs"), "az": ("adlfs", "azure")}
 
 
-def serve_bucket() -> Iterator[str]:
-    """Yield the address of a bucket while the server runs: the body of a fixture."""
-    pytest.importorskip("s3fs", reason="s3fs is not installed: pip install 'retrieval-runner[s3]'")
-    pytest.importorskip("moto", reason="moto is not installed: pip install 'moto[s3]'")
-    with serve_s3() as bucket:
+def serve_bucket(protocol: str = "s3") -> Iterator[str]:
+    """Yield the address of a bucket while its server runs: the body of a fixture."""
+    package, extra = _EXTRAS[protocol]
+    if find_spec(package) is None:  # not imported yet: gcsfs reads the environment of its server when it is
+        pytest.skip(f"{package} is not installed: pip install 'retrieval-runner[{extra}]'")
+    if protocol == "s3" and find_spec("moto") is None:
+        pytest.skip("moto is not installed: pip install 'moto[s3]'")
+    if protocol == "az" and shutil.which(AZURITE) is None:
+        pytest.skip(f"no program {AZURITE} on the path: npm install --global azurite")
+    with SERVERS[protocol]() as bucket:
         yield bucket

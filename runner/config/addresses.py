@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -12,10 +11,11 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """The beginning of an address: s3://, gs://, https://. A single letter would be a Windows drive."""
 
 
+_S3, _GCS, _AZURE = ("s3fs", "s3"), ("gcsfs", "gcs"), ("adlfs", "azure")
 _CLIENTS = {
-    "s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs", "abfss": "adlfs", "memory": "fsspec",
+    "s3": _S3, "gs": _GCS, "gcs": _GCS, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE, "memory": ("fsspec", "s3"),
 }  # fmt: skip
-"""The package that gives access to the addresses of each protocol."""
+"""The package that gives access to the addresses of each protocol, and the extra that installs it."""
 
 
 def is_address(path: str) -> bool:
@@ -40,13 +40,10 @@ def check_reachable(path: str) -> str:
     protocol, separator, place = path.partition("://")
     if protocol not in _CLIENTS or not separator or not place:
         raise ValueError("set a local path, or an address as in s3://BUCKET/FOLDER, gs://BUCKET or az://CONTAINER")
-    from retrievers.extras import MissingPackageError, check_installed  # slow to import
+    from retrievers.extras import check_installed  # slow to import
 
-    package = _CLIENTS[protocol]
-    if package == "s3fs":
-        check_installed(package, package, "s3")
-    elif find_spec(package) is None:
-        raise MissingPackageError(f"needs {package}, which is not installed; run pip install {package}")
+    package, extra = _CLIENTS[protocol]
+    check_installed(package, package, extra)
     return path
 
 

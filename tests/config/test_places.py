@@ -20,10 +20,14 @@ def test_the_store_is_a_folder_or_in_an_object_store(address: str) -> None:
 
 @pytest.mark.parametrize(
     ("address", "package"),
-    [("s3://bucket/x", r"s3fs, .* run pip install 'retrieval-runner\[s3\]'"), ("gs://b", "gcsfs")],
+    [
+        ("s3://bucket/x", r"s3fs, .* run pip install 'retrieval-runner\[s3\]'"),
+        ("gs://b", r"gcsfs, .*\[gcs\]'"),
+        ("az://c/f", r"adlfs, .*\[azure\]'"),
+    ],
 )
 def test_an_object_store_needs_a_package(address: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("s3fs", "gcsfs"):
+    for module in ("s3fs", "gcsfs", "adlfs"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=rf"^store\.path={address}: needs {package}"):
         store_settings({"store": {"path": address}})

@@ -1,4 +1,4 @@
-"""What every store promises, wherever its entries are: in a folder, in memory behind fsspec, or on an S3 server."""
+"""What every store promises, wherever its entries are: in a folder, in memory behind fsspec, or in an object store."""
 
 from __future__ import annotations
 
@@ -42,12 +42,22 @@ def s3() -> Iterator[str]:
     yield from serve_bucket()
 
 
-@pytest.fixture(params=["folder", "memory", "s3"])
+@pytest.fixture(scope="module")
+def gs() -> Iterator[str]:
+    yield from serve_bucket("gs")
+
+
+@pytest.fixture(scope="module")
+def az() -> Iterator[str]:
+    yield from serve_bucket("az")
+
+
+@pytest.fixture(params=["folder", "memory", "s3", "gs", "az"])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the place of a new store."""
     if request.param == "folder":
         return str(tmp_path / "shared")
-    root = "memory://store" if request.param == "memory" else request.getfixturevalue("s3")
+    root = "memory://store" if request.param == "memory" else request.getfixturevalue(request.param)
     return f"{root}/{uuid.uuid4().hex}"
 
 
@@ -98,6 +108,13 @@ def test_of_two_builds_of_an_entry_the_first_stays(machine: Machine) -> None:
     machine("one").shelf.write(key(), arrays_of(1), {})
     machine("two").shelf.write(key(), arrays_of(2), {})
     assert same(machine("three").arrays(key(), fail), arrays_of(1))
+
+
+def test_an_entry_that_is_sent_in_parts_is_written_once(machine: Machine) -> None:
+    large = {"a": np.arange(1 << 20)}  # gcsfs sends 5 MiB and more by a resumable upload
+    machine("one").shelf.write(key(), large, {})
+    machine("two").shelf.write(key(), {"a": np.zeros(1 << 20, dtype=np.int64)}, {})
+    assert same(machine("three").arrays(key(), fail), large)
 
 
 def test_a_build_that_raises_leaves_nothing(machine: Machine) -> None:
