@@ -1,11 +1,14 @@
-"""A sweep on a Dask worker that has no folder in common with the main process, but an object store."""
+"""A sweep on Dask and Ray workers that have no folder in common with the main process, but an object store."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,18 +29,14 @@ def bucket() -> Iterator[str]:
     yield from serve_bucket()
 
 
-@pytest.fixture
-def cluster(bucket: str, tmp_path: Path) -> Iterator[str]:
-    """Yield the address of a cluster whose only worker has a home and a working directory of its own."""
+@contextmanager
+def start_dask(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the address of a cluster with one worker, which works in a folder."""
     distributed = pytest.importorskip(
         "distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'"
     )
-    assert bucket
-    home = tmp_path / "machine"
-    home.mkdir()
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
         words = ["-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--nthreads", "1", "--no-dashboard"]
-        environment = os.environ | {"XDG_CACHE_HOME": str(home / "cache"), "HOME": str(home)}
         worker = subprocess.Popen([sys.executable, *words], cwd=home, env=environment, stderr=subprocess.DEVNULL)
         try:
             with distributed.Client(cluster, set_as_default=False) as client:
@@ -48,9 +47,40 @@ def cluster(bucket: str, tmp_path: Path) -> Iterator[str]:
             worker.wait()
 
 
+@contextmanager
+def start_ray(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield the address of a cluster with one processor, whose workers work in a folder."""
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'retrieval-runner[ray]'")
+    words = ["-m", "ray.scripts.scripts", "start", "--head", "--port=0", "--num-cpus=1", "--include-dashboard=false",
+             "--disable-usage-stats", "--block"]  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as files:  # names of sockets have at most 107 characters
+        command = [sys.executable, *words, f"--temp-dir={files}"]
+        head = subprocess.Popen(command, cwd=home, env=environment, stdout=subprocess.PIPE, text=True)
+        try:
+            assert head.stdout is not None
+            address = next((found[1] for line in head.stdout if (found := re.search(r"--address='(\S+)'", line))), "")
+            assert address
+            yield address
+        finally:
+            head.terminate()
+            head.communicate()
+
+
+@pytest.fixture(params=["dask", "ray"])
+def backend(request: pytest.FixtureRequest, bucket: str, tmp_path: Path) -> Iterator[list[str]]:
+    """Yield the settings of a cluster on this machine that has a home and a working directory of its own."""
+    assert bucket
+    home = tmp_path / "machine"
+    home.mkdir()
+    environment = os.environ | {"XDG_CACHE_HOME": str(home / "cache"), "HOME": str(home)}
+    start = {"dask": start_dask, "ray": start_ray}[request.param]
+    with start(home, environment) as address:
+        yield [f"sweep.backend={request.param}", f"sweep.address={address}"]
+
+
 def test_workers_without_a_shared_folder_share_an_object_store(
     bucket: str,
-    cluster: str,
+    backend: list[str],
     tracking: Tracking,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -65,7 +95,7 @@ def test_workers_without_a_shared_folder_share_an_object_store(
     monkeypatch.chdir(tmp_path)
     assert tracking
     command = ["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "dataset=beir", f"dataset.path={bucket}/data",
-               "dataset.split=test", f"store.path={bucket}/cache", "sweep.backend=dask", f"sweep.address={cluster}",
+               "dataset.split=test", f"store.path={bucket}/cache", *backend,
                "sweep.name=apart", "tracking.background=false"]  # fmt: skip
     assert main(command) == 0
     there = tmp_path / "machine" / "cache" / "retrieval-runner"
