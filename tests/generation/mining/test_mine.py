@@ -14,7 +14,9 @@ from retrievers.analyzer import Analyzer
 from retrievers.bm25 import BM25
 from retrievers.chat import Chat, ChatError
 from retrievers.store import MemoryStore
+from runner.datasets.base import Dataset
 from runner.datasets.duplicates import similarity
+from runner.datasets.mined import Mined
 from runner.generation.mining.base import Case, ImpactSettings, Mining, MiningInput, Objection, Query
 from runner.generation.mining.forward import count_unfinished
 from runner.generation.mining.mine import mine_cases, select_kept
@@ -337,6 +339,26 @@ def test_what_is_written_is_whole_and_nothing_is_lost(material: MiningInput, tmp
     assert list(first) == ["id", "source", "query", "positive_ctxs", "negative_ctxs", "metadata"]
     assert [(c["fqn"], c["rank_relevance"]) for c in first["positive_ctxs"]] == [(PARALLEL, 1)]  # type: ignore[attr-defined]  # rows of JSON
     assert {context["is_hard_negative"] for context in first["negative_ctxs"]} == {True, False}  # type: ignore[attr-defined]  # rows of JSON
+
+
+def test_the_spans_that_are_written_give_the_same_gold(material: MiningInput, tmp_path: Path) -> None:
+    queries = mine_cases(mining(), material, MemoryStore(), Journal(tmp_path / "journal.jsonl"))
+    path = tmp_path / "mined.jsonl"
+    write(path, queries, select_kept(mining(), queries), material.targets)
+    whole, by_spans = Mined(path=str(path)).load(), Mined(path=str(path), gold="spans").load()
+    assert by_spans.spans is not None
+    assert {anchored.anchor.method for anchored in by_spans.spans.anchored} == {"exact"}
+    assert name_grades(by_spans) == {(query, document, grade) for query, document, grade in name_grades(whole) if grade}
+
+
+def name_grades(dataset: Dataset) -> set[tuple[str, str, int]]:
+    judgments = dataset.judgments
+    return {
+        (dataset.queries.ids[query], dataset.corpus.ids[document], grade)
+        for query, document, grade in zip(
+            judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist(), strict=True
+        )
+    }
 
 
 def test_only_what_is_verified_is_kept_if_one_says_so(mine: Callable[..., dict[str, Query]]) -> None:
