@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from runner.desk.highlighting import iter_segments
+from runner.reports.rendering.highlighting import iter_segments
 
 TEMPLATES = Path(__file__).with_name("templates")
 

@@ -11,11 +11,11 @@ import pytest
 
 from runner.desk.desk import Desk, DeskError
 from runner.desk.export import format_setting
-from runner.desk.highlighting import iter_segments
 from runner.desk.journal import Action, load_journals
 from runner.desk.merging import list_disputes, merge_grades
 from runner.desk.pages import name_grade
 from runner.desk.queue import BATCH, is_shared
+from runner.reports.rendering.highlighting import iter_segments
 from tests.analysis.test_judging import judgments
 from tests.desk.desks import build_pool, open_desk
 

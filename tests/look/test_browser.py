@@ -148,6 +148,8 @@ def test_the_desk_fills_the_window_and_only_its_document_scrolls(
     for document in ("document", "document.querySelector('iframe').contentDocument"):
         fits = "(e => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight)"
         assert page.evaluate(f"{fits}({document}.documentElement)"), document
+    shown = page.frame_locator("iframe").locator("#document").bounding_box()
+    assert shown is not None and shown["height"] >= min(150, 0.35 * height), "some lines of the document are visible"
     for button in page.frame_locator("iframe").locator("#keys button:visible").all():
         box = button.bounding_box()
         assert box is not None and box["y"] + box["height"] <= height and box["x"] + box["width"] <= width

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from runner.reports.explorer.data import encode_json, encode_scores
 from runner.reports.explorer.definitions import define_measure, list_definitions
 from runner.reports.explorer.place import FILE, PagePlace
+from runner.reports.rendering.highlighting import COMMON_WORDS
 from runner.reports.rendering.page import render
 
 STATIC = Path(__file__).with_name("static")
@@ -55,7 +56,7 @@ def render_explorer(
         datasets=place.datasets,
         definitions=definitions,
         with_runs="settings" in data,
-        data=encode_json({**data, **extra, **live, "scores": shape}),
+        data=encode_json({**data, **extra, **live, "scores": shape, "common_words": COMMON_WORDS}),
         scores=planes["planes"],
         libraries=load_libraries() if data.get("plots") else [],
     )

@@ -27,7 +27,7 @@ Show = Callable[..., "Page"]
 HOSTILE = [f"{PAYLOADS[i % len(PAYLOADS)]} {i}" for i in range(300)]
 CORPUS = Corpus(
     [f"d{i}" for i in range(300)],
-    [f"{'Nothing to see here. ' * 30}The keeper lit a lamp. {payload}" for payload in HOSTILE],
+    [f"Nothing to see here, which is sad. {'Dark. ' * 70}The keeper lit a lamp. {payload}" for payload in HOSTILE],
     HOSTILE,
 )
 ONE = result(queries=18, no_result=2, text=f"which lamp burns {PAYLOADS[0]}")
@@ -66,6 +66,7 @@ def test_a_query_shows_its_hits_with_texts_grades_and_its_gold(show: Show, of_re
     assert ONE.hits.ids(hardest, 1)[0] in first.inner_text()
     assert f"{PRIMARY} {values[hardest]:.3f}" in system.inner_text()
     assert first.locator("mark", has_text="lamp").count() >= 1, "words of the query are marked"
+    assert not first.locator("mark", has_text="which").count(), "question words are not marked"
     gold = page.locator("#query").get_by_text("gold", exact=True)
     graded = page.locator("#query .grade.good")
     assert gold.count() + graded.count() >= 1

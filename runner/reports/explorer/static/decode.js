@@ -16,7 +16,8 @@
  *   expected: string[][]}, scores: {systems: number, queries: number, low: number, step: number}, finalists: number[],
  *   rival: number, commands: string[], runs: string[], noise: number | null, systems?: System[], gold: number[][], errors?: string[],
  *   documents: {ids: string[], titles: string[], texts: (string | null)[], notes?: string[]}, live?: Live,
- *   settings?: Record<string, string | (string | null)[]>, mlflow: {address: string, command: string}}} Data
+ *   settings?: Record<string, string | (string | null)[]>, mlflow: {address: string, command: string},
+ *   common_words: string[]}} Data
  */
 
 /**

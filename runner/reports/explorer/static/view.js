@@ -6,9 +6,11 @@ const SNIPPET = 260;
 /**
  * Return the words of a query that are worth highlighting, as a pattern; null without any.
  * @param {string} query
+ * @param {string[]} common words to leave out, unless the query has no others
  */
-function patternOf(query) {
-  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) || [])];
+function patternOf(query, common) {
+  const all = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) || [])];
+  const rare = all.filter(word => !common.includes(word)), words = rare.length ? rare : all;
   return words.length ? new RegExp(`(?<![\\p{L}\\p{N}])(?:${words.join("|")})`, "giu") : null;
 }
 
@@ -90,7 +92,7 @@ class QueryView {
 
   /** Return the hits of a query, system by system, and the gold that none ranked. @param {number} query @param {System[]} systems */
   hits(query, systems) {
-    const pattern = patternOf(this.data.queries.texts[query]), shown = systems.slice(0, MOST_SIDE_BY_SIDE);
+    const pattern = patternOf(this.data.queries.texts[query], this.data.common_words), shown = systems.slice(0, MOST_SIDE_BY_SIDE);
     return [
       create("div", {class: "beside"}, ...shown.map(system => this.system(system, query, pattern, shown))),
       this.gold(query, pattern, shown),

@@ -13,7 +13,10 @@ _QUESTION_WORDS = (
     "might", "must", "shall", "should", "would", "has", "have", "had", "been", "being", "were", "from", "about", "any",
     "some", "than", "its", "i", "me", "my", "we", "our", "you", "your", "he", "she", "his", "her",
 )  # fmt: skip
-_STEMS = Analyzer(stopwords=(*sorted(ENGLISH_STOP_WORDS), *_QUESTION_WORDS))
+COMMON_WORDS = (*sorted(ENGLISH_STOP_WORDS), *_QUESTION_WORDS)
+"""English words that say little about a text; they are marked only if a query has no others."""
+
+_STEMS = Analyzer(stopwords=COMMON_WORDS)
 _PLAIN = Analyzer(stemmer=None, stopwords=None)
 
 Segment = tuple[str, bool]
