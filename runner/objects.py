@@ -22,6 +22,9 @@ _REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
 """The fields in which file systems report when an object was written."""
 
+_EMPTY_IF_MISSING = ("az", "abfs", "abfss")
+"""The protocols whose file system lists a container that does not exist as an empty one."""
+
 PAUSE_S = 60.0
 """Seconds to wait before another request to a server that did not answer."""
 
@@ -85,6 +88,8 @@ class Objects:
         """Return the objects in a folder and its subfolders, sorted by name; raises `OSError`."""
         with self._request():
             objects = self._system.find(self._path(folder), detail=True)
+            if not objects and self.address.partition("://")[0] in _EMPTY_IF_MISSING:
+                self._system.info(self._path("").partition("/")[0])
         start = len(self._path("")) + 1
         by_path = sorted(objects.items())
         return [ObjectStatus(path[start:], status["size"], _modification_time(status)) for path, status in by_path]

@@ -285,12 +285,12 @@ def test_a_lock_of_another_machine_gives_way_after_a_while(held: lock.Lock, monk
     assert held.read() is None
 
 
-def test_a_store_out_of_reach_is_one_line(s3: str) -> None:
-    assert s3
-    with pytest.raises(
-        ConfigError, match=r"^store\.path=s3://no-such-bucket-here/x: cannot be listed \(.*\); check the"
-    ):
-        open_store(StoreSettings("s3://no-such-bucket-here/x"))
+@pytest.mark.parametrize("protocol", ["s3", "gs", "az"])
+def test_a_store_out_of_reach_is_one_line(protocol: str, request: pytest.FixtureRequest) -> None:
+    assert open_store(StoreSettings(f"{request.getfixturevalue(protocol)}/empty")).list_entries() == []
+    missing = f"{protocol}://no-such-bucket-here/x"
+    with pytest.raises(ConfigError, match=rf"^store\.path={missing}: cannot be listed \(.*\); check the"):
+        open_store(StoreSettings(missing))
 
 
 @pytest.mark.parametrize("address", ["https://example.org/x", "file:///tmp/x", "s3:/bucket", "s3://"])
