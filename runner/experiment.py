@@ -19,6 +19,7 @@ from runner.datasets.settings import build_dataset
 from runner.datasets.source import DatasetSource
 from runner.llm.none import NoLLM
 from runner.metrics.settings import MetricSettings
+from runner.result import Result
 
 LARGEST_INTEGER = 2**63 - 1
 """The largest integer that records, databases and random generators accept."""
@@ -52,6 +53,10 @@ class Experiment:
     def search_type(self) -> str:
         """Return the name by which a dataset may expect other items: a search API's search type, or the retriever's."""
         return str(getattr(self.retriever, "search_type", None) or self.retriever_name)
+
+    def relabel(self, result: Result) -> Result:
+        """Return an earlier result of the same combination with the name and the swept settings of this experiment."""
+        return replace(result, name=self.name, swept=dict(self.swept))
 
 
 def build_experiment(

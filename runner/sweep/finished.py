@@ -56,7 +56,7 @@ class FinishedCombinations:
             self._reject(combination, run, result.unfinished)
             return None
         self.reused[combination] = run
-        return replace(result, name=experiment.name, swept=dict(experiment.swept))
+        return experiment.relabel(result)
 
     def _reject(self, combination: str, run: LoggedRun, why: str) -> None:
         self._tracker.reject(run, why)

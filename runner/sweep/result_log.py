@@ -65,7 +65,7 @@ class ResultLog:
         entry = waiting.read()
         if entry is None:
             return None
-        result = replace(entry.result, name=experiment.name, swept=dict(experiment.swept))
+        result = experiment.relabel(entry.result)
         self._hand_over(combination, experiment, result, waiting)
         self._note_refused()
         return result
