@@ -323,7 +323,11 @@ class _Cluster:
 def _dask(settings: SweepSettings, store: WorkStore) -> Iterator[Crew]:
     distributed: Any = importlib.import_module("distributed")
 
-    local = {"n_workers": settings.workers, "threads_per_worker": 1, "dashboard_address": None}
+    local = {
+        "n_workers": settings.workers,
+        "threads_per_worker": 1,
+        "dashboard_address": ":0",
+    }  # another cluster may have 8787
     try:
         client = distributed.Client(settings.address, set_as_default=False, **({} if settings.address else local))
     except (OSError, ValueError) as error:

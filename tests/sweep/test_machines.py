@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.__main__ import main
-from runner.tracking.settings import Tracking
+from runner.objects import Objects
 from tests.object_stores import serve_bucket
 
 DATA = {
@@ -35,7 +34,7 @@ def start_dask(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
     distributed = pytest.importorskip(
         "distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'"
     )
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
         words = ["-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--nthreads", "1", "--no-dashboard"]
         worker = subprocess.Popen([sys.executable, *words], cwd=home, env=environment, stderr=subprocess.DEVNULL)
         try:
@@ -66,39 +65,41 @@ def start_ray(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
             head.communicate()
 
 
-@pytest.fixture(params=["dask", "ray"])
-def backend(request: pytest.FixtureRequest, bucket: str, tmp_path: Path) -> Iterator[list[str]]:
-    """Yield the settings of a cluster on this machine that has a home and a working directory of its own."""
+@pytest.fixture
+def environment(bucket: str) -> dict[str, str]:
+    """Return the environment of this process, in which the bucket is found, but without what Ray adds to it."""
     assert bucket
+    return {name: value for name, value in os.environ.items() if "RAY_" not in name} | {"RAY_AUTH_MODE": "disabled"}
+
+
+@pytest.fixture(params=["dask", "ray"])
+def backend(request: pytest.FixtureRequest, environment: dict[str, str], tmp_path: Path) -> Iterator[list[str]]:
+    """Yield the settings of a cluster on this machine that has a home and a working directory of its own."""
     home = tmp_path / "machine"
     home.mkdir()
-    environment = os.environ | {"XDG_CACHE_HOME": str(home / "cache"), "HOME": str(home)}
     start = {"dask": start_dask, "ray": start_ray}[request.param]
-    with start(home, environment) as address:
+    with start(home, environment | {"XDG_CACHE_HOME": str(home / "cache"), "HOME": str(home)}) as address:
         yield [f"sweep.backend={request.param}", f"sweep.address={address}"]
 
 
 def test_workers_without_a_shared_folder_share_an_object_store(
-    bucket: str,
-    backend: list[str],
-    tracking: Tracking,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    bucket: str, backend: list[str], environment: dict[str, str], tmp_path: Path
 ) -> None:
-    import s3fs
-
     for name, content in DATA.items():
-        s3fs.S3FileSystem().pipe_file(f"{bucket}/data/{name}", content.encode())
+        Objects(f"{bucket}/data").write(name, content.encode())
+    words = ["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "dataset=beir", f"dataset.path={bucket}/data",
+             "dataset.split=test", f"store.path={bucket}/cache", *backend, "sweep.name=apart"]  # fmt: skip
     here = tmp_path / "here"
-    monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
-    monkeypatch.chdir(tmp_path)
-    assert tracking
-    command = ["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "dataset=beir", f"dataset.path={bucket}/data",
-               "dataset.split=test", f"store.path={bucket}/cache", *backend,
-               "sweep.name=apart", "tracking.background=false"]  # fmt: skip
-    assert main(command) == 0
-    there = tmp_path / "machine" / "cache" / "retrieval-runner"
-    assert (there / "data").is_dir()
+    here.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", *words],
+        cwd=here,
+        env=environment | {"XDG_CACHE_HOME": str(here / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "machine" / "cache" / "retrieval-runner" / "data").is_dir()
     assert not list((tmp_path / "machine").glob("mlruns"))
-    assert "k1=0.9" in capsys.readouterr().out
+    assert "k1=0.9" in done.stdout

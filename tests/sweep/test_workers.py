@@ -164,7 +164,7 @@ def dask_cluster() -> Iterator[str]:
     distributed = pytest.importorskip(
         "distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'"
     )
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         yield cluster.scheduler_address
 
 
