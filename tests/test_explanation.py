@@ -37,6 +37,8 @@ from runner.evaluation import Bench
 from runner.explanation import ExplanationSettings, explain_difference
 from runner.lookup import Named
 from runner.reports.explanation import tables
+from runner.reports.explanation.page import explanation_page
+from runner.reports.explanation.waterfall import build_waterfall
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
 from tests.test_re_evaluation import DATA, new_documents, old_documents, old_queries, write_data
@@ -122,6 +124,25 @@ def test_every_list_of_causes_is_in_the_report(everything: tuple[Version, Versio
     effect = explanation.list_terms("nDCG@10")[1].effect
     assert sum(share for _, share in shares) == pytest.approx(effect, abs=1e-12)
     assert explanation.list_shares("queries", "nDCG@10") == []
+
+
+def test_the_waterfall_leads_from_one_mean_to_the_other(everything: tuple[Version, Version, Explanation]) -> None:
+    _, _, explanation = everything
+    for measure in explanation.measures:
+        plot = build_waterfall(explanation, measure)
+        assert plot is not None
+        first, *effects, last = plot.bars
+        assert (first.end, last.end) == explanation.compute_means(measure) and first.is_mean and last.is_mean
+        assert [bar.name for bar in effects] == [term.name for term in explanation.list_terms(measure)]
+        level = first.end
+        for bar, term in zip(effects, explanation.list_terms(measure), strict=True):
+            assert bar.start == level and bar.interval == (level + term.low, level + term.high)
+            assert not bar.is_mean and 0 < plot.place(bar.interval[0]) <= plot.place(bar.end)
+            assert plot.place(bar.end) <= plot.place(bar.interval[1]) < 100
+            level = bar.end
+        assert level == pytest.approx(last.end, abs=1e-12)
+    page = explanation_page(explanation)
+    assert page.count('class="interval"') == 4 and page.count('class="mean"') == 2
 
 
 def test_a_gate_applies_to_the_chosen_term(everything: tuple[Version, Version, Explanation]) -> None:

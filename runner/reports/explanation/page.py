@@ -8,6 +8,7 @@ from runner.comparison.explanation import Explanation
 from runner.comparison.gate import Check
 from runner.reports.comparison.tables import gate_verdict
 from runner.reports.explanation import tables
+from runner.reports.explanation.waterfall import build_waterfall
 from runner.reports.rendering.page import render
 
 LISTED = 500
@@ -23,4 +24,5 @@ def explanation_page(explanation: Explanation, checks: Sequence[Check] = ()) -> 
         checks=checks,
         gate=gate_verdict(checks),
         sections=tables.list_sections(explanation, LISTED),
+        waterfall=build_waterfall(explanation, explanation.primary),
     )
