@@ -28,7 +28,7 @@ from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
 DIAGNOSTICS = (
-    *("file_recall", "context_efficiency", "ttfr_seconds", "ttfr_tokens", "n_retrieved", "chunk_recall"),
+    *("file_recall", "context_efficiency", "ttfr_seconds", "ttfr_tokens", "n_retrieved", "chunk_recall", "line_recall"),
     *(*PROBES, *LABELS, *OUTCOMES),
 )
 """The figures that a result contains in addition to its measures."""

@@ -146,6 +146,10 @@ def _event(step: Step[Sighting], view: View, names: Mapping[File, str], gold: Ma
     }
     if any(name != original for name, original in paths.items()):
         event["original_paths"] = list(paths.values())
+    if shown := {(names[file], lines): None for file, lines in view.lines if names[file]}:
+        event["target_lines"] = [
+            {"file": name, "line_start": lines.start, "line_end": lines.end} for name, lines in shown
+        ]
     if sighting.query:
         event["arguments"] = {"query": _clean(sighting.query)}
     if sighting.symbol:

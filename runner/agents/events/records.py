@@ -86,6 +86,15 @@ class ChunkRecord(TypedDict):
 
 
 @with_config(_RECORD)
+class LinesRecord(TypedDict):
+    """Lines of a file that an event showed, both ends included; a `line_end` of null is the end of the file."""
+
+    file: str
+    line_start: Line
+    line_end: Line | None
+
+
+@with_config(_RECORD)
 class TruthRecord(TypedDict):
     """What the agent should find and change."""
 
@@ -120,6 +129,11 @@ class EventRecord(TypedDict):
     elapsed_seconds: NotRequired[float | None]
     original_paths: NotRequired[
         Annotated[list[str], Field(description="The paths as recorded, in the order of target_files, if any differs.")]
+    ]
+    target_lines: NotRequired[
+        Annotated[
+            list[LinesRecord], Field(description="The lines that a reader showed, for files where they are known.")
+        ]
     ]
     arguments: NotRequired[dict[str, object]]
     target_symbols: NotRequired[list[str]]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise, takewhile
 
+from runner.agents.events.line_ranges import WHOLE, parse_selection, select_lines
 from runner.agents.events.shell_programs import (
     is_plain,
     join,
@@ -95,7 +96,7 @@ def _read_simple(simple: Simple, folder: str, piped: bool, depth: int, budget: _
     words = [*simple.words, *handed.split()] if simple.words[:1] == ["xargs"] else simple.words
     uses = _read_program(words, folder, piped, depth, budget, simple.given) if words else []
     if simple.writes:
-        uses = [replace(use, lists=None) for use in uses]
+        uses = [replace(use, lists=None, lines=()) for use in uses]
     if simple.writes or simple.piped:
         uses = [replace(use, answers=False) for use in uses]
     read = tuple(join(folder, path) for path in simple.reads if is_plain(path))
@@ -106,7 +107,10 @@ def _pipe(use: ShellUse, reader: Sequence[str]) -> ShellUse:
     """Return the use of a program whose output is piped into another, which may count it or transform it."""
     lists = None if reader[:1] == ["wc"] else "counts" if use.lists and _counts(reader) else use.lists
     unchanged = not reader or reader[0] in _PASS_ON
-    return replace(use, lists=lists, prefixes=use.prefixes if unchanged else ())
+    chosen = parse_selection(posixpath.basename(reader[0]), reader[1:]) if reader else WHOLE
+    joined = len(use.files) > 1 and chosen != WHOLE  # the second program counts on from file to file
+    shown = () if joined else select_lines(use.lines, chosen)
+    return replace(use, lists=lists, prefixes=use.prefixes if unchanged else (), lines=shown)
 
 
 def _counts(words: Sequence[str]) -> bool:

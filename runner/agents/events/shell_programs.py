@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.agents.events.git_paths import resolve_paths
+from runner.agents.events.line_ranges import parse_selection
 from runner.agents.events.shell_use import Lists, ShellUse
 from runner.agents.events.tools import Category
 from runner.agents.truth.paths import LONGEST, has_spaces, looks_like_file
@@ -150,7 +151,9 @@ def _read_known(program: _Program, name: str, arguments: Sequence[str], folder: 
     if name == "sed" and any(option.startswith(("-i", "--in-place")) for option in options):
         return [ShellUse("file_write", files)]
     if program.category == "file_read":
-        return [ShellUse("file_read", files, program.lists, folder, shows=True)] if operands else []
+        joins = program is _SCRIPTED and len(operands) > 1  # the lines of several files are counted on
+        lines = () if joins else parse_selection(name, arguments)
+        return [ShellUse("file_read", files, program.lists, folder, shows=True, lines=lines)] if operands else []
     if program.category == "file_search":
         files = tuple(path for path in files if looks_like_file(path))
         counted = program.lists if operands or not piped else None

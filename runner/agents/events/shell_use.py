@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from runner.agents.events.line_ranges import LineRange
 from runner.agents.events.tools import Category
 
 Lists = Literal["listing", "tree", "matches", "counts", "diff", "changes", "status", "heads"]
@@ -22,8 +23,9 @@ class ShellUse:
     `cwd` is its working directory, as far as the command shows. `inside` is the folder of the bare names that it lists,
     None if there may be several; with `names`, it lists only bare names, sorted. The paths that it lists start with one
     of `prefixes`; if that is empty, with anything. With `answers`, a file that it names and does not print does not
-    exist. With `shows`, its output is the content of files, which may look like anything. `head` is the line that an
-    `echo` prints before it, and `otherwise` the line that `|| echo ...` prints if it fails.
+    exist. With `shows`, its output is the content of files, which may look like anything. `lines` are
+    those that it prints of each file that it names, empty if unknown. `head` is the line that an `echo` prints before
+    it, and `otherwise` the line that `|| echo ...` prints if it fails.
     """
 
     category: Category
@@ -35,5 +37,6 @@ class ShellUse:
     prefixes: tuple[str, ...] = ()
     answers: bool = False
     shows: bool = False
+    lines: tuple[LineRange, ...] = ()
     head: str = ""
     otherwise: str = ""

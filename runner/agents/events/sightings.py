@@ -14,6 +14,7 @@ from functools import partial
 from typing import Literal
 
 from runner.agents.events import listings, search_results
+from runner.agents.events.line_ranges import WHOLE, LineRange, find_ranges, shorten
 from runner.agents.events.shell import find_uses
 from runner.agents.events.shell_output import drop_failed, find_shown
 from runner.agents.events.tools import Category, ToolKind, Tools, load_tools
@@ -42,10 +43,11 @@ _SEEN: tuple[Category, ...] = ("file_read", "code_search", "commit_search", "fil
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The files of a call in order of first sight, and what it did with them."""
+    """The files of a call in order of first sight, what it did with them, and the lines that it showed, if known."""
 
     category: Category
     files: tuple[File, ...] = ()
+    lines: tuple[tuple[File, LineRange], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,9 @@ def observe(call: ToolCall, table: Tools, shell: bool = True) -> Sighting:
         views = _observe_shell(_find_command(call.arguments), output, _find_folder(call.arguments)) if shell else ()
     else:
         category = _categorise(kind, call.arguments, text)
-        views = (View(category, () if failed else _find_files(category, call.arguments, text)),)
+        files = () if failed else _find_files(category, call.arguments, text)
+        lines = _find_lines(files, call.arguments, text) if category == "file_read" else ()
+        views = (View(category, files, lines),)
     if call.result and search_results.is_refused(call.result):  # a command that only failed may have shown something
         views = tuple(View(view.category) for view in views)
     return Sighting(
@@ -145,6 +149,15 @@ def _find_read(named: list[File], text: str | None) -> list[File]:
     return files
 
 
+def _find_lines(
+    files: tuple[File, ...], arguments: Mapping[str, object], text: str | None
+) -> tuple[tuple[File, LineRange], ...]:
+    if text and listings.parse_git_tree(text):  # it is a folder
+        return ()
+    ranges = find_ranges(arguments, text) if len(files) == 1 else WHOLE
+    return tuple((file, lines) for file in files for lines in ranges)
+
+
 def _find_searched(category: Category, named: list[File], text: str | None) -> list[File]:
     files = [file for file in named if looks_like_file(file.path)] if category != "file_search" else []
     if text is None:
@@ -175,7 +188,16 @@ def _observe_shell(command: str, text: str | None, folder: str) -> tuple[View, .
         named = search_results.find_named(text)
         seen = named or _parse_folder(command, text)
         category = "file_read" if search_results.find_opened(text) else "code_search" if named else "file_search"
-    views = [View(category, tuple(dict.fromkeys(seen)))] if seeing or seen else []
+    shown = {file.path for file in seen}
+    reading = [use for use in seeing if use.category == "file_read" and use.lines]
+    lines = {
+        (File(path), part): None
+        for use in reading
+        for path in use.files
+        for part in shorten(use.lines, text)
+        if path in shown
+    }
+    views = [View(category, tuple(dict.fromkeys(seen)), tuple(lines))] if seeing or seen else []
     return (*views, *([View("file_write", tuple(dict.fromkeys(written)))] if written else []))
 
 

@@ -57,7 +57,7 @@ class FigureNames:
     @cached_property
     def all(self) -> tuple[str, ...]:
         """Return every figure, in the order of a row."""
-        return (*self.measures, *SIZES, "chunk_recall", *PROBES, *LABELS, *OUTCOMES)
+        return (*self.measures, *SIZES, "chunk_recall", "line_recall", *PROBES, *LABELS, *OUTCOMES)
 
     @property
     def headline(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class FileMetrics(TypedDict, total=False):
 
 
 class ChunkMetrics(TypedDict):
-    """How many of the gold line ranges lie in files that were seen (stage 2)."""
+    """How many of the gold line ranges lie in files that were seen, and how many of their lines were read (stage 2)."""
 
     resolution: Literal["chunk_level", "file_level_only"]
     validity: Literal["file_match_only", "unsupported"]
@@ -48,6 +48,10 @@ class ChunkMetrics(TypedDict):
     chunk_recall: float | None
     chunks_total: int
     chunks_hit: int | None
+    line_recall: float | None
+    lines_total: int
+    lines_hit: int | None
+    reads_without_lines: int | None
 
 
 class UtilizationProbes(TypedDict):

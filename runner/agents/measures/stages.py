@@ -7,7 +7,7 @@ Ranking measures are those of retrievers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from runner.agents.events.records import EventDocument
 from runner.agents.long_json import Lazy
@@ -105,10 +105,23 @@ def measure_files(trail: Trail, cutoffs: Sequence[int]) -> FileMetrics:
 
 
 def measure_chunks(trail: Trail) -> ChunkMetrics:
-    """Count the gold line ranges whose file was seen (stage 2), because events do not tell which lines were seen."""
+    """Count the gold line ranges whose file was seen, and their lines that a file reader showed (stage 2).
+
+    A line counts once, and only if it was shown before the agent wrote its file. `reads_without_lines` counts the reads
+    of files with gold lines whose lines are unknown: with any, `line_recall` is a lower bound.
+    """
     reason = NO_CHUNKS if not trail.chunks else None if trail.has_trace else NO_TRACE
     seen, n = {*trail.retrieved}, len(trail.chunks)
-    hit = sum(file in seen for file in trail.chunks)
+    hit = sum(chunk.file in seen for chunk in trail.chunks)
+    gold = _merge_ranges((chunk.file, chunk.start, chunk.end) for chunk in trail.chunks)
+    shown = _merge_ranges((lines.file, lines.start, lines.end) for lines in trail.shown_unchanged)
+    overlaps = (
+        min(end, last) - max(start, first) + 1
+        for file, start, end in gold
+        for other, first, last in shown
+        if other == file
+    )
+    lines, read = sum(end - start + 1 for _, start, end in gold), sum(max(0, n) for n in overlaps)
     return {
         "resolution": "chunk_level" if trail.chunks else "file_level_only",
         "validity": "file_match_only" if trail.chunks else "unsupported",
@@ -117,7 +130,22 @@ def measure_chunks(trail: Trail) -> ChunkMetrics:
         "chunk_recall": None if reason else hit / n,
         "chunks_total": n,
         "chunks_hit": None if reason else hit,
+        "line_recall": None if reason else read / lines,
+        "lines_total": int(lines),
+        "lines_hit": None if reason else int(read),
+        "reads_without_lines": None if reason else trail.count_unknown_reads({file for file, *_ in gold}),
     }
+
+
+def _merge_ranges(ranges: Iterable[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
+    """Return ranges of lines as the fewest that do not overlap, in order."""
+    merged: list[tuple[str, int, float]] = []
+    for file, start, end in sorted(ranges):
+        if merged and merged[-1][0] == file and start <= merged[-1][2] + 1:
+            merged[-1] = (file, merged[-1][1], max(end, merged[-1][2]))
+        else:
+            merged.append((file, start, end))
+    return merged
 
 
 def measure_utilization(trail: Trail) -> UtilizationProbes:

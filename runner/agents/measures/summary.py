@@ -68,7 +68,7 @@ class Fold:
             "trace_sources": self.sources,
             "chunk_capable_tasks": self.n_chunk_capable,
             "file_level_aggregates": {**self._select(self.measures), "_totals": {"n_tasks": self.n_measured, **totals}},
-            "chunk_level_aggregates": self._select(("chunk_recall",)),
+            "chunk_level_aggregates": self._select(("chunk_recall", "line_recall")),
             "utilization_aggregates": {
                 **self._select(PROBES),
                 "n_tasks_with_probes": self.n_probed,

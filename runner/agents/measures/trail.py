@@ -5,8 +5,9 @@ A file of the ground truth has its name from there; any other file has its name 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,18 +27,38 @@ class Visit:
 
 
 @dataclass(frozen=True)
+class GoldLines:
+    """A gold line range of a file, both ends included."""
+
+    file: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class ShownLines:
+    """Lines of a file that an event showed, both ends included, and the position of the event."""
+
+    file: str
+    start: int
+    end: float
+    event: int
+
+
+@dataclass(frozen=True)
 class Trail:
     """The events of a task, their visits to files, and the gold files.
 
-    `edits` are the files to change, empty if unknown; `chunks` has the file of each gold line range. `has_trace` is
-    false if no trace could be read, so that the absence of visits means nothing.
+    `edits` are the files to change, empty if unknown. `has_trace` is false if no trace could be read, so that the
+    absence of visits means nothing.
     """
 
     gold: Sequence[str]
     edits: Sequence[str]
-    chunks: Sequence[str]
+    chunks: Sequence[GoldLines]
     events: Sequence[EventRecord]
     visits: Sequence[Visit]
+    shown: Sequence[ShownLines]
     has_trace: bool
 
     @property
@@ -65,6 +86,17 @@ class Trail:
         """Return the number of events of each category."""
         return Counter(event["tool_category"] for event in self.events)
 
+    @cached_property
+    def shown_unchanged(self) -> Sequence[ShownLines]:
+        """Return the lines that were shown before the agent wrote their file, which may have moved its lines."""
+        return [lines for lines in self.shown if lines.event < self.written.get(lines.file, math.inf)]
+
+    def count_unknown_reads(self, files: Collection[str]) -> int:
+        """Return how often one of these files was read, before the agent wrote it, without a record of the lines."""
+        known = {(lines.file, lines.event) for lines in self.shown}
+        reads = {(visit.file, visit.event) for visit in self.visits if visit.file in files and self._is_read(visit)}
+        return sum(event < self.written.get(file, math.inf) for file, event in reads - known)
+
     @property
     def uses_mcp(self) -> bool:
         """Return whether any event comes from a tool of a server."""
@@ -82,6 +114,9 @@ class Trail:
         categories = (self.events[visit.event]["tool_category"] for visit in self.visits)
         return [v for v, category in zip(self.visits, categories, strict=True) if own.is_retrieval(v.file, category)]
 
+    def _is_read(self, visit: Visit) -> bool:
+        return self.events[visit.event]["tool_category"] == "file_read"
+
     def _first_events(self, category: Category) -> dict[str, int]:
         first: dict[str, int] = {}
         for visit in self.visits:
@@ -98,15 +133,26 @@ def build_trail(document: EventDocument) -> Trail:
     truth, coverage, events = document["ground_truth"], document["coverage"], document["events"]
     matches = truth.get("matches", {})
     spellings: dict[str, str] = {}
+
+    def name_file(path: str) -> str:
+        return matches.get(path) or spellings.setdefault(path.lower(), path)
+
     return Trail(
         gold=distinct_names(truth["files"] if coverage["has_ground_truth"] else ()),
         edits=tuple(dict.fromkeys(truth.get("expected_edit_files", ()))),
-        chunks=tuple(chunk["file"] for chunk in truth.get("chunks", ())),
+        chunks=tuple(
+            GoldLines(chunk["file"], chunk["line_start"], chunk["line_end"]) for chunk in truth.get("chunks", ())
+        ),
         events=events,
         visits=tuple(
-            Visit(matches.get(path) or spellings.setdefault(path.lower(), path), path, position)
+            Visit(name_file(path), path, position)
             for position, event in enumerate(events)
             for path in event["target_files"]
+        ),
+        shown=tuple(
+            ShownLines(name_file(lines["file"]), lines["line_start"], lines["line_end"] or math.inf, position)
+            for position, event in enumerate(events)
+            for lines in event.get("target_lines", ())
         ),
         has_trace=coverage["trace_source"] is not None,
     )

@@ -23,7 +23,7 @@ _TILES: Mapping[str, Callable[[float], str]] = {
     "cost": lambda dollars: score(dollars, 2),
     "seconds": duration,
 }
-_PLOTTED = (PRIMARY, "mrr", "map_score", "context_efficiency", "chunk_recall")
+_PLOTTED = (PRIMARY, "mrr", "map_score", "context_efficiency", "chunk_recall", "line_recall")
 
 
 def describe_decisions(report: TraceReport) -> list[str]:

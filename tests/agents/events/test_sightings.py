@@ -22,6 +22,11 @@ def seen(name: str, result: str | None = None, shell: bool = True, **arguments: 
     return create_observer(shell=shell)(ToolCall(name, arguments, result))
 
 
+def views(sighting: Sighting) -> tuple[View, ...]:
+    """Return the views without their lines, which `test_line_ranges.py` tests."""
+    return tuple(View(view.category, view.files) for view in sighting.views)
+
+
 def paths(sighting: Sighting) -> list[str]:
     return [file.path for view in sighting.views for file in view.files]
 
@@ -32,7 +37,7 @@ def test_a_file_that_is_read_is_the_argument_s_until_the_result_says_otherwise()
     view = "Here's the result of running `cat -n` on /workspace/b.py:\n 1\tx"
     assert paths(seen("str_replace_editor", view, command="view", path="/workspace/a.py")) == ["/workspace/b.py"]
     page = json.dumps({"text": f"URL: https://s.com/{KAFKA}@0f/-/blob/core/B.java\n1: x"})
-    assert seen("read_file", page, repo=KAFKA, path="core/A.java").views == (
+    assert views(seen("read_file", page, repo=KAFKA, path="core/A.java")) == (
         View("file_read", (File("core/B.java", KAFKA),)),
     )
 
@@ -124,7 +129,7 @@ def test_tools_that_retrieve_nothing_are_events_without_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "result", "views"),
+    ("command", "result", "expected"),
     [
         ("cat a.py", "x = 1", (View("file_read", (File("a.py"),)),)),
         ("cat a.py", "cat: a.py: No such file or directory", (View("file_read"),)),
@@ -160,10 +165,10 @@ def test_tools_that_retrieve_nothing_are_events_without_files() -> None:
         ("grep x a.py", "ERROR: Cannot execute multiple commands at once.", (View("code_search"),)),
     ],
 )
-def test_a_shell_command_is_what_it_does_and_shows(command: str, result: str, views: tuple[View, ...]) -> None:
+def test_a_shell_command_is_what_it_does_and_shows(command: str, result: str, expected: tuple[View, ...]) -> None:
     found = seen("Bash", result, command=command)
-    assert found.views == (views or (View("other"),))
-    assert found.inferred == ("shell" if views else None)
+    assert views(found) == (expected or (View("other"),))
+    assert found.inferred == ("shell" if expected else None)
     assert seen("Bash", result, shell=False, command=command).views == (View("other"),)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from runner.agents.events.document import build_document
 from runner.agents.events.sightings import choose_richer, create_observer
@@ -94,6 +95,60 @@ def test_a_chunk_is_found_where_its_file_was_seen() -> None:
     found = stage("chunk_level_metrics", search("src/b.py"), chunks=["src/a.py", "src/b.py", "src/b.py", "z.py"])
     assert (found["resolution"], found["validity"]) == ("chunk_level", "file_match_only")
     assert (found["chunk_recall"], found["chunks_hit"], found["chunks_total"]) == (0.5, 2, 4)
+
+
+def shows(file: str, *ranges: tuple[int, int | None]) -> dict[str, Any]:
+    lines = [{"file": file, "line_start": start, "line_end": end} for start, end in ranges]
+    return read(file, target_lines=lines)
+
+
+def test_a_gold_line_is_found_where_a_reader_showed_it() -> None:
+    found = stage(
+        "chunk_level_metrics",
+        shows("src/a.py", (3, 4), (4, 6), (100, 200)),
+        shows("x.py", (1, None)),
+        search("lib/c.py"),
+        shows("src/b.py", (8, None)),
+        chunks=["src/a.py", "src/a.py", "src/b.py", "lib/c.py"],  # lines 1 to 9 of each
+    )
+    assert (found["lines_hit"], found["lines_total"]) == (4 + 2, 27)
+    assert found["line_recall"] == pytest.approx(6 / 27)
+    assert found["reads_without_lines"] == 0
+
+
+def test_lines_that_an_agent_read_after_it_wrote_their_file_do_not_count() -> None:
+    steps = (
+        write("src/a.py"),
+        shows("src/a.py", (1, 9)),
+        read("src/a.py"),
+        shows("src/b.py", (1, 2)),
+        write("src/b.py"),
+    )
+    found = stage("chunk_level_metrics", *steps, chunks=["src/a.py", "src/b.py"])
+    assert (found["lines_hit"], found["lines_total"], found["reads_without_lines"]) == (2, 18, 0)
+
+
+def test_a_read_whose_lines_are_unknown_is_counted() -> None:
+    steps = (read("src/a.py"), read("src/a.py"), shows("src/a.py", (1, 3)), read("x.py"))
+    found = stage("chunk_level_metrics", *steps, chunks=["src/a.py"])
+    assert (found["line_recall"], found["reads_without_lines"]) == (pytest.approx(3 / 9), 2)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 30), st.integers(0, 30)), min_size=1),
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 30), st.none() | st.integers(0, 30))),
+)
+def test_line_recall_is_that_of_sets_of_lines(
+    gold: list[tuple[str, int, int]], read_lines: list[tuple[str, int, int | None]]
+) -> None:
+    made = document([shows(file, (start, None if n is None else start + n)) for file, start, n in read_lines], ["a"])
+    made["ground_truth"]["chunks"] = [
+        {"file": file, "line_start": start, "line_end": start + n} for file, start, n in gold
+    ]
+    wanted = {(file, line) for file, start, n in gold for line in range(start, start + n + 1)}
+    seen = {(f, line) for f, start, n in read_lines for line in range(start, 99 if n is None else start + n + 1)}
+    found = build_artifact(made)["chunk_level_metrics"]
+    assert (found["lines_hit"], found["lines_total"]) == (len(wanted & seen), len(wanted))
 
 
 def test_without_chunks_there_is_no_chunk_recall() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 
 from runner.agents.events.records import check_document
-from runner.agents.measures.trail import build_trail
+from runner.agents.measures.trail import GoldLines, build_trail
 from tests.agents.documents import document, documents, read, search, write
 
 
@@ -44,7 +44,7 @@ def test_edits_and_chunks_are_the_gold_files_that_they_mean_or_files_of_their_ow
         )
     )
     assert trail.edits == ("app::src/a.py", "lib/New.py")
-    assert trail.chunks == ("app::src/a.py", "lib/New.py", "app::src/a.py")
+    assert trail.chunks == tuple(GoldLines(file, 1, 9) for file in ("app::src/a.py", "lib/New.py", "app::src/a.py"))
     assert trail.visited == ("lib/New.py", "app::src/a.py")
 
 
