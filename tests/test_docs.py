@@ -286,6 +286,25 @@ def test_the_files_named_for_extensions_exist() -> None:
     assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
 
 
+@pytest.mark.parametrize("name", ["explain.md", "spans.md", "racing.md", "tables.md", "reliability.md"])
+def test_a_page_of_a_method_has_all_parts_and_a_simulation_that_exists(name: str) -> None:
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    parts = re.split(r"^(?:## ([A-Z]\w+)$|\*\*([A-Z]\w+)\.\*\*)", text, flags=re.MULTILINE)
+    named = [
+        (heading or label, content)
+        for heading, label, content in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
+    ]
+    assert {"Question", "Formula", "Source", "Assumptions", "Simulation"} <= {part for part, _ in named}
+    modules = {
+        module
+        for part, content in named
+        if part == "Simulation"
+        for module in re.findall(r"python -m (benchmarks\S+?)[` ]", content)
+    }
+    assert modules
+    assert all((ROOT / f"{module.replace('.', '/')}.py").is_file() for module in modules)
+
+
 def anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
