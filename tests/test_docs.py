@@ -299,7 +299,7 @@ def test_a_page_of_a_method_has_all_parts_and_a_simulation_that_exists(name: str
         module
         for part, content in named
         if part == "Simulation"
-        for module in re.findall(r"python -m (benchmarks\S+?)[` ]", content)
+        for module in re.findall(r"python -m\s+(benchmarks\S+?)[`\s]", content)
     }
     assert modules
     assert all((ROOT / f"{module.replace('.', '/')}.py").is_file() for module in modules)
