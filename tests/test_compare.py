@@ -92,13 +92,13 @@ def test_no_line_is_longer_than_there_is_room_for_and_no_word_is_broken(
     out, _ = run("compare", "baseline=good", "candidate=bad", code=1)
     assert max(map(len, out.splitlines())) <= columns
     told = " ".join(out.split())
-    assert "bad is worse than good in nDCG@10 by 0.2000" in told
+    assert "bad is worse than good in nDCG@10: -0.2000" in told
     assert "tests of the complete table; seed 0." in told
 
 
 def test_without_rules_nothing_fails(run: Run) -> None:
     out, _ = run("compare", "baseline=good", "candidate=bad", "gate=none")
-    assert "bad is worse than good in nDCG@10 by 0.2000" in out
+    assert "bad is worse than good in nDCG@10: -0.2000" in out
     assert "gate" not in out
 
 

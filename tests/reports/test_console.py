@@ -77,7 +77,7 @@ def test_columns_go_by_importance(width: pytest.MonkeyPatch, capsys: pytest.Capt
 
     assert head(45)[:3] == ["#", "combination", PRIMARY]
     assert "differs" not in head(45)
-    assert head(64) == ["#", "combination", PRIMARY, "to", "best", "p", "differs"]
+    assert head(64) == ["#", "combination", PRIMARY, "to", "best", "max-T", "p", "differs"]
     assert {"W/T/L", "p95", "AUROC", "R@100"} <= set(head(200))
 
 

@@ -6,13 +6,13 @@ from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.metrics.statistics import Correction, Test
 
 CORRECTIONS = {
-    "maxt": ("max-T over all pairs", "the step-down max-T correction"),
-    "holm": ("Holm", "Holm's correction"),
-    "bh": ("Benjamini-Hochberg", "Benjamini and Hochberg's correction"),
-    "tukey": ("randomised Tukey HSD", "randomised Tukey HSD"),
-    "none": ("uncorrected", "no correction"),
+    "maxt": ("max-T over all pairs", "the step-down max-T correction", "max-T p"),
+    "holm": ("Holm", "Holm's correction", "Holm p"),
+    "bh": ("Benjamini-Hochberg", "Benjamini and Hochberg's correction", "BH p"),
+    "tukey": ("randomised Tukey HSD", "randomised Tukey HSD", "Tukey p"),
+    "none": ("uncorrected", "no correction", "p"),
 }
-"""The name of each correction beside a p-value, and in a sentence on paired differences."""
+"""The name of each correction beside a p-value, in a sentence on paired differences, and as the title of a column."""
 
 
 def in_brief(test: Test, correction: Correction) -> str:
@@ -22,6 +22,11 @@ def in_brief(test: Test, correction: Correction) -> str:
     """
     other = correction not in ("tukey", "maxt") and test != "permutation"
     return f"{PAIRED_TESTS[test].label}, {CORRECTIONS[correction][0]}" if other else CORRECTIONS[correction][0]
+
+
+def p_title(correction: Correction) -> str:
+    """Return the title of a column that has only the corrected p-values."""
+    return CORRECTIONS[correction][2]
 
 
 def in_words(test: Test, correction: Correction) -> str:

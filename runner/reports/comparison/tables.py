@@ -61,11 +61,9 @@ def _verdict(comparison: Comparison, i: int) -> str:
         return f"{label} cannot be compared with {first}, because no query has a value in all results."
     p = f"{'' if versus.p < 0.001 else '= '}{p_value(versus.p)}".replace("<", "< ")
     significance = f"p {p} ({p_value(versus.corrected)} corrected for {_count_tests(comparison)})"
-    if not versus.significant:
-        significance += ", not significant"
-        if math.isfinite(versus.needed):
-            needed = f"{queries(versus.needed)} {_units(comparison)}"
-            significance += f"; about {needed} would be needed to detect a difference of this size"
+    if not versus.significant and math.isfinite(versus.needed):
+        needed = f"{queries(versus.needed)} {_units(comparison)}"
+        significance += f"; about {needed} would be needed to detect a difference of this size"
     n = versus.wins + versus.ties + versus.losses
     by_query = f"better on {versus.wins:,}, equal on {versus.ties:,}, worse on {versus.losses:,} of {n:,} queries"
     if not versus.wins and not versus.losses:
@@ -74,10 +72,10 @@ def _verdict(comparison: Comparison, i: int) -> str:
         return f"{label} equals {first} in mean {primary}: {by_query}{_price(comparison, i)}."
     way = "better" if versus.difference > 0 else "worse"
     return (
-        f"{label} is {way} than {first} in {primary} by {score4(abs(versus.difference))} "
-        f"({relative(versus.relative)}; {numbers.interval_title(comparison.statistics.confidence)} of the difference "
-        f"{bounds((versus.low, versus.high))}), {significance}: "
-        f"{by_query}{_price(comparison, i)}."
+        f"{label} is {'' if versus.significant else 'not significantly '}{way} than {first} in {primary}: "
+        f"{format_signed(versus.difference)} ({relative(versus.relative)}; "
+        f"{numbers.interval_title(comparison.statistics.confidence)} {bounds((versus.low, versus.high))}), "
+        f"{significance}; {by_query}{_price(comparison, i)}."
     )
 
 

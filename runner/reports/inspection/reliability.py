@@ -58,7 +58,7 @@ def separations_table(reliability: Reliability) -> Table:
     columns = [
         Column("systems", least=16),
         Column("difference", format_signed, numeric=True),
-        Column("p", p_value, numeric=True),
+        Column("max-T p", p_value, numeric=True),
         Column("queries needed", _format_needed, numeric=True),
         Column("bounds by judgments", numeric=True),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from runner.comparison.criteria import COSTS
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
+from runner.reports.comparison.significance import p_title
 from runner.reports.explorer.data import DataColumn, Format
 from runner.reports.rendering.numbers import interval, interval_title
 from runner.reports.sweep.tables import as_number, shorten_run
@@ -62,7 +63,8 @@ def _leaderboard_columns(board: Leaderboard) -> Iterator[DataColumn]:
         "difference", "to_best", "to best", [row.difference for row in rows], "signed",
         definition="Difference of the mean to the best",
     )  # fmt: skip
-    yield DataColumn("p", "p", "p", [row.p for row in rows], "p", definition=f"Corrected p against the best ({test})")
+    p = p_title(board.correction)
+    yield DataColumn("p", "p", p, [row.p for row in rows], "p", definition=f"P-value against the best ({test})")
     yield DataColumn(
         "differs", "differs", "differs", [row.differs for row in rows], "flag",
         definition=f"Significantly different from the best (p < {board.alpha:g}, {test})",

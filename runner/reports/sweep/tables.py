@@ -10,7 +10,7 @@ from runner.comparison.criteria import COSTS
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import FINALISTS, Leaderboard
 from runner.comparison.systems import SystemsByDataset
-from runner.reports.comparison.significance import in_brief
+from runner.reports.comparison.significance import in_brief, p_title
 from runner.reports.rendering.numbers import (
     FORMATS,
     format_count,
@@ -150,7 +150,7 @@ def leaderboard_table(board: Leaderboard, limit: int | None = None) -> Table:
         *run,
         Column(interval_title(board.confidence, board.units), interval, numeric=True, spare=4),
         Column("to best", format_signed, numeric=True, spare=2),
-        Column("p", p_value, numeric=True, spare=3),
+        Column(p_title(board.correction), p_value, numeric=True, spare=3),
         Column("differs", lambda value: "yes" if value else "", spare=3),
         Column("W/T/L", numeric=True, spare=11),
         *others.values(),
