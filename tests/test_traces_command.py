@@ -114,7 +114,10 @@ def test_runs_become_artifacts_a_summary_and_reports(first: tuple[Path, str]) ->
     assert [task["artifact"] for task in report["tasks"]][:2] == ["baseline/task-000", "mcp/task-000"]
     assert "8 traces of 2 configurations, 8 with ground truth" in shown
     assert "4 of 4" in shown
-    assert "mcp finds more of the gold than baseline: recall 1.000 against 0.500 on 4 matched tasks" in shown
+    assert (
+        "mcp does not find significantly more of the gold than baseline: recall 1.000 against 0.500 on 4 matched tasks"
+        in shown
+    )
 
 
 def test_the_same_files_give_the_same_bytes_however_many_are_at_work(again: Path) -> None:

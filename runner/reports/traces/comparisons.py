@@ -191,14 +191,15 @@ def _describe_decision(comparison: TraceComparison, delta: Delta) -> str:
     if not delta["higher"] and not delta["lower"]:
         return f"{other} finds as much of the gold as {baseline} on each of {delta['n']:,} matched tasks{beside}.{note}"
     if delta["mean_delta"] == 0:
-        relation = "on average as much of the gold as"
+        relation = "finds on average as much of the gold as"
     else:
-        relation = f"{'more' if delta['mean_delta'] > 0 else 'less'} of the gold than"
+        verb = "finds" if delta["significant"] else "does not find significantly"
+        relation = f"{verb} {'more' if delta['mean_delta'] > 0 else 'less'} of the gold than"
     return (
-        f"{other} finds {relation} {baseline}: {title(PRIMARY)} "
+        f"{other} {relation} {baseline}: {title(PRIMARY)} "
         f"{score(delta['mean_other'])} against {score(delta['mean_baseline'])} {pairs} "
         f"({_interval_title(comparison)} of the difference {_format_interval(delta['interval'])}), "
-        f"{_describe_significance(delta)}: more on {delta['higher']:,}, the same on {delta['same']:,}, "
+        f"{_describe_significance(delta)}; more on {delta['higher']:,}, the same on {delta['same']:,}, "
         f"less on {delta['lower']:,}{beside}.{note}"
     )
 
@@ -217,7 +218,6 @@ def _describe_significance(delta: Delta) -> str:
     if delta["corrected_for"] > 1:
         corrected = p_value(delta["p_value_corrected"])
         text += f" ({corrected} corrected for {delta['corrected_for']:,} configurations)"
-    text += _format_insignificance(delta)
     if delta["pairs_needed"] and not delta["significant"]:
         text += f"; about {delta['pairs_needed']:,} tasks would be needed to detect a difference of this size"
     return text
