@@ -57,7 +57,7 @@ def check_added(verb: str, overrides: Sequence[str]) -> None:
         if top in ("hydra", "plugins") or any(re.search(rf"\$\{{{re.escape(top)}\b", word) for word in overrides):
             continue
         loader, _ = _loader()
-        if any(loader.repository.group_exists(name) for name in (top, key.partition("@")[0])):
+        if loader.repository.group_exists(key.partition("@")[0]):  # it adds a choice
             continue
         try:
             composed, _ = _compose_groups(verb, overrides)

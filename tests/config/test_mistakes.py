@@ -94,6 +94,8 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("evaluat", "evaluat: no such command; did you mean evaluate?"),
         ("+foo=1", "foo: no such setting; choose analyzer"),
         ("++foo.bar=1", "foo.bar: no such setting; choose analyzer"),
+        ("+gate.max_errors=1", "gate.max_errors: no such setting; choose analyzer"),
+        ("+generator.n=1", "generator.n: no such setting; choose analyzer"),
         ("-m +k1=1,2", "k1: no such setting; did you mean retriever.k1?"),
         ("compare +foo=1", "foo: no such setting; choose"),
         ("plugins=[nonexistent]", "plugins: nonexistent: no such module; install it"),
