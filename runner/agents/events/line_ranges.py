@@ -28,21 +28,24 @@ _NUMBERED = re.compile(r'(?:^|")[ ]*L?(\d{1,7})(?:→|\t|\||: )', re.MULTILINE)
 """A line number as agents print it: `12→`, `12<tab>`, `00012| `, `L12: `, `12: `."""
 _IN_ORDER = 0.9  # the least share of line numbers that follow the one before
 _NUMBERED_SHARE = 0.5  # the least share of lines that have a number
+_MAX_LINE = 10**9  # a greater number is no line, and JSON may not have room for it
 
 _PASS_ON = frozenset(("cat", "less", "more", "nl", "tac", "tee", "bat", "batcat", "get-content", "gc"))
-_COUNT = re.compile(r"(?:--lines=|-n|-)([+-]?\d+)")
-_PRINT = re.compile(r"(\d+)(?:,(\d+|\$))?p")
-_QUIT = re.compile(r"(\d*)q")
+_VALUE = re.compile("[+-]?[0-9]{1,9}")
+_COUNT = re.compile(f"(?:--lines=|-n|-)({_VALUE.pattern})")
+_PRINT = re.compile(r"([0-9]{1,9})(?:,([0-9]{1,9}|\$))?p")
+_QUIT = re.compile("([0-9]{0,9})q")
 _AWK = re.compile(
-    r"""(?: NR>=?(?P<from>\d+)&&NR<(?P<below>=?)(?P<to>\d+) | NR==(?P<first>\d+)(?:,NR==(?P<last>\d+))?)
+    r"""(?: NR>=?(?P<from>[0-9]{1,9})&&NR<(?P<below>=?)(?P<to>[0-9]{1,9})
+        | NR==(?P<first>[0-9]{1,9})(?:,NR==(?P<last>[0-9]{1,9}))?)
         (?:\{print(?:NR"[^"]*")?(?:\$0)?;?\})?""",
     re.VERBOSE,
 )
-_BAT_RANGE = re.compile(r"(\d+)?:(\d+)?")
+_BAT_RANGE = re.compile("([0-9]{1,9})?:([0-9]{1,9})?")
 
 
 def find_ranges(arguments: Mapping[str, object], result: str | None) -> tuple[LineRange, ...]:
-    """Return the lines that a call of a file reader shows of its one file, in order; () if they cannot be told.
+    """Return the lines that a call of a file reader shows of its one file, in order; () if they are unknown.
 
     The arguments count from 1, and a call without such arguments reads the whole file, as far as the result is long.
     """
@@ -85,10 +88,10 @@ def select_lines(shown: Sequence[LineRange], chosen: Sequence[LineRange]) -> tup
 
 
 def parse_selection(program: str, arguments: Sequence[str]) -> tuple[LineRange, ...]:
-    """Return the lines that a program prints of the text that it reads; () if they cannot be told."""
+    """Return the lines that a program prints of the text that it reads; () if they are unknown."""
     if program == "head":
         count = _parse_count(arguments)
-        return (LineRange(1, int(count)),) if count.isdigit() and int(count) else ()
+        return (LineRange(1, int(count)),) if count[:1] not in ("", "+", "-") and int(count) else ()
     if program == "tail":
         count = _parse_count(arguments)
         return (LineRange(max(1, int(count))),) if count.startswith("+") else ()
@@ -116,18 +119,17 @@ def _parse_numbers(result: str) -> tuple[LineRange, ...]:
 
 
 def _parse_number(value: object) -> int | None:
-    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    number = int(value) if isinstance(value, str) and _VALUE.fullmatch(value) else value
+    return number if isinstance(number, int) and not isinstance(number, bool) and number < _MAX_LINE else None
 
 
 def _parse_count(arguments: Sequence[str]) -> str:
-    """Return the number of lines of `head` or `tail` as written; "" for a number of bytes."""
+    """Return the number of lines of `head` or `tail` as written; "" for a number of bytes, or if it is no number."""
     for word, value in pairwise((*arguments, "")):
         if word.startswith(("-c", "--bytes")):
             return ""
         if word in ("-n", "--lines"):
-            return value
+            return value if _VALUE.fullmatch(value) else ""
         if hit := _COUNT.fullmatch(word):
             return hit[1]
     return "10"

@@ -90,6 +90,12 @@ def test_the_lines_of_a_command_are_those_that_it_prints(command: str, tmp_path:
         "sed -n '5,9p;20p' a.py | head -3",
         "sed -n 5,9p a.py b.py",
         "cat a.py > b.py",
+        "tail -n +x a.py",
+        "tail -n + a.py",
+        "head -n ² a.py",
+        f"head -n {'9' * 5000} a.py",
+        f"sed -n 1,{'9' * 5000}p a.py",
+        f"awk 'NR=={'9' * 5000}' a.py",
         "grep -n x a.py",
     ],
 )
@@ -97,19 +103,19 @@ def test_lines_that_a_command_does_not_tell_are_unknown(command: str) -> None:
     assert shown("Bash", "line 1 of the file\n", command=command) == set()
 
 
-def numbered(pattern: str, start: int, end: int) -> str:
+def number_lines(pattern: str, start: int, end: int) -> str:
     return "\n".join(pattern.format(n=number, text=f"x = {number}") for number in range(start, end + 1))
 
 
 @pytest.mark.parametrize("pattern", ["{n:>6}→{text}", "{n}\t{text}", "{n:05}| {text}", "L{n}: {text}", "{n}: {text}"])
 def test_line_numbers_in_a_result_take_precedence_over_the_arguments(pattern: str) -> None:
-    result = numbered(pattern, 11, 20)
+    result = number_lines(pattern, 11, 20)
     assert shown("Read", result, file_path="a.py", offset=1, limit=30) == {*range(11, 21)}
     reminded = f"{result}\n\n<system-reminder>\nConsider the content.\n</system-reminder>"
     assert shown("Read", reminded, file_path="a.py") == {*range(11, 21)}
     for text in (json.dumps({"content": result}), json.dumps({"content": [{"text": json.dumps({"text": result})}]})):
         assert shown("read_file", text, path="a.py") == {*range(11, 21)}
-    cut = f"{result}\n[20 lines omitted]\n{numbered(pattern, 31, 35)}"
+    cut = f"{result}\n[20 lines omitted]\n{number_lines(pattern, 31, 35)}"
     assert shown("Read", cut, file_path="a.py") == {*range(11, 21), *range(31, 36)}
 
 
@@ -139,6 +145,7 @@ def test_numbers_that_do_not_count_lines_are_content(result: str) -> None:
         ({"view_range": [31, -1]}, {*range(31, 41)}),
         ({"view_range": ["a", None]}, set()),
         ({"startLine": 9, "endLine": 5}, set()),
+        ({"offset": 2**63 - 1, "limit": 2**63 - 1}, {*range(1, 41)}),
     ],
 )
 def test_without_line_numbers_the_arguments_tell_the_lines(arguments: dict[str, Any], lines: set[int]) -> None:
