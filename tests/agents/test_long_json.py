@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from runner.agents.long_json import Lazy, iter_indented
 from runner.agents.measures.stages import round_numbers
-from tests.strategies import EXACT_NUMBERS, json_values
-
-JSON = json_values(numbers=EXACT_NUMBERS)
+from tests.strategies.json_values import EXACT_JSON, json_objects
 
 
 def lazily(value: Any) -> Any:
@@ -24,7 +22,7 @@ def lazily(value: Any) -> Any:
     return Lazy(lambda: iter(value)) if isinstance(value, list) else value
 
 
-@given(st.dictionaries(st.text(), JSON, max_size=4), st.text(), st.lists(JSON, max_size=3))
+@given(json_objects(EXACT_JSON), st.text(), st.lists(EXACT_JSON, max_size=3))
 def test_the_bytes_are_those_of_the_whole(content: dict[str, Any], name: str, elements: list[Any]) -> None:
     whole = orjson.dumps({**content, name: elements}, option=orjson.OPT_INDENT_2)
     assert b"".join(iter_indented(content, name, elements)) == whole

@@ -30,7 +30,7 @@ from runner.datasets.own_documents import ExcludeSelf
 from runner.datasets.source import DatasetSource
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 from tests.test_docs import chapters, documented, page
 
 THINGS = ("lighthouse", "ferry", "museum", "market", "bakery", "harbour", "library", "cinema", "garden", "station")

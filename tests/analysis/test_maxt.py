@@ -13,7 +13,7 @@ from runner.analysis.corrections import holm
 from runner.analysis.maxt import run_max_t
 from runner.analysis.significance import compute_differences, permutation_test
 from tests.analysis.examples import Floats, unequal
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 
 def written_out(scores: Floats) -> dict[tuple[int, int], float]:

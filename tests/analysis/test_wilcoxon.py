@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from runner.analysis.wilcoxon import compute_signed_ranks, wilcoxon_test
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 LOWRY = np.array([15, -7, 5, 20, 0, -9, 17, -12, 5, -10], dtype=np.float64)
 """Ten pairs, in the worked example of the encyclopedia article on the test: the ranks sum to 27 and 18."""

@@ -25,7 +25,7 @@ from runner.datasets.export_formats import Format
 from runner.datasets.exporting import Exported, export
 from runner.datasets.golden_json import GoldenJson
 from tests.config.files import load_settings
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 QRELS: list[Format] = ["beir", "trec", "jsonl"]
 FORMATS: list[Format] = [*QRELS, "mined", "synthetic"]

@@ -17,7 +17,7 @@ from runner.datasets.export_formats import Format
 from runner.datasets.exporting import export
 from runner.datasets.judged import JudgedFiles
 from tests.datasets.test_exporting import ANY, LINES, again, datasets, small
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 GRADES = {("red dress", "B1"): 3, ("red dress", "B2"): 0, ("blue jeans", "B1"): 1}
 RATINGS = {"red dress": {"B1": 3, "B2": 0}, "blue jeans": {"B1": 1}}

@@ -21,7 +21,7 @@ from runner.datasets.beir import Beir
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 # A text may hold anything; an id, which also stands in columns, no tab and no line end.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])).map(str.strip)

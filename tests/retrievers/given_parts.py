@@ -14,7 +14,7 @@ from retrievers.base import NOTHING, Corpus, Rankings, build_rankings
 from retrievers.fusion import Hybrid
 from retrievers.fusion_methods import Method
 from retrievers.store import MemoryStore, NoStore, Store
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 Row = dict[int, float]
 """What a part found for a query: document -> score."""

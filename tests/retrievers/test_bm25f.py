@@ -22,7 +22,7 @@ from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
 from tests.retrievers.test_contract import Counting
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 WORDS = Analyzer(stemmer=None, stopwords=None)
 TEXTS = st.lists(st.sampled_from("abcdefg"), max_size=12).map(" ".join)

@@ -43,7 +43,8 @@ from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerpri
 from retrievers.term_weights import TermWeights
 from tests.retrievers.scripted import Echo, Overlap
 from tests.serving.process import shelf
-from tests.strategies import WORDS, at_most
+from tests.strategies.settings import at_most
+from tests.strategies.texts import WORDS
 
 T = TypeVar("T")
 QDRANT = find_spec("qdrant_edge") is not None  # tests/retrievers/engines skip with the reason where it is missing

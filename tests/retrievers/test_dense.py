@@ -23,7 +23,7 @@ from retrievers.fusion import Hybrid
 from retrievers.search import TIMED_QUERIES, search_cached
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
 from retrievers.vector_search import VectorSearcher
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.fake_api import Answer, Asked, fake_api, hits, in_turn
 from tests.retrievers.test_filters import FILTERS, METADATA, filter_by_hand, list_hits, passes
-from tests.strategies import WORDS, at_most
+from tests.strategies.settings import at_most
+from tests.strategies.texts import WORDS
 
 Row = Mapping[str, Any]
 COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {

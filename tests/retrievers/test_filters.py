@@ -41,7 +41,8 @@ from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.scripted import Echo, Overlap
 from tests.retrievers.test_contract import BY_WORDS, EXACT, FLAT, QDRANT, WordHashes
 from tests.retrievers.test_dense import Numbers, corpus_of, texts_of
-from tests.strategies import WORDS, at_most
+from tests.strategies.settings import at_most
+from tests.strategies.texts import WORDS
 
 YEARS, LANGUAGES = st.integers(2000, 2005), st.sampled_from(["de", "en", "fr"])
 METADATA = st.fixed_dictionaries(

@@ -16,7 +16,8 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
 from retrievers.rank_bm25 import RankBM25
 from retrievers.store import MemoryStore
-from tests.strategies import WORDS, at_most
+from tests.strategies.settings import at_most
+from tests.strategies.texts import WORDS
 
 PLAIN = Analyzer(stemmer=None, stopwords=None)
 TEXTS = st.lists(WORDS, min_size=1, max_size=6)

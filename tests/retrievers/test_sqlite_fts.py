@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.sqlite_fts import SqliteFts, _fill
 from retrievers.store import MemoryStore
-from tests.strategies import WORDS, at_most
+from tests.strategies.settings import at_most
+from tests.strategies.texts import WORDS
 
 TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from retrievers import term_ids
 from retrievers.analyzer import Analyzer
 from retrievers.term_ids import iter_term_ids
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 ANALYZERS = (
     Analyzer(),

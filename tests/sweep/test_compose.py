@@ -20,7 +20,7 @@ from runner.config import CONF
 from runner.config.objects import ConfigError
 from runner.config.values import Settled, settle
 from runner.sweep.compose import Composer
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 MISTAKES = (TypeError, ValueError, HydraException, OmegaConfBaseException)
 

@@ -12,10 +12,9 @@ from runner.agents.events.sightings import Sighting, View, choose_richer, create
 from runner.agents.trace import ToolCall
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
-from tests.strategies import json_values
+from tests.strategies.json_values import JSON
 
 KAFKA = "github.com/x/kafka--07"
-JSON = json_values(texts=st.text(max_size=20), keys=st.text(max_size=5))
 
 
 def seen(name: str, result: str | None = None, shell: bool = True, **arguments: Any) -> Sighting:

@@ -38,11 +38,11 @@ from tests.agents.formats.written import (
     trace_of,
     use,
 )
-from tests.strategies import at_most, json_values
+from tests.strategies.json_values import json_values
+from tests.strategies.settings import at_most
 
 ROOT = Path(__file__).parents[3]
 KINDS = sorted(ALL)
-JSON = json_values(numbers=st.integers())
 EACH_KIND = settings(max_examples=at_most(30))
 """How many examples a test of each kind of trace draws for one of them."""
 
@@ -167,7 +167,7 @@ def test_repeating_every_line_changes_nothing_but_the_losses(folder: Path, kind:
 
 @pytest.mark.parametrize("kind", KINDS)
 @EACH_KIND
-@given(value=JSON, data=st.data())
+@given(value=json_values(numbers=st.integers()), data=st.data())
 def test_any_value_in_any_place_is_no_error(folder: Path, kind: str, value: object, data: st.DataObject) -> None:
     parts = [json.loads(ALL[kind])] if kind in DOCUMENTS else [json.loads(line) for line in ALL[kind].splitlines()]
     where: Any = parts

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from runner.agents.formats.recording import Recording
 from runner.agents.trace import ToolCall
-from tests.strategies import json_values
+from tests.strategies.json_values import JSON
 
-ANYTHING = json_values()
 IDS = st.sampled_from(["a", "b", "c", "", None, 7, ["a"]])
 
 
@@ -145,9 +144,9 @@ def test_tokens_are_unknown_until_a_message_says_them() -> None:
 
 
 SAID = st.one_of(
-    st.tuples(st.just("call"), IDS, ANYTHING | st.sampled_from(["Read", "Grep"]), ANYTHING),
+    st.tuples(st.just("call"), IDS, JSON | st.sampled_from(["Read", "Grep"]), JSON),
     st.tuples(st.just("result"), IDS, st.text(), st.none()),
-    st.tuples(st.just("at"), ANYTHING, st.none(), st.none()),
+    st.tuples(st.just("at"), JSON, st.none(), st.none()),
     st.tuples(st.just("spent"), IDS, st.integers(0, 9), st.none()),
 )
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,10 +12,7 @@ from hypothesis import strategies as st
 from runner.agents.formats import tolerant
 from runner.agents.formats.recording import Recording
 from runner.agents.trace import ToolCall
-from tests.strategies import EXACT_NUMBERS, json_values
-
-JSON = json_values(numbers=EXACT_NUMBERS | st.sampled_from([math.inf, -math.inf]))
-OBJECTS = st.dictionaries(st.text(), JSON, max_size=4)
+from tests.strategies.json_values import JSON_WITH_INFINITIES, json_objects
 
 
 def _unseen(call: ToolCall) -> None:
@@ -101,7 +97,13 @@ def test_the_preview_of_a_value_that_was_cut_is_read_as_far_as_it_goes(preview: 
     assert tolerant.restore({"preview": preview}, recording) == {"preview": preview}
 
 
-@given(st.lists(OBJECTS, max_size=5), OBJECTS, st.sampled_from([None, 1]), st.integers(1, 40), st.booleans())
+@given(
+    st.lists(json_objects(JSON_WITH_INFINITIES), max_size=5),
+    json_objects(JSON_WITH_INFINITIES),
+    st.sampled_from([None, 1]),
+    st.integers(1, 40),
+    st.booleans(),
+)
 def test_a_document_s_members_are_those_that_a_json_library_reads(
     steps: list[Mapping[str, Any]], agent: Mapping[str, Any], indent: int | None, block: int, ascii_only: bool
 ) -> None:
@@ -113,7 +115,7 @@ def test_a_document_s_members_are_those_that_a_json_library_reads(
     assert not losses
 
 
-@given(st.lists(OBJECTS, max_size=5), st.data())
+@given(st.lists(json_objects(JSON_WITH_INFINITIES), max_size=5), st.data())
 def test_of_a_document_that_was_cut_the_steps_before_the_cut_are_whole(
     steps: list[Mapping[str, Any]], data: st.DataObject
 ) -> None:
@@ -143,7 +145,7 @@ def test_results_of_any_shape_are_text(content: object, text: str) -> None:
     assert tolerant.text(content) == text
 
 
-@given(JSON, JSON)
+@given(JSON_WITH_INFINITIES, JSON_WITH_INFINITIES)
 def test_counts_and_amounts_are_numbers_that_are_not_negative_or_nothing(one: object, other: object) -> None:
     total = tolerant.total({"a": one, "b": other}, "a", "b", "c")
     assert total is None or total >= 0

@@ -16,7 +16,7 @@ from runner.agents.measures.figures import OUTCOMES as FIGURES
 from runner.agents.measures.stages import build_artifact
 from runner.metrics.settings import MetricSettings
 from tests.agents.documents import OUTCOMES, documents, done
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 FOUND = [["a.py"], ["x.py"], ["x.py", "a.py"], ["a.py", "b.py"], ["x.py", "y.py", "b.py"], ["b.py", "x.py", "a.py"]]
 USUAL = MetricSettings()

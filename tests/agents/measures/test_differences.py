@@ -21,7 +21,7 @@ from runner.agents.measures.stages import build_artifact
 from runner.analysis.corrections import holm
 from runner.metrics.settings import MetricSettings
 from tests.agents.documents import OUTCOMES, documents, done
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 SECONDARY = list_secondary(FigureNames())
 

@@ -17,7 +17,7 @@ from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact, round_numbers
 from runner.agents.measures.summary import summarise_runs, summarise_values
 from tests.agents.documents import OUTCOMES, document, documents, done, event, read
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 NAMES = FigureNames()
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.runs.outcomes import RECORDS, RunOutcome, read_outcome
-from tests.strategies import json_values
+from tests.strategies.json_values import json_values
 
 HARBOR = {
     "agent_info": {"name": "claude-code", "version": "2.1.47", "model_info": {"name": "claude-haiku-4-5"}},

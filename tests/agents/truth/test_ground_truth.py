@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from runner.agents.runs.records import LARGEST_BYTES
 from runner.agents.truth.gold_files import find_paths, parse_files, parse_patch
 from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, read_ground_truth
-from tests.strategies import json_values
+from tests.strategies.json_values import json_values
 
 PATCH = """\
 diff --git a/src/old name.py b/src/new name.py

@@ -10,7 +10,7 @@ from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import QUERY_TYPES, Bundle, Request
 from runner.generation.synthesis.sampling import Sampling, derive_seed
 from tests.generation.synthesis.worlds import scattered
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 CHUNKS = scattered(40, 40)
 BUNDLES = [Bundle((i, (i + 1) % 40) if i % 2 else (i,), ((i + 5) % 40,)) for i in range(40)]

@@ -14,7 +14,7 @@ from runner.generation.synthesis import selection as room
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.selection import BundleSelection, check_documents, iter_bundles
 from tests.generation.synthesis.worlds import chunks_of, scattered
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 
 def bundles(chunks: Chunks, seed: int = 0, **given_: Any) -> list[Bundle]:

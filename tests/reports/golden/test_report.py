@@ -23,7 +23,7 @@ from runner.reports.golden.files import golden_files
 from runner.reports.golden.markdown import golden_markdown
 from runner.result import Hits, Result
 from tests.reports.factory import TYPES, result
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 QUICK = {"metrics": {"permutations": 200, "resamples": 200}}

@@ -24,7 +24,7 @@ from runner.reports.traces.report import build_report, report_json, select_basel
 from tests.agents.documents import OUTCOMES, document, documents, done, read, search
 from tests.reports.reading import EVIL, Page, read_explorer_data
 from tests.reports.traces.factory import finding, report, several, told_of
-from tests.strategies import at_most
+from tests.strategies.settings import at_most
 
 
 def test_artifacts_are_never_in_memory_together() -> None:
