@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -24,6 +23,7 @@ from retrievers.search import TIMED_QUERIES, search_cached
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store
 from retrievers.vector_search import VectorSearcher
 from tests.strategies.settings import at_most
+from tests.strategies.vectors import integer_vectors
 
 
 @dataclass(frozen=True)
@@ -75,16 +75,11 @@ def rows_of(documents: NDArray[np.int32]) -> list[list[int]]:
 
 
 METRICS = pytest.mark.parametrize("metric", ["cosine", "dot", "l2"])
-small = st.integers(-2, 2)
 
 
 @METRICS
 @settings(max_examples=at_most(40))
-@given(
-    documents=arrays(np.int64, st.tuples(st.integers(1, 60), st.just(3)), elements=small),
-    queries=arrays(np.int64, st.tuples(st.integers(1, 4), st.just(3)), elements=small),
-    k=st.integers(1, 20),
-)
+@given(documents=integer_vectors(60), queries=integer_vectors(4), k=st.integers(1, 20))
 def test_flat_is_exact_with_ties_by_id(metric: str, documents: NDArray[Any], queries: NDArray[Any], k: int) -> None:
     corpus = corpus_of(documents)
     found = searcher_of(documents, metric=metric).search(texts_of(queries), k).documents

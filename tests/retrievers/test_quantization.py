@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -26,18 +25,14 @@ from tests.retrievers.test_dense import (
     searcher_of,
     texts_of,
 )
+from tests.strategies.vectors import integer_vectors
 
 QUANTIZATIONS = pytest.mark.parametrize(
     ("quantization", "index_type"), [("int8", "flat"), ("int8", "ivf"), ("int8", "hnsw"), ("binary", "flat")]
 )
-small = st.integers(-2, 2)
 
 
-@given(
-    documents=arrays(np.int64, st.tuples(st.integers(1, 40), st.just(70)), elements=small),
-    queries=arrays(np.int64, st.tuples(st.integers(1, 4), st.just(70)), elements=small),
-    k=st.integers(1, 20),
-)
+@given(documents=integer_vectors(40, 70), queries=integer_vectors(4, 70), k=st.integers(1, 20))
 def test_binary_codes_rank_by_the_signs_that_differ_with_ties_by_id(
     documents: NDArray[Any], queries: NDArray[Any], k: int
 ) -> None:

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Corpus
@@ -30,6 +29,7 @@ from tests.retrievers.engines.builds import Builds
 from tests.retrievers.engines.postgres_queries import execute, list_tables, vectors_in
 from tests.retrievers.engines.postgresql import Cluster
 from tests.retrievers.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
+from tests.strategies.vectors import integer_vectors
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")
 
@@ -86,16 +86,9 @@ def test_words_are_stored_once_for_all_search_settings(cluster: Cluster, harbour
     assert store.count["postgres index"] == 2
 
 
-small = st.integers(-2, 2)
-
-
 @METRICS
 @settings(max_examples=5)
-@given(
-    documents=arrays(np.int64, st.tuples(st.integers(1, 60), st.just(3)), elements=small),
-    queries=arrays(np.int64, st.tuples(st.integers(1, 4), st.just(3)), elements=small),
-    k=st.integers(1, 20),
-)
+@given(documents=integer_vectors(60), queries=integer_vectors(4), k=st.integers(1, 20))
 def test_flat_is_dense_with_its_ties(
     cluster: Cluster, metric: Any, documents: NDArray[Any], queries: NDArray[Any], k: int
 ) -> None:

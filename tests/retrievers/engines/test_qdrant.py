@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
@@ -32,6 +31,7 @@ from retrievers.vector_search import VectorSearcher
 from runner.store.disk import DiskStore
 from tests.retrievers.engines.builds import Builds
 from tests.retrievers.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
+from tests.strategies.vectors import integer_vectors
 
 pytest.importorskip("qdrant_edge", reason="qdrant-edge-py is not installed: pip install 'retrieval-runner[qdrant]'")
 
@@ -63,16 +63,9 @@ class WordLengths:
         return vectors
 
 
-small = st.integers(-2, 2)
-
-
 @METRICS
 @settings(max_examples=8)
-@given(
-    documents=arrays(np.int64, st.tuples(st.integers(1, 60), st.just(3)), elements=small),
-    queries=arrays(np.int64, st.tuples(st.integers(1, 4), st.just(3)), elements=small),
-    k=st.integers(1, 20),
-)
+@given(documents=integer_vectors(60), queries=integer_vectors(4), k=st.integers(1, 20))
 def test_flat_is_dense_with_its_ties(metric: Any, documents: NDArray[Any], queries: NDArray[Any], k: int) -> None:
     expected = Dense(Numbers(), metric=metric).index(corpus_of(documents), MemoryStore()).search(texts_of(queries), k)
     rankings = searcher_of(documents, metric=metric, index_type="flat").search(texts_of(queries), k)
