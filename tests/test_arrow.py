@@ -20,8 +20,7 @@ from runner.arrow import (
     build_text_column,
     build_text_lists,
 )
-
-TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"])))
+from tests.strategies.texts import TEXTS
 
 
 def assert_equal(column: Any, expected: Any) -> None:
@@ -30,13 +29,13 @@ def assert_equal(column: Any, expected: Any) -> None:
     assert column.to_pylist() == expected.to_pylist()
 
 
-@given(TEXTS)
+@given(st.lists(TEXTS))
 def test_columns_of_texts_equal_those_of_pyarrow(texts: list[str]) -> None:
     assert_equal(build_text_column(texts), pa.array(texts, pa.string()))
     assert_equal(build_dictionary_column([*texts, *texts]), pa.array([*texts, *texts], pa.string()).dictionary_encode())
 
 
-@given(st.lists(TEXTS))
+@given(st.lists(st.lists(TEXTS)))
 def test_columns_of_lists_equal_those_of_pyarrow(lists: list[list[str]]) -> None:
     assert_equal(build_text_lists(lists), pa.array(lists, pa.list_(pa.string())))
     lengths = [[len(text) for text in texts] for texts in lists]

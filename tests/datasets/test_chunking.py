@@ -17,25 +17,9 @@ from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.chunking import DOCUMENT, END, HEADING, START, Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.folder import corpus_of_folder
 from runner.datasets.sections import sections, title_of
+from tests.strategies.chunking import CHUNK_SIZES, MARKDOWN_TEXTS
 
-PIECES = [
-    "word ",
-    "it's ",
-    "Two. ",
-    "e.g. ",
-    "港の灯台。",
-    "\n",
-    "\n\n",
-    "# Top\n",
-    "## Part\n",
-    "```\n",
-    "- ",
-    '"Said" ',
-    "---\n",
-]
-TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 WORD = re.compile(r"[぀-ヿ一-鿿]|[a-zA-Z0-9]+(?:'[a-z]+)*")
-SIZES = st.integers(1, 9).flatmap(lambda size: st.tuples(st.just(size), st.integers(0, size - 1)))
 
 MARKDOWN = """---
 title: Ships & co  # no heading
@@ -82,7 +66,7 @@ def places(corpus: Corpus) -> list[tuple[int, int]]:
     return [(chunk[START], chunk[END]) for chunk in corpus.metadata]
 
 
-@given(TEXTS, SIZES, st.sampled_from([Tokens, Sentences, Headings]))
+@given(MARKDOWN_TEXTS, CHUNK_SIZES, st.sampled_from([Tokens, Sentences, Headings]))
 def test_a_chunk_is_a_piece_of_its_document_and_no_longer_than_its_size(
     text: str, sizes: tuple[int, int], kind: type[Tokens | Sentences | Headings]
 ) -> None:
@@ -95,7 +79,7 @@ def test_a_chunk_is_a_piece_of_its_document_and_no_longer_than_its_size(
     assert all(one[1] < other[1] for one, other in pairwise(places(cut)))  # none is within the one before
 
 
-@given(TEXTS, SIZES, st.sampled_from([Tokens, Sentences]))
+@given(MARKDOWN_TEXTS, CHUNK_SIZES, st.sampled_from([Tokens, Sentences]))
 def test_no_character_is_lost_and_no_more_words_repeated_than_the_overlap(
     text: str, sizes: tuple[int, int], kind: type[Tokens | Sentences]
 ) -> None:
@@ -107,7 +91,7 @@ def test_no_character_is_lost_and_no_more_words_repeated_than_the_overlap(
     assert max(shared, default=0) <= overlap
 
 
-@given(TEXTS, SIZES)
+@given(MARKDOWN_TEXTS, CHUNK_SIZES)
 def test_chunks_of_tokens_are_full_and_overlap_by_just_so_many(text: str, sizes: tuple[int, int]) -> None:
     size, overlap = sizes
     found = places(chunks(Tokens(size, overlap), text))
@@ -115,7 +99,7 @@ def test_chunks_of_tokens_are_full_and_overlap_by_just_so_many(text: str, sizes:
     assert [words(text[b:e]) for (_, e), (b, _) in pairwise(found)] == [overlap] * (len(found) - 1)
 
 
-@given(TEXTS, st.integers(1, 9))
+@given(MARKDOWN_TEXTS, st.integers(1, 9))
 def test_every_word_is_in_the_text_or_the_title_of_a_chunk_under_headings(text: str, size: int) -> None:
     cut = chunks(Headings(size), text)
     searched = " ".join(cut.contents())

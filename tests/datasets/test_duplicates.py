@@ -13,9 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from runner.datasets.duplicates import Shingled, groups, most_alike, similarity
-
-WORDS = ["alpha", "Beta", "gamma,", "DELTA", "epsilon"]
-TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), max_size=14)
+from tests.strategies.corpora import REPETITIVE_CORPORA
 
 
 def shingles(text: str, size: int) -> set[tuple[str, ...]]:
@@ -40,12 +38,12 @@ def compared(texts: list[str], least: float, size: int) -> list[tuple[int, ...]]
     return [group for group in together if len(group) > 1]
 
 
-@given(TEXTS, st.sampled_from([0.05, 0.25, 1 / 3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 4))
+@given(REPETITIVE_CORPORA, st.sampled_from([0.05, 0.25, 1 / 3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 4))
 def test_no_pair_is_missed_and_none_is_made_up(texts: list[str], least: float, size: int) -> None:
     assert groups(texts, least, size) == compared(texts, least, size)
 
 
-@given(TEXTS.filter(bool), st.integers(1, 4))
+@given(REPETITIVE_CORPORA.filter(bool), st.integers(1, 4))
 def test_similarity_is_the_jaccard_index_of_shingles(texts: list[str], size: int) -> None:
     shingled = Shingled.of(texts, size)
     for other in range(len(texts)):

@@ -25,52 +25,14 @@ from runner.datasets.export_formats import Format
 from runner.datasets.exporting import Exported, export
 from runner.datasets.golden_json import GoldenJson
 from tests.config.files import load_settings
+from tests.datasets.rows import make_dataset
+from tests.strategies.datasets import datasets
+from tests.strategies.ids import COLUMN_IDS, TOKEN_IDS
 from tests.strategies.settings import at_most
+from tests.strategies.texts import NON_BLANK_TEXTS, ONE_LINE_TEXTS, TEXTS
 
 QRELS: list[Format] = ["beir", "trec", "jsonl"]
 FORMATS: list[Format] = [*QRELS, "mined", "synthetic"]
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
-IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"), min_size=1, max_size=5)
-TOKENS = IDS.map(lambda text: "".join(text.split()).replace("\ufeff", "")).filter(bool)
-GRADES = st.integers(0, 3)
-ANY = TEXTS.filter(bool)
-FILLED = TEXTS.filter(lambda text: bool(text.strip()))
-LINES = TEXTS.map(lambda text: " ".join(text.split()))
-
-
-@st.composite
-def datasets(
-    draw: st.DrawFn,
-    ids: st.SearchStrategy[str],
-    texts: st.SearchStrategy[str],
-    typed: bool,
-    grades: st.SearchStrategy[int] = GRADES,
-    fewest: int = 1,
-    documents_texts: st.SearchStrategy[str] = TEXTS,
-) -> Dataset:
-    """Draw a dataset in which each query has so many judgments at least."""
-    documents = draw(st.dictionaries(ids, st.tuples(TEXTS, documents_texts), min_size=1, max_size=5))
-    asked = draw(st.dictionaries(ids, st.tuples(texts, LINES, TEXTS), min_size=1, max_size=4))
-    judged = {
-        query: draw(st.dictionaries(st.sampled_from(sorted(documents)), grades, min_size=fewest)) for query in asked
-    }
-    return make_dataset(
-        {identifier: document for identifier, document in documents.items()},
-        {i: (text, kind if typed else "", answer if typed else "") for i, (text, kind, answer) in asked.items()},
-        judged,
-    )
-
-
-def make_dataset(
-    documents: dict[str, tuple[str, str]], asked: dict[str, tuple[str, str, str]], judged: dict[str, dict[str, int]]
-) -> Dataset:
-    corpus = Corpus([*documents], [text for _, text in documents.values()], [title for title, _ in documents.values()])
-    metadata = [{EXPECTED_ANSWER: answer} if answer else {} for *_, answer in asked.values()]
-    queries = Queries(
-        [*asked], [text for text, *_ in asked.values()], [kind for _, kind, _ in asked.values()], metadata
-    )
-    qrels = [(query, document, grade) for query, row in judged.items() for document, grade in row.items()]
-    return assemble(Beir(path="x", unknown_judged="keep"), Raw(corpus, queries, qrels, judged=[*asked]))
 
 
 def small(**changes: Any) -> Dataset:
@@ -99,7 +61,7 @@ def again(dataset: Dataset, format: Format) -> Dataset:
 
 @pytest.mark.parametrize("format", ["beir", "jsonl"])
 @settings(max_examples=at_most(30))
-@given(dataset=datasets(IDS, TEXTS, typed=True))
+@given(dataset=datasets(COLUMN_IDS, TEXTS, typed=True))
 def test_what_is_exported_reads_back_with_types_and_expected_answers(format: Format, dataset: Dataset) -> None:
     same = again(dataset, format)
     assert same.fingerprint == dataset.fingerprint
@@ -108,17 +70,21 @@ def test_what_is_exported_reads_back_with_types_and_expected_answers(format: For
     ]
 
 
-@given(dataset=datasets(TOKENS, LINES, typed=False))
+@given(dataset=datasets(TOKEN_IDS, ONE_LINE_TEXTS, typed=False))
 def test_what_is_exported_as_trec_reads_back_without_types(dataset: Dataset) -> None:
     assert again(dataset, "trec").fingerprint == dataset.fingerprint
 
 
-@given(dataset=datasets(ANY, TEXTS, typed=True, grades=st.integers(0, 2), fewest=0))
+@given(dataset=datasets(st.text(min_size=1), TEXTS, typed=True, grades=st.integers(0, 2), fewest=0))
 def test_what_is_exported_as_mined_reads_back_with_types_answers_and_queries_without_any(dataset: Dataset) -> None:
     assert same_in(again(dataset, "mined"), dataset)
 
 
-@given(dataset=datasets(ANY, TEXTS, typed=True, grades=st.just(1), fewest=0, documents_texts=FILLED))
+@given(
+    dataset=datasets(
+        st.text(min_size=1), TEXTS, typed=True, grades=st.just(1), fewest=0, document_texts=NON_BLANK_TEXTS
+    )
+)
 def test_what_is_exported_as_synthetic_reads_back_with_types_answers_and_queries_without_any(dataset: Dataset) -> None:
     assert same_in(again(dataset, "synthetic"), dataset)
 
@@ -132,7 +98,12 @@ def same_in(one: Dataset, other: Dataset) -> bool:
 
 
 @given(
-    st.lists(st.tuples(ANY, ANY, TEXTS, FILLED), min_size=1, max_size=5, unique_by=lambda row: "#".join(row[:2])),
+    st.lists(
+        st.tuples(st.text(min_size=1), st.text(min_size=1), TEXTS, NON_BLANK_TEXTS),
+        min_size=1,
+        max_size=5,
+        unique_by=lambda row: "#".join(row[:2]),
+    ),
     st.data(),
 )
 def test_chunks_are_exported_as_synthetic_under_their_documents(

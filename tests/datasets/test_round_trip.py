@@ -7,51 +7,21 @@ import html
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyarrow import parquet
 
 from runner.datasets.beir import Beir
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
+from tests.datasets.rows import Rows
+from tests.strategies.datasets import dataset_rows
 from tests.strategies.settings import at_most
-
-# A text may hold anything; an id, which also stands in columns, no tab and no line end.
-TEXTS = st.text(st.characters(exclude_categories=["Cs"])).map(str.strip)
-IDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6).map(str.strip).filter(bool)
-
-
-@dataclass(frozen=True)
-class Written:
-    """What is written."""
-
-    documents: dict[str, tuple[str, str]]
-    queries: dict[str, str]
-    qrels: dict[tuple[str, str], int]
-
-    def document_rows(self) -> list[dict[str, Any]]:
-        return [{"id": i, "title": title, "text": text} for i, (title, text) in self.documents.items()]
-
-    def query_rows(self) -> list[dict[str, Any]]:
-        return [{"id": i, "text": text} for i, text in self.queries.items()]
-
-    def qrel_rows(self) -> list[dict[str, Any]]:
-        return [{"query_id": q, "document_id": d, "grade": grade} for (q, d), grade in self.qrels.items()]
-
-
-@st.composite
-def written(draw: st.DrawFn) -> Written:
-    documents = draw(st.dictionaries(IDS, st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
-    queries = draw(st.dictionaries(IDS, TEXTS, min_size=1, max_size=4))
-    pairs = st.tuples(st.sampled_from(sorted(queries)), st.sampled_from(sorted(documents)))
-    return Written(documents, queries, draw(st.dictionaries(pairs, st.integers(-1, 3), min_size=1)))
 
 
 def lines(path: Path, rows: list[dict[str, Any]]) -> str:
@@ -64,7 +34,7 @@ def columns(path: Path, rows: list[list[Any]]) -> str:
     return str(path)
 
 
-def as_beir(folder: Path, data: Written) -> DatasetSource:
+def as_beir(folder: Path, data: Rows) -> DatasetSource:
     (folder / "qrels").mkdir()
     lines(folder / "corpus.jsonl", data.document_rows())
     lines(folder / "queries.jsonl", data.query_rows())
@@ -75,7 +45,7 @@ def as_beir(folder: Path, data: Written) -> DatasetSource:
     return Beir(path=str(folder))
 
 
-def as_jsonl(folder: Path, data: Written) -> DatasetSource:
+def as_jsonl(folder: Path, data: Rows) -> DatasetSource:
     return Tabular(
         documents=lines(folder / "d.jsonl", data.document_rows()),
         queries=lines(folder / "q.jsonl", data.query_rows()),
@@ -84,7 +54,7 @@ def as_jsonl(folder: Path, data: Written) -> DatasetSource:
     )
 
 
-def as_csv(folder: Path, data: Written) -> DatasetSource:
+def as_csv(folder: Path, data: Rows) -> DatasetSource:
     def table(path: Path, rows: list[dict[str, Any]]) -> str:
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
@@ -100,7 +70,7 @@ def as_csv(folder: Path, data: Written) -> DatasetSource:
     )
 
 
-def as_parquet(folder: Path, data: Written) -> DatasetSource:
+def as_parquet(folder: Path, data: Rows) -> DatasetSource:
     def table(path: Path, rows: list[dict[str, Any]]) -> str:
         parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         return str(path)
@@ -113,7 +83,7 @@ def as_parquet(folder: Path, data: Written) -> DatasetSource:
     )
 
 
-def as_trec(folder: Path, data: Written) -> DatasetSource:
+def as_trec(folder: Path, data: Rows) -> DatasetSource:
     documents = [
         f"<DOC>\n<DOCNO> {html.escape(i)} </DOCNO>\n<TITLE>{html.escape(title)}</TITLE>\n"
         f"<TEXT>\n{html.escape(text)}\n</TEXT>\n</DOC>\n"
@@ -129,8 +99,8 @@ def as_trec(folder: Path, data: Written) -> DatasetSource:
 
 @pytest.mark.parametrize("write", [as_jsonl, as_csv, as_parquet, as_trec])
 @settings(max_examples=at_most(30))
-@given(data=written())
-def test_a_dataset_is_the_same_in_every_format(write: Callable[[Path, Written], DatasetSource], data: Written) -> None:
+@given(data=dataset_rows())
+def test_a_dataset_is_the_same_in_every_format(write: Callable[[Path, Rows], DatasetSource], data: Rows) -> None:
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         beir, same = as_beir(Path(one), data).load(), write(Path(other), data).load()
     assert list(same.corpus.ids) == list(beir.corpus.ids) == list(data.documents)

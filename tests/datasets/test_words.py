@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import regex
 from hypothesis import given
-from hypothesis import strategies as st
 
 from runner.datasets.words import sentence_ends, word_starts
+from tests.strategies.texts import SENTENCE_TEXTS
 
 SPACELESS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 WORD = regex.compile(
     rf"(?:(?<!\S)[^\s\w]++)?(?:[{SPACELESS}]\p{{M}}*|[\w--{SPACELESS}]++(?:['’][\w--{SPACELESS}]++)*)",
     regex.VERSION1,
 )
-SIGNS = [*"ab1_ \n\t.,'’\"()-。！」ั港あក។ំ៛é", "\u0301", "\u200d", "\x1c", "\u2028", "it's ", "Dr. ", "ab. "]
-TEXTS = st.lists(st.sampled_from(SIGNS) | st.characters(exclude_categories=["Cs"]), max_size=30).map("".join)
 
 
-@given(TEXTS)
+@given(SENTENCE_TEXTS)
 def test_words_begin_where_an_expression_finds_them_one_by_one(text: str) -> None:
     assert word_starts(text).tolist() == [word.start() for word in WORD.finditer(text)]
 
 
-@given(TEXTS)
+@given(SENTENCE_TEXTS)
 def test_sentences_end_in_rising_order_behind_white_space_or_a_full_stop_of_asia(text: str) -> None:
     ends = list(sentence_ends(text))
     assert ends == sorted({*ends})

@@ -19,12 +19,11 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, rank
 from retrievers.bm25 import BM25, BM25Searcher, Variant
 from retrievers.store import Arrays, Key, MemoryStore
+from tests.strategies.corpora import LETTER_CORPORA
 
 WORDS = Analyzer(stemmer=None, stopwords=None)
 VARIANTS: tuple[Variant, ...] = ("lucene", "robertson", "atire", "bm25l", "bm25+")
 SETTINGS = list(product(VARIANTS, (0.0, 0.9, 1.5), (0.0, 0.4, 1.0)))
-
-corpora = st.lists(st.lists(st.sampled_from("abcdefg"), max_size=12).map(" ".join), min_size=1, max_size=8)
 
 
 def scores_of(bm25: BM25, texts: list[str], query: str) -> dict[int, float]:
@@ -48,7 +47,7 @@ def formula(variant: str, tf: int, df: int, n: int, length: float, k1: float, b:
     return math.log((n + 1) / (df + 0.5)) * (k1 + 1) * (c + delta) / (k1 + c + delta)
 
 
-@given(corpora, st.lists(st.sampled_from("abcdefgh"), max_size=5), st.sampled_from(SETTINGS))
+@given(LETTER_CORPORA, st.lists(st.sampled_from("abcdefgh"), max_size=5), st.sampled_from(SETTINGS))
 def test_scores_are_the_formulas(texts: list[str], query: list[str], setting: tuple[Variant, float, float]) -> None:
     variant, k1, b = setting
     if b == 1:
@@ -70,7 +69,7 @@ def test_scores_are_the_formulas(texts: list[str], query: list[str], setting: tu
     assert found == pytest.approx(expected, abs=1e-5)
 
 
-@given(corpora.filter(lambda texts: any(texts)), st.sampled_from("abc"), st.sampled_from(SETTINGS))
+@given(LETTER_CORPORA.filter(lambda texts: any(texts)), st.sampled_from("abc"), st.sampled_from(SETTINGS))
 def test_scores_are_those_of_bm25s(texts: list[str], query: str, setting: tuple[Variant, float, float]) -> None:
     """bm25s adds to every document what a term adds to documents without it, which moves no document past another."""
     variant, k1, b = setting
@@ -107,7 +106,7 @@ def test_scores_are_those_of_rank_bm25_where_the_formula_is_the_same(collections
             assert score == pytest.approx(theirs[document] - absent, rel=1e-6, abs=1e-5)
 
 
-@given(corpora, st.integers(1, 5), st.sampled_from(["a", "a b", "c c d", "e f g a"]))
+@given(LETTER_CORPORA, st.integers(1, 5), st.sampled_from(["a", "a b", "c c d", "e f g a"]))
 def test_the_best_k_are_exact_under_the_tie_rule(texts: list[str], k: int, query: str) -> None:
     corpus = Corpus([f"d{i}" for i in range(len(texts))], texts)
     searcher = BM25(analyzer=WORDS, k1=0.0, b=0.0).index(corpus, MemoryStore())  # k1 = 0 makes ties

@@ -22,12 +22,11 @@ from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
 from tests.retrievers.test_contract import Counting
+from tests.strategies.corpora import LETTER_QUERIES, TITLED_LETTER_CORPORA
 from tests.strategies.settings import at_most
+from tests.strategies.texts import LETTER_TEXTS
 
 WORDS = Analyzer(stemmer=None, stopwords=None)
-TEXTS = st.lists(st.sampled_from("abcdefg"), max_size=12).map(" ".join)
-QUERIES = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=5)
-DOCUMENTS = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8)
 BS = (0.0, 0.3, 1.0)
 
 
@@ -71,8 +70,8 @@ def brute_force(
 
 @settings(max_examples=at_most(40))
 @given(
-    documents=DOCUMENTS,
-    query=QUERIES,
+    documents=TITLED_LETTER_CORPORA,
+    query=LETTER_QUERIES,
     weights=st.sampled_from([[2.0, 1.0], [0.5, 3.0], [0.0, 1.0], [1.0, 0.0], [7.0, 1e-3]]),
     bs=st.sampled_from([list(bs) for bs in product(BS, BS)]),
     k1=st.sampled_from([0.0, 0.9, 2.0]),
@@ -87,8 +86,8 @@ def test_scores_are_the_formula(
 
 
 @given(
-    documents=st.lists(st.tuples(TEXTS, TEXTS, TEXTS), min_size=1, max_size=6),
-    query=QUERIES,
+    documents=st.lists(st.tuples(LETTER_TEXTS, LETTER_TEXTS, LETTER_TEXTS), min_size=1, max_size=6),
+    query=LETTER_QUERIES,
     weights=st.tuples(*[st.sampled_from([0.5, 1.0, 3.0])] * 2),
     bs=st.tuples(*[st.sampled_from(BS)] * 2),
 )
@@ -149,7 +148,7 @@ def test_rankings_and_counts_follow_the_content_of_the_fields_to_search() -> Non
 BOTH: Any = {"title": {"weight": 1, "b": 0}, "text": {"weight": 1, "b": 0}}
 
 
-@given(documents=DOCUMENTS, query=QUERIES)
+@given(documents=TITLED_LETTER_CORPORA, query=LETTER_QUERIES)
 def test_without_length_normalisation_equal_weights_are_bm25_on_title_and_text_to_the_bit(
     documents: list[tuple[str, str]], query: list[str]
 ) -> None:
@@ -157,7 +156,7 @@ def test_without_length_normalisation_equal_weights_are_bm25_on_title_and_text_t
     assert scores_of(BM25F(WORDS, BOTH), corpus, query) == scores_of(BM25(WORDS, b=0), corpus, query)
 
 
-@given(documents=DOCUMENTS, query=QUERIES, b=st.sampled_from(BS))
+@given(documents=TITLED_LETTER_CORPORA, query=LETTER_QUERIES, b=st.sampled_from(BS))
 def test_one_field_is_bm25_on_that_field(documents: list[tuple[str, str]], query: list[str], b: float) -> None:
     corpus = corpus_of(documents)
     texts = Corpus(corpus.ids, corpus.texts)
@@ -169,7 +168,7 @@ def test_one_field_is_bm25_on_that_field(documents: list[tuple[str, str]], query
     assert scores_of(BM25F(WORDS), texts, query) == scores_of(BM25F(WORDS, {"text": {}}), texts, query)  # type: ignore[dict-item]  # as from YAML
 
 
-@given(documents=DOCUMENTS, query=QUERIES, b=st.sampled_from(BS), weight=st.sampled_from([1.0, 2.0]))
+@given(documents=TITLED_LETTER_CORPORA, query=LETTER_QUERIES, b=st.sampled_from(BS), weight=st.sampled_from([1.0, 2.0]))
 def test_one_b_for_all_fields_is_bm25_on_a_text_that_repeats_them(
     documents: list[tuple[str, str]], query: list[str], b: float, weight: float
 ) -> None:
@@ -180,7 +179,7 @@ def test_one_b_for_all_fields_is_bm25_on_a_text_that_repeats_them(
     assert found == pytest.approx(scores_of(BM25(WORDS, b=b), repeated, query), rel=1e-6)
 
 
-@given(documents=DOCUMENTS, query=QUERIES, factor=st.sampled_from([2.0, 8.0]))
+@given(documents=TITLED_LETTER_CORPORA, query=LETTER_QUERIES, factor=st.sampled_from([2.0, 8.0]))
 def test_weights_of_a_common_factor_are_a_smaller_k1(
     documents: list[tuple[str, str]], query: list[str], factor: float
 ) -> None:

@@ -43,8 +43,9 @@ from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerpri
 from retrievers.term_weights import TermWeights
 from tests.retrievers.scripted import Echo, Overlap
 from tests.serving.process import shelf
+from tests.strategies.corpora import corpora
 from tests.strategies.settings import at_most
-from tests.strategies.texts import WORDS
+from tests.strategies.texts import MIXED_TEXTS
 
 T = TypeVar("T")
 QDRANT = find_spec("qdrant_edge") is not None  # tests/retrievers/engines skip with the reason where it is missing
@@ -188,17 +189,6 @@ def each(retrievers: dict[str, Retriever]) -> pytest.MarkDecorator:
 
 
 QUERIES = ["boat", "red boat", "the blue house by the sea", "sea sea boats", "zeppelin", "", "tree red"]
-TEXTS = st.lists(WORDS | st.sampled_from(["café", "小船"]), max_size=8).map(" ".join)
-
-
-@st.composite
-def corpora(draw: st.DrawFn) -> Corpus:
-    ids = draw(st.lists(st.text("aB1 /é-", max_size=4), max_size=8, unique=True))
-    texts = draw(st.lists(TEXTS, min_size=len(ids), max_size=len(ids)))
-    titles = draw(st.one_of(st.just([]), st.lists(TEXTS, min_size=len(ids), max_size=len(ids))))
-    return Corpus(ids, texts, titles)
-
-
 ENGINES = MemoryStore()
 """The store of the engines, which take long to open: each index is built and opened once for all tests."""
 
@@ -224,7 +214,7 @@ def ids_of(rankings: Rankings, corpus: Corpus) -> list[list[str]]:
 
 @each(ALL)
 @settings(max_examples=at_most(20))
-@given(corpus=corpora(), queries=st.lists(TEXTS, max_size=4), k=st.integers(1, 12))
+@given(corpus=corpora(), queries=st.lists(MIXED_TEXTS, max_size=4), k=st.integers(1, 12))
 def test_rankings_are_tables_best_first_ties_by_id_descending(
     retriever: Retriever, corpus: Corpus, queries: list[str], k: int
 ) -> None:

@@ -18,7 +18,8 @@ from retrievers.http_api import Http
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.fake_api import Answer, Asked, fake_api, hits, in_turn
-from tests.retrievers.test_filters import FILTERS, METADATA, filter_by_hand, list_hits, passes
+from tests.retrievers.test_filters import filter_by_hand, list_hits, passes
+from tests.strategies.filters import FILTERS, METADATA
 from tests.strategies.settings import at_most
 from tests.strategies.texts import WORDS
 

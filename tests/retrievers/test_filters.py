@@ -41,26 +41,9 @@ from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.scripted import Echo, Overlap
 from tests.retrievers.test_contract import BY_WORDS, EXACT, FLAT, QDRANT, WordHashes
 from tests.retrievers.test_dense import Numbers, corpus_of, texts_of
+from tests.strategies.filters import FILTERS, METADATA
 from tests.strategies.settings import at_most
 from tests.strategies.texts import WORDS
-
-YEARS, LANGUAGES = st.integers(2000, 2005), st.sampled_from(["de", "en", "fr"])
-METADATA = st.fixed_dictionaries(
-    {}, optional={"year": YEARS | st.none(), "language": LANGUAGES, "tags": st.lists(LANGUAGES, max_size=3)}
-)
-RANGES = (
-    st.tuples(YEARS, YEARS)
-    .map(sorted)
-    .flatmap(lambda ends: st.sampled_from([{"from": ends[0]}, {"to": ends[1]}, {"from": ends[0], "to": ends[1]}]))
-)
-FILTERS = st.fixed_dictionaries(
-    {},
-    optional={
-        "year": YEARS | RANGES | st.lists(YEARS, min_size=1, max_size=3),
-        "language": LANGUAGES | st.lists(LANGUAGES, min_size=1, max_size=2) | st.just({"from": "df"}),
-        "tags": LANGUAGES,
-    },
-)
 
 
 def passes(metadata: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:

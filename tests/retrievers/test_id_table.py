@@ -8,15 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from retrievers.id_table import IdTable, select_ids
 from retrievers.pieces import find_ids, number_parts
+from tests.strategies.ids import ID_LISTS
 
-IDS = st.lists(st.text(st.sampled_from("ab\n é\U0001f6a2\0"), max_size=9), max_size=20)
 
-
-@given(IDS)
+@given(ID_LISTS)
 def test_a_table_has_the_ids_in_their_order(ids: list[str]) -> None:
     table = IdTable.of(ids)
     for same in (
@@ -34,7 +32,7 @@ def test_a_table_has_the_ids_in_their_order(ids: list[str]) -> None:
     assert list(select_ids(table, is_selected)) == [name for i, name in enumerate(ids) if i % 3 != 1]
 
 
-@given(IDS, IDS)
+@given(ID_LISTS, ID_LISTS)
 def test_ids_are_found_in_a_table(ids: list[str], known: list[str]) -> None:
     distinct = IdTable.of(list(dict.fromkeys(known)))
     _, pieces = number_parts(distinct.text, distinct.starts[:-1], distinct.starts[1:])

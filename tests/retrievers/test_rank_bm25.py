@@ -20,7 +20,6 @@ from tests.strategies.settings import at_most
 from tests.strategies.texts import WORDS
 
 PLAIN = Analyzer(stemmer=None, stopwords=None)
-TEXTS = st.lists(WORDS, min_size=1, max_size=6)
 
 SETTINGS: list[tuple[dict[str, Any], Any, dict[str, Any]]] = [
     ({}, rank_bm25.BM25Okapi, {}),
@@ -34,7 +33,11 @@ SETTINGS: list[tuple[dict[str, Any], Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("ours", "model", "theirs"), SETTINGS)
 @settings(max_examples=at_most(30))
-@given(texts=st.lists(TEXTS, min_size=1, max_size=8), query=st.lists(WORDS, max_size=4), k=st.integers(1, 9))
+@given(
+    texts=st.lists(st.lists(WORDS, min_size=1, max_size=6), min_size=1, max_size=8),
+    query=st.lists(WORDS, max_size=4),
+    k=st.integers(1, 9),
+)
 def test_order_and_scores_are_the_packages(
     ours: dict[str, Any], model: Any, theirs: dict[str, Any], texts: list[list[str]], query: list[str], k: int
 ) -> None:

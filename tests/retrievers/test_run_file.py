@@ -22,6 +22,7 @@ from retrievers.run_file import RunFile
 from retrievers.run_formats import decode_token
 from retrievers.store import MemoryStore, NoStore
 from runner.records import _token
+from tests.strategies.ids import PRINTABLE_IDS
 
 CORPUS = Corpus(["a", "b", "pier 3"], ["red boat", "blue boat", "pier"])
 HITS = {"q1": {"b": 2.5, "a": 1.5, "new": 0.5}, "q 2": {"pier 3": 1.0}}
@@ -133,10 +134,7 @@ def test_a_document_listed_twice_counts_once_with_its_best_score(tmp_path: Path)
     assert rankings.diagnostics["repeated_items"] == 1
 
 
-ID = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=6)
-
-
-@given(ID)
+@given(PRINTABLE_IDS)
 def test_an_id_in_a_run_of_this_program_is_read_back(name: str) -> None:
     assert decode_token(_token(name)) == name
 

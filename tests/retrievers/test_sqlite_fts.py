@@ -18,9 +18,7 @@ from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.sqlite_fts import SqliteFts, _fill
 from retrievers.store import MemoryStore
 from tests.strategies.settings import at_most
-from tests.strategies.texts import WORDS
-
-TEXTS = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+from tests.strategies.texts import WORD_TEXTS, WORDS
 
 
 def search_ids(retriever: SqliteFts, corpus: Corpus, query: str, k: int = 10) -> list[str]:
@@ -42,7 +40,7 @@ def plain_table(corpus: Corpus, tokenize: str) -> Iterator[sqlite3.Connection]:
 @pytest.mark.parametrize(("tokenizer", "tokenize"), [("unicode61", "unicode61"), ("porter", "porter unicode61")])
 @settings(max_examples=at_most(40))
 @given(
-    texts=st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8),
+    texts=st.lists(st.tuples(WORD_TEXTS, WORD_TEXTS), min_size=1, max_size=8),
     query=st.lists(WORDS, min_size=1, max_size=2),
     k=st.integers(1, 8),
     weight=st.sampled_from([0.5, 1.0, 3.0]),

@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-TEXTS = st.text()
+from tests.strategies.texts import TEXTS
+
 NUMBERS = st.integers() | st.floats()
 EXACT_NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 """Numbers that any reader of JSON reads as they are."""

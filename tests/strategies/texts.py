@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-STRIPPED_TEXTS = st.text().map(str.strip)
-ONE_LINE_TEXTS = st.text().map(lambda text: " ".join(text.split()))
-NON_BLANK_TEXTS = st.text().filter(lambda text: bool(text.strip()))
+TEXTS = st.text()
+"""Texts that UTF-8 can encode."""
+
+STRIPPED_TEXTS = TEXTS.map(str.strip)
+ONE_LINE_TEXTS = TEXTS.map(lambda text: " ".join(text.split()))
+NON_BLANK_TEXTS = TEXTS.filter(lambda text: bool(text.strip()))
 
 WORDS = st.sampled_from(["red", "boat", "boats", "blue", "house", "tree", "sea", "the"])
 """A few words, with a plural and a stop word."""
 
-LETTERS = "abcdefg"
-"""Words of one letter."""
+LETTERS = st.sampled_from("abcdefg")
 
 
 def join_texts(
@@ -23,7 +25,7 @@ def join_texts(
 
 
 WORD_TEXTS = join_texts(WORDS, 6, min_size=1)
-LETTER_TEXTS = join_texts(st.sampled_from(LETTERS), 12)
+LETTER_TEXTS = join_texts(LETTERS, 12)
 MIXED_TEXTS = join_texts(WORDS | st.sampled_from(["café", "小船"]), 8)
 """Texts of words, some of which are not ASCII."""
 

@@ -20,7 +20,8 @@ from retrievers.store import MemoryStore
 from tests.retrievers.engines.postgres_queries import execute, vectors_in
 from tests.retrievers.engines.postgresql import Cluster
 from tests.retrievers.test_dense import DOCUMENTS, QUERIES, Numbers, corpus_of
-from tests.retrievers.test_filters import FILTERS, METADATA, filter_by_hand, list_hits, passes
+from tests.retrievers.test_filters import filter_by_hand, list_hits, passes
+from tests.strategies.filters import FILTERS, METADATA
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")
 

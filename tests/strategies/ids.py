@@ -1,0 +1,17 @@
+"""Ids of documents and queries."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+PRINTABLE = st.characters(exclude_categories=["Cs", "Cc"])
+PRINTABLE_IDS = st.text(PRINTABLE, max_size=6)
+STRIPPED_IDS = st.text(PRINTABLE, min_size=1, max_size=6).map(str.strip).filter(bool)
+"""Ids that can stand in columns: not empty, without tabs, line ends, and white space around them."""
+
+COLUMN_IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"), min_size=1, max_size=5)
+TOKEN_IDS = COLUMN_IDS.map(lambda text: "".join(text.split()).replace("\ufeff", "")).filter(bool)
+"""Ids without white space, as TREC files have them."""
+
+ID_LISTS = st.lists(st.text("ab\n é\U0001f6a2\0", max_size=9), max_size=20)
+"""Ids of one to four bytes a character, some of them repeated, empty or of several lines."""
