@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from runner.analysis.agreement import headroom, jaccard, kendall_tau, rank_1, rbo
-
-RANKINGS = st.lists(st.integers(0, 9), unique=True, max_size=8)
-PAIRS = st.lists(st.tuples(RANKINGS, RANKINGS), min_size=1, max_size=4)
+from tests.strategies.rankings import RANKING_PAIRS
 
 
 def table(*rankings: list[int], depth: int = 8) -> NDArray[np.int64]:
@@ -27,7 +25,7 @@ def tables(pairs: list[tuple[list[int], list[int]]]) -> tuple[NDArray[np.int64],
     return table(*(first for first, _ in pairs)), table(*(second for _, second in pairs), depth=10)
 
 
-@given(PAIRS, st.integers(1, 9))
+@given(RANKING_PAIRS, st.integers(1, 9))
 def test_jaccard_is_the_share_of_what_either_found_that_both_did(
     pairs: list[tuple[list[int], list[int]]], k: int
 ) -> None:
@@ -36,7 +34,7 @@ def test_jaccard_is_the_share_of_what_either_found_that_both_did(
         assert found == (pytest.approx(len(a & b) / len(a | b)) if a | b else pytest.approx(np.nan, nan_ok=True))
 
 
-@given(PAIRS)
+@given(RANKING_PAIRS)
 def test_rank_1_agreement_is_the_same_first_document(pairs: list[tuple[list[int], list[int]]]) -> None:
     for found, (first, second) in zip(rank_1(*tables(pairs)), pairs, strict=True):
         expected = float(first[:1] == second[:1]) if first or second else np.nan
@@ -59,7 +57,7 @@ def overlap_of_readers(first: list[int], second: list[int], p: float) -> float:
     return total
 
 
-@given(PAIRS, st.sampled_from([0.5, 0.8, 0.9]))
+@given(RANKING_PAIRS, st.sampled_from([0.5, 0.8, 0.9]))
 def test_rank_biased_overlap_is_what_readers_see(pairs: list[tuple[list[int], list[int]]], p: float) -> None:
     for found, (first, second) in zip(rbo(*tables(pairs), p), pairs, strict=True):
         expected = overlap_of_readers(first, second, p) if first or second else np.nan
@@ -89,7 +87,7 @@ def penalised(first: list[int], second: list[int]) -> float:
     return 1 - 2 * distance / (len(union) * (len(union) - 1) / 2)
 
 
-@given(PAIRS, st.sampled_from([3, 10]))
+@given(RANKING_PAIRS, st.sampled_from([3, 10]))
 def test_kendalls_tau_is_the_distance_of_fagin_and_others(pairs: list[tuple[list[int], list[int]]], k: int) -> None:
     for found, (first, second) in zip(kendall_tau(*tables(pairs), k), pairs, strict=True):
         some = first[:k], second[:k]
@@ -103,7 +101,7 @@ def test_kendalls_tau_over_the_same_documents_is_scipys(first: list[int], second
     assert kendall_tau(table(first), table(second))[0] == pytest.approx(expected, abs=1e-12)
 
 
-@given(PAIRS)
+@given(RANKING_PAIRS)
 def test_kendalls_tau_with_documents_missing_is_scipys_before_its_correction_for_ties(
     pairs: list[tuple[list[int], list[int]]],
 ) -> None:
@@ -135,7 +133,7 @@ def test_where_only_one_found_anything_there_is_no_agreement_and_where_neither_d
     assert kendall_tau(something, nothing).tolist() == [0]
 
 
-@given(PAIRS)
+@given(RANKING_PAIRS)
 def test_agreement_goes_both_ways(pairs: list[tuple[list[int], list[int]]]) -> None:
     first, second = tables(pairs)
     for of in (rank_1, rbo, kendall_tau):

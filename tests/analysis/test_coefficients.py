@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from runner.analysis.coefficients import compute_kendall, compute_pearson, compute_spearman
-
-PAIRS = st.integers(5, 80).flatmap(
-    lambda n: st.tuples(*[st.lists(st.sampled_from([-1.5, 0, 0.25, 1, 3, 7]), min_size=n, max_size=n)] * 2)
-)
+from tests.strategies.scores import TIED_SAMPLES
 
 
-@given(PAIRS, st.booleans(), st.integers(0, 1000))
+@given(TIED_SAMPLES, st.booleans(), st.integers(0, 1000))
 @example(([1.5, 0, 7, 3, 1], [0, 1, 7, 3, 3]), False, 0)
 def test_coefficients_equal_those_of_scipy(pairs: tuple[list[float], list[float]], tied: bool, seed: int) -> None:
     x, y = (np.array(values) for values in pairs)

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from runner.analysis.correlation import RankCorrelation, spearman
+from tests.strategies.scores import value_pairs
 
-PAIRS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=5, max_size=30)
 
-
-@given(PAIRS)
+@given(value_pairs(st.integers(0, 6), 5, 30))
 def test_rho_and_p_are_those_of_scipy(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs, dtype=np.float64).T
     found = spearman(x, y)

@@ -6,16 +6,15 @@ import warnings
 
 import numpy as np
 from hypothesis import given
-from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from runner.analysis.difficulty import difficulty
+from tests.strategies.scores import MEASURE_VALUES
 
 NAN = float("nan")
-VALUES = st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0, NAN])
 
 
-@given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=VALUES))
+@given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=MEASURE_VALUES))
 def test_the_folds_are_numpys_over_the_systems_that_count(scores: np.ndarray) -> None:
     found = difficulty(scores)
     with warnings.catch_warnings():
@@ -30,7 +29,7 @@ def test_the_folds_are_numpys_over_the_systems_that_count(scores: np.ndarray) ->
     assert (found.systems == np.count_nonzero(~np.isnan(scores), axis=0)).all()
 
 
-@given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=VALUES))
+@given(arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=MEASURE_VALUES))
 def test_an_order_has_every_query_that_belongs_in_it_once(scores: np.ndarray) -> None:
     found = difficulty(scores)
     counted = ~np.isnan(found.means)

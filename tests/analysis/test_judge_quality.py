@@ -11,11 +11,10 @@ from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
 from runner.analysis.judge_quality import agreement, compute_weighted_kappa, earlier_grades, spread
+from tests.strategies.scores import value_pairs
 
-grades = st.lists(st.tuples(st.integers(1, 10), st.integers(1, 10)), min_size=2, max_size=40)
 
-
-@given(grades)
+@given(value_pairs(st.integers(1, 10), 2, 40))
 def test_kappa_is_scikit_learns_with_quadratic_weights(pairs: list[tuple[int, int]]) -> None:
     one, other = np.array(pairs, dtype=np.float64).T
     if one.var() + other.var() + (one.mean() - other.mean()) ** 2 == 0:

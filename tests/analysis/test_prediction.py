@@ -13,9 +13,9 @@ from scipy import stats
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.corrections import holm
 from runner.analysis.prediction import PREDICTORS, PredictionSettings, correlations, predict
+from tests.strategies.scores import DESCENDING_SCORES
 
 SETTINGS = PredictionSettings(depth=5, few=2, gap=3, share=0.5)
-SCORES = st.lists(st.integers(-8, 24).map(lambda n: n / 4), max_size=8).map(lambda row: sorted(row, reverse=True))
 
 
 def ranked(rows: list[list[float]]) -> Rankings:
@@ -50,7 +50,7 @@ def defined(row: list[float], length: int) -> dict[str, float]:
     }
 
 
-@given(st.lists(st.tuples(SCORES, st.integers(1, 9)), min_size=1, max_size=5))
+@given(st.lists(st.tuples(DESCENDING_SCORES, st.integers(1, 9)), min_size=1, max_size=5))
 def test_every_predictor_is_its_definition(queries: list[tuple[list[float], int]]) -> None:
     rows, lengths = [row for row, _ in queries], [length for _, length in queries]
     found = predict(ranked(rows), lengths, SETTINGS)
@@ -65,7 +65,11 @@ def test_a_query_that_found_nothing_has_no_prediction() -> None:
         assert all(np.isnan(values).all() for values in predict(rankings).values())
 
 
-@given(SCORES.filter(lambda row: len(row) > 1), st.sampled_from([0.5, 2.0, 8.0]), st.sampled_from([0.0, 1.0, 16.0]))
+@given(
+    DESCENDING_SCORES.filter(lambda row: len(row) > 1),
+    st.sampled_from([0.5, 2.0, 8.0]),
+    st.sampled_from([0.0, 1.0, 16.0]),
+)
 def test_another_scale_changes_no_divergence_and_a_shift_no_deviation(row: list[float], by: float, to: float) -> None:
     one, other = predict(ranked([row])), predict(ranked([[by * score + to for score in row]]))
     np.testing.assert_allclose(other["divergence"], one["divergence"], atol=1e-9)

@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from runner.analysis.selection import choose_nested, estimate_nested_intervals, find_front, folds, means
+from tests.strategies.scores import MEASURE_VALUES
 
 Floats = NDArray[np.float64]
 
-QUERIES = st.lists(st.tuples(st.sampled_from(["", "precise", "wide"]), st.booleans()), max_size=60)
 
-
-@given(QUERIES, st.integers(2, 7), st.integers(0, 9))
+@given(
+    st.lists(st.tuples(st.sampled_from(["", "precise", "wide"]), st.booleans()), max_size=60),
+    st.integers(2, 7),
+    st.integers(0, 9),
+)
 def test_each_query_that_counts_is_in_one_fold_and_each_type_is_dealt_evenly(
     queries: list[tuple[str, bool]], k: int, seed: int
 ) -> None:
@@ -100,10 +103,10 @@ def test_means_leave_out_what_does_not_count() -> None:
     np.testing.assert_array_equal(means(scores, np.array([True, True, True, False])), [2.0, np.nan])
 
 
-POINTS = st.lists(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, np.nan]), min_size=3, max_size=3), max_size=9)
-
-
-@given(POINTS, st.lists(st.booleans(), min_size=3, max_size=3))
+@given(
+    st.lists(st.lists(MEASURE_VALUES, min_size=3, max_size=3), max_size=9),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+)
 def test_the_front_is_what_none_is_as_good_as_and_better_in_one(points: list[list[float]], larger: list[bool]) -> None:
     def beats(a: list[float], b: list[float]) -> bool:
         signed = [(x, y) if more else (-x, -y) for x, y, more in zip(a, b, larger, strict=True)]

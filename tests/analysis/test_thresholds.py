@@ -14,7 +14,8 @@ from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.selection import folds
 from runner.analysis.thresholds import NONE, AnswerScores, ThresholdSettings, Tuning, Untunable, tune
 from runner.metrics.abstention import measure_abstention
-from tests.metrics.worlds import World, worlds
+from tests.metrics.worlds import World
+from tests.strategies.judgments import worlds
 
 F1 = ThresholdSettings()
 RECALL = ThresholdSettings(target="recall", max_recall_lost=0.1)

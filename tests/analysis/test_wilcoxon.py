@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from runner.analysis.wilcoxon import compute_signed_ranks, wilcoxon_test
+from tests.strategies.scores import DIFFERENCES
 from tests.strategies.settings import at_most
 
 LOWRY = np.array([15, -7, 5, 20, 0, -9, 17, -12, 5, -10], dtype=np.float64)
@@ -22,20 +23,17 @@ def test_the_ranks_of_a_worked_example() -> None:
     assert (ranks.clip(0).sum(), -ranks.clip(None, 0).sum()) == (27, 18)
 
 
-COARSE = st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.125, 0.25, 0.5, 1.0])
-
-
 def by_scipy(differences: list[float]) -> float:
     return float(scipy.stats.wilcoxon(differences).pvalue) if any(differences) else 1.0
 
 
-@given(st.lists(COARSE, min_size=14, max_size=40))
+@given(st.lists(DIFFERENCES, min_size=14, max_size=40))
 def test_with_zeros_and_ties_it_is_scipys_approximation(differences: list[float]) -> None:
     assert wilcoxon_test(np.array([differences]))[0] == pytest.approx(by_scipy(differences), abs=1e-9)
 
 
 @settings(max_examples=at_most(20))  # the oracle tries every assignment of signs
-@given(st.lists(COARSE, min_size=2, max_size=7))
+@given(st.lists(DIFFERENCES, min_size=2, max_size=7))
 @example([0.5, -0.5, 0.25, 0.0, 1.0, -0.25, 0.125, 0.5, 0.0, 0.25])
 def test_with_zeros_and_ties_among_few_it_is_scipys_exact(differences: list[float]) -> None:
     assert wilcoxon_test(np.array([differences]))[0] == pytest.approx(by_scipy(differences), abs=1e-9)

@@ -14,7 +14,8 @@ from retrievers.base import Rankings, create_empty_rankings
 from runner.metrics.abstention import compute_auroc, list_statuses, measure_abstention
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
-from tests.metrics.worlds import World, judgments_of, rankings_of, worlds
+from tests.metrics.worlds import World, judgments_of, rankings_of
+from tests.strategies.judgments import worlds
 
 IDS = [f"d{position}" for position in range(6)]
 

@@ -24,8 +24,8 @@ from tests.metrics.worlds import (
     judgments_of,
     rankings_of,
     read_collection,
-    worlds,
 )
+from tests.strategies.judgments import worlds
 
 CUTOFFS = [1, 2, 3, 5, 10, 40]
 TREC_EVAL = (parse("RR"), *expand(["nDCG", "P", "R", "Success", "AP", "Rprec", "Bpref"], CUTOFFS))

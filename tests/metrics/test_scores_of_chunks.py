@@ -7,27 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Rankings
 from runner.metrics.measures import expand, parse
 from runner.metrics.scores import Grader
-from tests.metrics.worlds import World, by_ir_measures, judgments_of, rankings_of
+from tests.metrics.worlds import World, by_ir_measures, judgments_of
+from tests.strategies.judgments import chunk_worlds
 
 MEASURES = (parse("RR"), *expand(["nDCG", "P", "R", "Success", "AP", "Rprec", "Bpref"], [1, 2, 3, 5, 20]))
 BY_IR_MEASURES = [parse(name) for name in ("ERR@5", "nDCG(dcg='exp-log2')@5")]
-
-
-@st.composite
-def chunked(draw: st.DrawFn) -> tuple[World, np.ndarray]:
-    """Draw rankings of chunks, with judgments of the documents that they are of."""
-    document_of = np.array(draw(st.lists(st.integers(0, 5), min_size=1, max_size=14)), dtype=np.int32)
-    n_queries, ids = draw(st.integers(1, 4)), [f"c{chunk}" for chunk in range(len(document_of))]
-    grades = st.dictionaries(st.integers(0, 6), st.integers(0, 3), max_size=6)
-    hits = st.dictionaries(st.integers(0, len(ids) - 1), st.floats(0, 1, width=16), max_size=len(ids))
-    rows = [list(draw(hits).items()) for _ in range(n_queries)]
-    qrels = {query: draw(grades) for query in range(n_queries)}
-    return World(qrels, rankings_of(rows, ids, len(ids)), 6, ids), document_of
 
 
 def grader(world: World, document_of: np.ndarray) -> Grader:
@@ -50,7 +38,7 @@ def by_hand(world: World, document_of: np.ndarray) -> World:
     return World(world.qrels, Rankings(documents, scores), len(ids) + k, [*ids, *strangers])
 
 
-@given(chunked())
+@given(chunk_worlds())
 def test_scores_are_those_of_rankings_in_which_later_chunks_are_strangers(drawn: tuple[World, np.ndarray]) -> None:
     world, document_of = drawn
     scores = grader(world, document_of).score(world.rankings, MEASURES)
@@ -58,7 +46,7 @@ def test_scores_are_those_of_rankings_in_which_later_chunks_are_strangers(drawn:
     np.testing.assert_allclose(scores.values[:, scores.counted], expected[:, scores.counted], rtol=0, atol=1e-9)
 
 
-@given(chunked())
+@given(chunk_worlds())
 def test_measures_of_ir_measures_own_see_the_same_rankings(drawn: tuple[World, np.ndarray]) -> None:
     world, document_of = drawn
     scores = grader(world, document_of).score(world.rankings, BY_IR_MEASURES)
@@ -66,7 +54,7 @@ def test_measures_of_ir_measures_own_see_the_same_rankings(drawn: tuple[World, n
     np.testing.assert_allclose(scores.values, expected.values, rtol=0, atol=1e-9)
 
 
-@given(chunked())
+@given(chunk_worlds())
 def test_chunks_that_are_whole_documents_are_scored_as_documents(drawn: tuple[World, np.ndarray]) -> None:
     world, _ = drawn
     n = len(world.ids)

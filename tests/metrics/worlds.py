@@ -10,7 +10,6 @@ from pathlib import Path
 
 import ir_measures
 import numpy as np
-from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Corpus, Rankings, rank
 from runner.datasets.base import Judgments
@@ -54,20 +53,6 @@ def rankings_of(rows: Sequence[Sequence[tuple[int, float]]], ids: Sequence[str],
         for place, (document, score) in enumerate(row):
             documents[query, place], scores[query, place] = document, score
     return rank(documents, scores, Corpus(ids, ids).tie_order, k)
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> World:
-    """Draw a few queries, with ties, unjudged and unknown documents, grades -2 to 3, and some that find nothing."""
-    n_queries, n_documents, unknown = draw(st.integers(1, 5)), draw(st.integers(1, 14)), draw(st.integers(0, 2))
-    ids = [f"d{position}" for position in range(n_documents + unknown)]
-    grades = st.dictionaries(st.integers(0, n_documents + unknown - 1), st.integers(-2, 3), max_size=10)
-    hits = st.dictionaries(
-        st.integers(0, n_documents - 1), st.sampled_from([0.5, 1.0, 1.5, 7.25]), max_size=n_documents
-    )
-    qrels = {query: draw(grades) for query in range(n_queries)}
-    rows = [list(draw(hits).items()) for _ in range(n_queries)]
-    return World(qrels, rankings_of(rows, ids, draw(st.integers(0, n_documents + 2))), n_documents, ids)
 
 
 def by_ir_measures(world: World, measures: Sequence[Measure]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Parts of hybrids whose answers are given, and strategies for these."""
+"""Parts of hybrids whose answers are given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import numpy as np
 from hypothesis import settings
-from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Corpus, Rankings, build_rankings
 from retrievers.fusion import Hybrid
@@ -59,10 +58,6 @@ def by_id(rankings: Rankings, query: int = 0) -> dict[str, float]:
     documents, scores = rankings.documents[query], rankings.scores[query]
     return {IDS[d]: float(s) for d, s in zip(documents, scores, strict=True) if d != NOTHING}
 
-
-# Eighths and few of them, so that ties, negative scores and equal scores are common and float32 holds them.
-SCORES = st.integers(-24, 24).map(lambda n: n / 8)
-ROWS = st.dictionaries(st.integers(0, len(IDS) - 1), SCORES, max_size=len(IDS))
 
 EACH_METHOD = settings(max_examples=at_most(25))
 """How many examples a test of each method draws for one of them."""

@@ -26,6 +26,7 @@ from retrievers.search import plan_rankings, search_cached
 from retrievers.store import MemoryStore
 from tests.retrievers.scripted import FAILS, Said
 from tests.retrievers.test_contract import ids_of, search
+from tests.strategies.rankings import unique_lists
 
 CONF = Path(__file__).parents[2] / "conf" / "retriever"
 
@@ -65,10 +66,9 @@ def test_what_a_query_is_expanded_to_is_fused_with_it_by_ranks(
 
 
 IDS = Corpus(["a", "b", "c", "d", "e"], [""] * 5)
-FOUND = st.lists(st.lists(st.integers(0, 4), unique=True, max_size=4), min_size=1, max_size=4)
 
 
-@given(found=FOUND, rrf_k=st.floats(0, 100))
+@given(found=st.lists(unique_lists(range(5), 4), min_size=1, max_size=4), rrf_k=st.floats(0, 100))
 def test_reciprocal_ranks_are_those_of_a_dictionary(found: list[list[int]], rrf_k: float) -> None:
     tables = [np.array([row + [NOTHING] * (4 - len(row))], dtype=np.int32) for row in found]
     expected: dict[int, float] = {}

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from retrievers.fusion import Hybrid
 from retrievers.fusion_methods import FUSIONS, Method, Normalization
-from tests.retrievers.given_parts import EACH_METHOD, IDS, METHODS, ROWS, Row, by_id, fuse, given_rows
+from tests.retrievers.given_parts import EACH_METHOD, IDS, METHODS, Row, by_id, fuse, given_rows
+from tests.strategies.hybrids import PART_ROWS, PART_WEIGHTS
 
 NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
 
@@ -85,19 +86,17 @@ def spread(row: Row) -> Row:
     return {d: (score - low) / (6 * deviation) for d, score in row.items()}
 
 
-WEIGHTS = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0]), min_size=2, max_size=4).filter(any)
-
 SCORED = ("weighted", "combmnz", "combanz", "combmax", "combmin")
 CASES = [*product(SCORED, NORMALIZATIONS), *((method, "minmax") for method in METHODS if method not in SCORED)]
 
 
 @EACH_METHOD
-@given(data=st.data(), weights=WEIGHTS, n=st.integers(0, 4), k=st.integers(1, 9))
+@given(data=st.data(), weights=PART_WEIGHTS, n=st.integers(0, 4), k=st.integers(1, 9))
 @pytest.mark.parametrize(("method", "normalization"), CASES)
 def test_every_method_is_what_dictionaries_say(
     method: Method, normalization: Normalization, data: st.DataObject, weights: list[float], n: int, k: int
 ) -> None:
-    rows = [[data.draw(ROWS) for _ in range(n)] for _ in weights]
+    rows = [[data.draw(PART_ROWS) for _ in range(n)] for _ in weights]
     parts = {f"part {i}": given_rows(*part) for i, part in enumerate(rows)}
     hybrid = Hybrid(parts, method=method, normalization=normalization, weights=weights, rrf_k=10, depth=len(IDS))
     rankings = fuse(hybrid, n, k)
@@ -116,7 +115,7 @@ def test_every_method_is_what_dictionaries_say(
 
 
 @EACH_METHOD
-@given(rows=st.lists(ROWS, min_size=2, max_size=4), data=st.data())
+@given(rows=st.lists(PART_ROWS, min_size=2, max_size=4), data=st.data())
 @pytest.mark.parametrize("method", METHODS)
 def test_the_order_of_the_parts_does_not_matter(method: Method, rows: list[Row], data: st.DataObject) -> None:
     parts = {f"part {i}": given_rows(row) for i, row in enumerate(rows)}

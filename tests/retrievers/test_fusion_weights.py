@@ -17,7 +17,8 @@ from retrievers.fusion import Hybrid
 from retrievers.fusion_methods import Method
 from retrievers.search import build_rankings_key, search_cached
 from retrievers.store import MemoryStore, Store
-from tests.retrievers.given_parts import CORPUS, EACH_METHOD, IDS, METHODS, ROWS, Row, by_id, fuse, given_rows
+from tests.retrievers.given_parts import CORPUS, EACH_METHOD, IDS, METHODS, Row, by_id, fuse, given_rows
+from tests.strategies.hybrids import PART_ROWS
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def typed(*types: str) -> list[QueryText]:
 
 
 @EACH_METHOD
-@given(rows=st.lists(st.tuples(ROWS, ROWS, st.sampled_from(["a", "b", "c", ""])), min_size=1, max_size=5))
+@given(rows=st.lists(st.tuples(PART_ROWS, PART_ROWS, st.sampled_from(["a", "b", "c", ""])), min_size=1, max_size=5))
 @pytest.mark.parametrize("method", METHODS)
 def test_weights_by_type_are_those_of_a_hybrid_for_each_type(method: Method, rows: list[tuple[Row, Row, str]]) -> None:
     parts = {"one": given_rows(*(row for row, _, _ in rows)), "other": given_rows(*(row for _, row, _ in rows))}
@@ -90,7 +91,7 @@ def write_weights(folder: Path, weights: object) -> str:
 
 
 @EACH_METHOD
-@given(rows=st.lists(st.tuples(ROWS, ROWS), min_size=5, max_size=5))
+@given(rows=st.lists(st.tuples(PART_ROWS, PART_ROWS), min_size=5, max_size=5))
 @pytest.mark.parametrize("method", ["weighted", "rrf", "combmnz", "borda"])
 def test_weights_in_a_file_are_those_of_a_hybrid_for_each_query(
     method: Method, rows: list[tuple[Row, Row]], tmp_path_factory: pytest.TempPathFactory

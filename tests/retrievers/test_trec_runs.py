@@ -14,6 +14,8 @@ from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
 from retrievers.run_columns import Columns, OrderedColumns
 from retrievers.run_file import RunSearcher
 from retrievers.trec_runs import read_trec
+from tests.strategies.rankings import RUN_HITS
+from tests.strategies.trec_lines import SIMILAR_LINES, trec_lines
 
 FILE = Path("x.trec")
 
@@ -46,54 +48,18 @@ def assert_alike(content: bytes) -> None:
         np.testing.assert_array_equal(compiled.scores.astype(np.float32), simple.scores.astype(np.float32))
 
 
-BLANK = st.sampled_from([" ", " ", "\t", "   ", " \t ", "\x0b", "\x0c"])
-WORD = st.one_of(
-    st.sampled_from(["q1", "q2", "d1", "é", "\U0001f6a2", "a%20b", "-", "\x00"]), st.text("abc", min_size=1)
+@given(
+    st.lists(trec_lines(), max_size=12),
+    st.sampled_from(["\n", "\r\n", "\n\n", "\n \r\n"]),
+    st.booleans(),
+    st.booleans(),
 )
-NUMBER = st.one_of(
-    st.floats(width=32, allow_nan=False, allow_infinity=False).map(repr),
-    st.floats(allow_nan=True, allow_infinity=True).map(repr),
-    st.decimals(allow_nan=False, allow_infinity=False).map(str),
-    st.integers().map(str),
-    st.from_regex(r"[-+]?[0-9]{0,20}\.?[0-9]{0,24}([eE][-+]?[0-9]{0,3})?", fullmatch=True),
-    st.sampled_from(["nan", "-inf", "1_0", "１", "16777217", "1e99", "-0", ".", "1e-50", "3.4028236e38", "x"]),
-).filter(bool)
-
-
-@st.composite
-def lines(draw: st.DrawFn, number: st.SearchStrategy[str] = NUMBER) -> str:
-    words = [
-        draw(WORD),
-        "Q0",
-        draw(WORD),
-        str(draw(st.integers(0, 9))),
-        draw(number),
-        draw(st.sampled_from(["", "t", "a b"])),
-    ]
-    if draw(st.integers(0, 40)) == 0:
-        del words[draw(st.integers(0, 4)) :]
-    return draw(st.sampled_from(["", "", " "])) + "".join(word + draw(BLANK) for word in words).rstrip(" ")
-
-
-@given(st.lists(lines(), max_size=12), st.sampled_from(["\n", "\r\n", "\n\n", "\n \r\n"]), st.booleans(), st.booleans())
 @example([], "\n", True, True)
 def test_lines_are_read_alike(rows: list[str], end: str, mark: bool, ended: bool) -> None:
     assert_alike((b"\xef\xbb\xbf" if mark else b"") + (end.join(rows) + end * ended).encode())
 
 
-GAP = st.sampled_from([" ", " ", " ", "\t", "  ", "\x0b", "\x01"])
-ALIKE = st.tuples(
-    st.sampled_from(["q Q0 ", "q Q0 ", "q Q0 ", "a-longer-query\t0 ", "q  Q0\t"]),
-    st.one_of(st.sampled_from(["d", "document-12", "\x02", ""]), st.text("abé\U0001f6a2\x7f\x01", max_size=20)),
-    GAP,
-    st.one_of(st.integers(0, 10**9).map(str), st.sampled_from(["", "x"])),
-    GAP,
-    st.one_of(NUMBER, st.from_regex(r"-?[0-9]{1,9}(\.[0-9]{0,19})?", fullmatch=True)),
-    st.sampled_from([" t", " t", " another-tag", "", "\t", "x", " t\r", " a b", "  "]),
-)
-
-
-@given(st.lists(ALIKE.map("".join), max_size=12), st.booleans())
+@given(st.lists(SIMILAR_LINES, max_size=12), st.booleans())
 def test_lines_that_begin_and_end_alike_are_read_alike(rows: list[str], padded: bool) -> None:
     """Words are only read where many bytes follow: after the padding, all rows are in their reach."""
     assert_alike("\n".join([*rows, *["q Q0 d 1 0.5 t"] * (8 * padded)]).encode())
@@ -149,10 +115,7 @@ def test_an_id_that_begins_like_the_one_before_is_another_query() -> None:
     assert_alike(b"q1 0 a 1 4 t\nq12 0 b 1 3 t\nq1\t0 c 1 2 t\n q1 0 d 1 1 t\nq 0 e 1 0")
 
 
-HITS = st.tuples(st.sampled_from(["q1", "q2", "q3"]), st.sampled_from("abcde"), st.sampled_from([-1.0, 0.0, 0.5, 2.0]))
-
-
-@given(st.lists(HITS, min_size=1, max_size=30), st.integers(1, 6), st.sampled_from([-1, 1 << 20]))
+@given(st.lists(RUN_HITS, min_size=1, max_size=30), st.integers(1, 6), st.sampled_from([-1, 1 << 20]))
 def test_hits_in_any_order_are_ranked_as_dictionaries_say(
     hits: list[tuple[str, str, float]], k: int, small: int
 ) -> None:
