@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from runner.agents.reading import read_run
 from runner.agents.trace import ToolCall, Trace
 from tests.agents.formats.written import SESSION, TRANSCRIPT, answer, assistant, atif, call, lines, result, step, use
+from tests.strategies.rankings import unique_lists
 
 
 def _text(call: ToolCall) -> str:
@@ -105,10 +105,7 @@ def test_a_file_that_is_no_trace_leaves_the_other_alone_and_is_named(tmp_path: P
     assert (trace.source, len(trace.losses)) == (None, 2)
 
 
-IDS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True)
-
-
-@given(IDS, IDS)
+@given(unique_lists("abcdef", 6), unique_lists("abcdef", 6))
 def test_every_call_of_either_file_is_there_once_and_the_trajectory_s_order_is_kept(
     folder: Path, own: list[str], other: list[str]
 ) -> None:

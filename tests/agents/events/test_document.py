@@ -19,6 +19,8 @@ from runner.agents.runs.provenance import Provenance
 from runner.agents.trace import Step, ToolCall, Trace
 from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, read_ground_truth
 from runner.config.objects import ConfigError
+from tests.strategies.gold import GROUND_TRUTHS
+from tests.strategies.traces import TOOL_CALLS
 
 WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RUN = Provenance("run", "task", "baseline", "suite")
@@ -228,29 +230,9 @@ def test_the_generated_schema_has_every_field_and_requirement_of_the_published_o
         assert ours["additionalProperties"] is False
 
 
-PATHS = st.sampled_from(
-    ["src/a.py", "/workspace/src/a.py", "b.py", "k--1/src/a.py", "x/src/a.py", "\ud800.py", "a::b.py"]
+@given(
+    st.lists(TOOL_CALLS, max_size=6), GROUND_TRUTHS, st.dictionaries(st.text(max_size=9), st.integers(1, 9), max_size=2)
 )
-GOLD = st.builds(GoldFile, PATHS, st.none() | st.sampled_from(["k", "o/k--1", "other", ""]))
-TRUTHS = st.builds(
-    GroundTruth,
-    files=st.lists(GOLD, max_size=3),
-    chunks=st.lists(st.builds(GoldChunk, PATHS, st.just(1), st.just(2)), max_size=2),
-    symbols=st.lists(st.builds(GoldSymbol, PATHS, st.text(max_size=5)), max_size=2),
-    expected_edit_files=st.none() | st.lists(GOLD, max_size=2),
-)
-CALLS = st.builds(
-    ToolCall,
-    st.sampled_from(["Read", "Write", "Grep", "Bash", "mcp__x__read_file", "keyword_search", "\udfff", "Edit(path"]),
-    st.dictionaries(
-        st.sampled_from(["path", "file_path", "command", "repo", "query"]),
-        PATHS | st.text(max_size=20) | st.lists(PATHS, max_size=2) | PATHS.map("cat {} > c.py".format) | st.integers(),
-    ),
-    st.none() | st.text(max_size=60) | PATHS.map("{}:1:x".format),
-)
-
-
-@given(st.lists(CALLS, max_size=6), TRUTHS, st.dictionaries(st.text(max_size=9), st.integers(1, 9), max_size=2))
 def test_any_trace_gives_the_same_valid_document_twice(
     calls: list[ToolCall], truth: GroundTruth, losses: dict[str, int]
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from runner.agents.events.line_ranges import WHOLE, LineRange, find_ranges, parse_selection, select_lines
 from runner.agents.events.sightings import create_observer
 from runner.agents.trace import ToolCall
+from tests.strategies.traces import line_ranges
 
 N = 40
 TEXT = "".join(f"line {number} of the file\n" for number in range(1, N + 1))
@@ -173,14 +174,7 @@ def test_each_of_several_files_is_read_as_a_whole() -> None:
     assert [(file.path, lines) for view in views for file, lines in view.lines] == [("a.py", *WHOLE), ("b.py", *WHOLE)]
 
 
-RANGES = st.builds(
-    lambda start, length: LineRange(start, None if length is None else start + length),
-    st.integers(1, N),
-    st.none() | st.integers(0, N),
-)
-
-
-@given(RANGES, st.lists(RANGES, min_size=1, max_size=3))
+@given(line_ranges(N), st.lists(line_ranges(N), min_size=1, max_size=3))
 def test_a_selection_of_a_selection_has_the_lines_of_both(first: LineRange, second: list[LineRange]) -> None:
     whole = [*range(1, N + 1)]
 

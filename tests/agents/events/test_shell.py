@@ -6,10 +6,7 @@ from hypothesis import strategies as st
 
 from runner.agents.events.shell import find_uses
 from runner.agents.events.shell_use import ShellUse
-
-WORDS = r"""cat a.py ' " | && ; ( ) <<EOF EOF find -exec xargs bash -c sh grep -rl {} \; \ > >> 2>&1 git show : cd $x
-    # ls || -- - -type d -n"""
-FRAGMENTS = st.sampled_from([*WORDS.split(), "\n", ""])
+from tests.strategies.shell import COMMANDS
 
 
 def named(command: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -193,7 +190,7 @@ def test_a_use_has_the_line_that_is_printed_before_it() -> None:
     ]
 
 
-@given(st.lists(FRAGMENTS, max_size=25).map(" ".join) | st.text(max_size=80))
+@given(COMMANDS | st.text(max_size=80))
 def test_any_text_is_read_as_a_command(command: str) -> None:
     for use in find_uses(command):
         assert all(use.files)

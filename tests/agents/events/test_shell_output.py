@@ -13,9 +13,7 @@ from runner.agents.events.git_paths import resolve_paths
 from runner.agents.events.shell import find_uses
 from runner.agents.events.shell_output import find_shown
 from runner.agents.truth.paths import LONGEST
-
-NAMES = st.lists(st.from_regex(r"[A-Za-z_]{1,6}\.py", fullmatch=True), min_size=1, max_size=5, unique=True).map(sorted)
-LINES = st.sampled_from(["a.py", "b/c.py", "---", "x:", "total 3", "src/a.py:1:x", "BUILD", "docs", "", "- d.py -"])
+from tests.strategies.shell import OUTPUTS, SORTED_NAMES
 
 
 def seen(command: str, output: str | None) -> list[str]:
@@ -221,13 +219,13 @@ def test_what_a_script_could_not_open_was_not_seen() -> None:
     assert seen(command, None) == ["a.py", "b.py"]
 
 
-@given(NAMES, NAMES)
+@given(SORTED_NAMES, SORTED_NAMES)
 def test_two_sorted_listings_are_never_mixed_up(first: list[str], second: list[str]) -> None:
     files = seen("ls a; ls b", "\n".join([*first, *second]))
     assert files in ([], [*(f"a/{name}" for name in first), *(f"b/{name}" for name in second)])
 
 
-@given(NAMES, NAMES, st.integers(1, 3), st.integers(1, 3))
+@given(SORTED_NAMES, SORTED_NAMES, st.integers(1, 3), st.integers(1, 3))
 def test_two_listings_in_columns_are_never_mixed_up(
     first: list[str], second: list[str], rows: int, others: int
 ) -> None:
@@ -257,7 +255,7 @@ def in_columns(names: list[str], rows: int) -> list[str]:
             ]
         )
     ),
-    st.lists(LINES, max_size=12).map("\n".join),
+    OUTPUTS,
 )
 def test_any_output_of_any_commands_is_read(commands: list[str], output: str) -> None:
     assert all(seen("; ".join(commands), output))

@@ -13,6 +13,7 @@ from runner.agents.trace import ToolCall
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
 from tests.strategies.json_values import JSON
+from tests.strategies.traces import ARGUMENT_NAMES, TOOL_NAMES
 
 KAFKA = "github.com/x/kafka--07"
 
@@ -239,12 +240,10 @@ def test_tools_of_a_user_are_known(tmp_path: Path) -> None:
         create_observer(str(tmp_path / "nowhere.yaml"))
 
 
-NAMES = st.sampled_from(["Read", "Write", "Grep", "Glob", "Bash", "keyword_search", "find_references", "read_file"])
-KEYS = st.sampled_from(["path", "file_path", "command", "query", "repo", "files", "input", "symbol", "pattern"])
-
-
 @given(
-    NAMES | st.text(max_size=10), st.dictionaries(KEYS, JSON), st.none() | st.text(max_size=100) | JSON.map(json.dumps)
+    TOOL_NAMES | st.text(max_size=10),
+    st.dictionaries(ARGUMENT_NAMES, JSON),
+    st.none() | st.text(max_size=100) | JSON.map(json.dumps),
 )
 def test_any_arguments_and_any_result_make_a_sighting(name: str, arguments: dict[str, Any], result: str | None) -> None:
     found = create_observer()(ToolCall(name, arguments, result))

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 
 from runner.agents.formats.recording import Recording
 from runner.agents.trace import ToolCall
-from tests.strategies.json_values import JSON
-
-IDS = st.sampled_from(["a", "b", "c", "", None, 7, ["a"]])
+from tests.strategies.traces import RECORDED_FACTS
 
 
 def _names(call: ToolCall) -> str:
@@ -143,15 +141,7 @@ def test_tokens_are_unknown_until_a_message_says_them() -> None:
     assert trace.total_tokens == 9
 
 
-SAID = st.one_of(
-    st.tuples(st.just("call"), IDS, JSON | st.sampled_from(["Read", "Grep"]), JSON),
-    st.tuples(st.just("result"), IDS, st.text(), st.none()),
-    st.tuples(st.just("at"), JSON, st.none(), st.none()),
-    st.tuples(st.just("spent"), IDS, st.integers(0, 9), st.none()),
-)
-
-
-@given(st.lists(SAID, max_size=20))
+@given(st.lists(RECORDED_FACTS, max_size=20))
 def test_whatever_is_said_becomes_a_trace_whose_steps_are_counted_from_0_and_whose_tokens_only_grow(
     said: list[tuple[str, object, object, object]],
 ) -> None:

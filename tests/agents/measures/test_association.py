@@ -13,9 +13,9 @@ from scipy import stats
 
 from runner.agents.measures.association import MEASURES, correlate_outcomes
 from runner.agents.measures.figures import OUTCOMES as FIGURES
-from runner.agents.measures.stages import build_artifact
 from runner.metrics.settings import MetricSettings
-from tests.agents.documents import OUTCOMES, documents, done
+from tests.agents.documents import done
+from tests.strategies.artifacts import ARTIFACTS
 from tests.strategies.settings import at_most
 
 FOUND = [["a.py"], ["x.py"], ["x.py", "a.py"], ["a.py", "b.py"], ["x.py", "y.py", "b.py"], ["b.py", "x.py", "a.py"]]
@@ -88,7 +88,7 @@ def test_four_tasks_are_too_few_to_say_anything() -> None:
 
 
 @settings(max_examples=at_most(20))
-@given(st.lists(st.builds(build_artifact, documents(), OUTCOMES), max_size=9), st.randoms(use_true_random=False))
+@given(st.lists(ARTIFACTS, max_size=9), st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
     assert json.dumps(correlate_outcomes(shuffled, USUAL), allow_nan=False) == json.dumps(

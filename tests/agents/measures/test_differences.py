@@ -17,10 +17,10 @@ from runner.agents.measures import differences
 from runner.agents.measures.differences import PRIMARY, list_secondary
 from runner.agents.measures.figures import FigureNames
 from runner.agents.measures.records import Artifact
-from runner.agents.measures.stages import build_artifact
 from runner.analysis.corrections import holm
 from runner.metrics.settings import MetricSettings
-from tests.agents.documents import OUTCOMES, documents, done
+from tests.agents.documents import done
+from tests.strategies.artifacts import ARTIFACTS
 from tests.strategies.settings import at_most
 
 SECONDARY = list_secondary(FigureNames())
@@ -206,11 +206,8 @@ def test_a_figure_that_too_few_pairs_have_is_not_computable_and_no_0() -> None:
     assert [pair["cost_delta"] for pair in found["per_task"]] == [None] * 3
 
 
-SIDES = st.lists(st.builds(build_artifact, documents(), OUTCOMES), max_size=9)
-
-
 @settings(max_examples=at_most(20))
-@given(SIDES, SIDES, st.randoms(use_true_random=False))
+@given(st.lists(ARTIFACTS, max_size=9), st.lists(ARTIFACTS, max_size=9), st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(
     baseline: list[dict[str, Any]], other: list[dict[str, Any]], chance: random.Random
 ) -> None:

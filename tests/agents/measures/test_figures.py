@@ -12,7 +12,8 @@ from hypothesis import given
 from runner.agents.measures.figures import FigureNames, build_row, group_columns, list_figures
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
-from tests.agents.documents import OUTCOMES, documents, done
+from tests.agents.documents import done
+from tests.strategies.artifacts import OUTCOMES, documents
 
 NAMES = FigureNames()
 

@@ -6,18 +6,17 @@ import ir_measures
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from retrievers.base import NOTHING
 from runner.agents.measures.rankings import rank_files
 from runner.metrics.measures import expand, parse
+from tests.strategies.rankings import unique_lists
+from tests.strategies.scores import value_pairs
 
-NAMES = st.sampled_from([f"src/{letter}.py" for letter in "abcdefghijklmnop"])
-LISTS = st.lists(NAMES, max_size=14, unique=True)
 MEASURES = expand(["P", "R", "F1", "nDCG", "RR", "AP"], (1, 3, 5, 10))
 
 
-@given(st.lists(st.tuples(LISTS, LISTS), min_size=1, max_size=4))
+@given(value_pairs(unique_lists([f"src/{letter}.py" for letter in "abcdefghijklmnop"], 14), 1, 4))
 def test_measures_are_those_of_ir_measures(tasks: list[tuple[list[str], list[str]]]) -> None:
     found, gold = zip(*tasks, strict=True)
     scores = rank_files(found, gold).score(MEASURES)

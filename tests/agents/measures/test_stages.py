@@ -20,7 +20,8 @@ from runner.agents.runs.layout import find_runs
 from runner.agents.runs.outcomes import RunOutcome, read_outcome
 from runner.agents.runs.tasks import find_tasks
 from runner.agents.truth.ground_truth import read_ground_truth
-from tests.agents.documents import OUTCOMES, document, documents, event, read, search, write
+from tests.agents.documents import document, event, read, search, write
+from tests.strategies.artifacts import OUTCOMES, documents
 
 GOLD = ("src/a.py", "src/b.py", "lib/c.py")
 

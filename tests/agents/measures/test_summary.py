@@ -16,7 +16,8 @@ from runner.agents.measures.figures import FigureNames
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact, round_numbers
 from runner.agents.measures.summary import summarise_runs, summarise_values
-from tests.agents.documents import OUTCOMES, document, documents, done, event, read
+from tests.agents.documents import document, done, event, read
+from tests.strategies.artifacts import ARTIFACTS
 from tests.strategies.settings import at_most
 
 NAMES = FigureNames()
@@ -24,9 +25,6 @@ NAMES = FigureNames()
 
 def summary(artifacts: Iterable[Artifact], names: FigureNames) -> dict[str, Any]:
     return summarise_runs(artifacts, names).to_json()
-
-
-ARTIFACTS = st.lists(st.builds(build_artifact, documents(), OUTCOMES), max_size=7)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
@@ -116,14 +114,14 @@ def test_a_probe_that_a_task_has_not_enters_no_mean() -> None:
 
 
 @settings(max_examples=at_most(20))
-@given(ARTIFACTS, st.randoms(use_true_random=False))
+@given(st.lists(ARTIFACTS, max_size=7), st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
     assert json.dumps(summary(shuffled, NAMES), allow_nan=False) == json.dumps(summary(artifacts, NAMES))
 
 
 @settings(max_examples=at_most(20))
-@given(ARTIFACTS)
+@given(st.lists(ARTIFACTS, max_size=7))
 def test_the_parts_of_a_summary_add_up(artifacts: list[dict[str, Any]]) -> None:
     found = round_numbers(summary(artifacts, NAMES))
     assert found["computable_tasks"] + sum(found["not_computable"].values()) == len(artifacts)

@@ -8,7 +8,8 @@ from hypothesis import given
 
 from runner.agents.events.records import check_document
 from runner.agents.measures.trail import GoldLines, build_trail
-from tests.agents.documents import document, documents, read, search, write
+from tests.agents.documents import document, read, search, write
+from tests.strategies.artifacts import documents
 
 
 def test_files_are_in_order_of_first_sight_and_each_once() -> None:

@@ -23,6 +23,7 @@ from runner.agents.runs.walk import walk_folders
 from runner.agents.trace import TraceSource
 from runner.agents.truth.ground_truth import read_ground_truth
 from runner.config.objects import ConfigError
+from tests.strategies.runs import RUN_NAMES
 
 
 def run(folder: Path, *names: str, **records: object) -> Path:
@@ -259,10 +260,7 @@ def test_an_artifact_s_name_stays_a_file_s_however_long_the_names_it_is_made_of(
     assert max(len(Path(artifact).name.encode()) for artifact in artifacts) < 230
 
 
-NAMES = st.text("aB./\\ \0é~" + "\n", min_size=1, max_size=300)
-
-
-@given(names=st.lists(st.tuples(NAMES, NAMES), min_size=1, max_size=4))
+@given(names=st.lists(st.tuples(RUN_NAMES, RUN_NAMES), min_size=1, max_size=4))
 def test_an_artifact_is_a_safe_relative_path_and_no_other_runs(
     names: Sequence[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.agents.runs.outcomes import RECORDS, RunOutcome, read_outcome
-from tests.strategies.json_values import json_values
+from tests.strategies.runs import OUTCOME_JSON
 
 HARBOR = {
     "agent_info": {"name": "claude-code", "version": "2.1.47", "model_info": {"name": "claude-haiku-4-5"}},
@@ -119,14 +119,7 @@ def test_damaged_records_are_named_and_the_others_count(tmp_path: Path) -> None:
     assert told.problems[0].startswith("result.json: invalid JSON")
 
 
-WORDS = (
-    "verifier_result rewards reward scores task_score passed all_passed status tool_usage cost_usd agent_result "
-    "n_input_tokens n_output_tokens agent_info name version model timing agent agent_execution started_at finished_at"
-)
-ANY_JSON = json_values(texts=st.text(max_size=8) | st.datetimes().map(str), keys=st.sampled_from(WORDS.split()))
-
-
-@given(contents=st.dictionaries(st.sampled_from([name.removesuffix(".json") for name in RECORDS]), ANY_JSON))
+@given(contents=st.dictionaries(st.sampled_from([name.removesuffix(".json") for name in RECORDS]), OUTCOME_JSON))
 def test_any_json_in_any_record_gives_an_outcome_of_numbers_that_can_be(
     contents: dict[str, object], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from runner.agents.runs.records import LARGEST_BYTES
 from runner.agents.truth.gold_files import find_paths, parse_files, parse_patch
 from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth, read_ground_truth
-from tests.strategies.json_values import json_values
+from tests.strategies.gold import GOLD_JSON
 
 PATCH = """\
 diff --git a/src/old name.py b/src/new name.py
@@ -294,16 +294,10 @@ def test_prose_names_files_by_paths_in_a_checkout(prose: str, expected: list[str
     assert find_paths(prose) == expected
 
 
-FIELD_NAMES = (
-    "files path file repo symbols symbol chunks line_start line_end ground_truth entries expected_file "
-    "expected_edit_files expected_line_range artifacts oracle required_symbols root_cause fix_files"
-)
-NAMES = st.sampled_from(FIELD_NAMES.split())
-ANY_JSON = json_values(texts=st.text(max_size=12), keys=NAMES | st.text(max_size=5))
 SOURCES = [name for name, *_ in CHAIN] + ["tests/task_spec.json"]
 
 
-@given(contents=st.dictionaries(st.sampled_from(SOURCES), ANY_JSON, max_size=4))
+@given(contents=st.dictionaries(st.sampled_from(SOURCES), GOLD_JSON, max_size=4))
 def test_any_json_in_any_file_gives_usable_ground_truth(
     contents: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -329,7 +323,7 @@ def test_what_prose_names_is_in_it_and_is_a_path(prose: str) -> None:
     assert all("/" in path for path in find_paths(prose))
 
 
-@given(ANY_JSON)
+@given(GOLD_JSON)
 def test_what_an_entry_names_is_the_same_however_often_it_is_named(value: object) -> None:
     assert parse_files([value, value]).files == parse_files([value]).files
 

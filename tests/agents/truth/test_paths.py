@@ -14,10 +14,7 @@ from runner.agents.truth.paths import (
     parse_gold_file,
     short_name,
 )
-
-PARTS = st.sampled_from(["a", "b", "src", "A.py", "b.py", "kafka", "x--1"])
-PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
-FILES = st.builds(File, PATHS, st.none() | st.sampled_from(["kafka", "github.com/o/kafka--v1", "other"]))
+from tests.strategies.gold import REPOSITORY_FILES
 
 
 @pytest.mark.parametrize(
@@ -149,7 +146,7 @@ def test_a_path_of_two_repositories_is_the_one_s_that_is_named() -> None:
     assert match_files([File("README.md")], gold) == {}
 
 
-@given(st.lists(FILES, max_size=8), st.lists(FILES, max_size=5))
+@given(st.lists(REPOSITORY_FILES, max_size=8), st.lists(REPOSITORY_FILES, max_size=5))
 def test_order_and_repetition_of_what_was_seen_change_nothing(seen: list[File], gold: list[File]) -> None:
     found = match_files(seen, gold)
     assert found == match_files([*reversed(seen), *seen], gold)
@@ -157,7 +154,7 @@ def test_order_and_repetition_of_what_was_seen_change_nothing(seen: list[File], 
     assert {*found.values()} <= {*range(len(gold))}
 
 
-@given(st.lists(FILES, max_size=5, unique=True))
+@given(st.lists(REPOSITORY_FILES, max_size=5, unique=True))
 def test_gold_that_was_seen_is_found_unless_another_repository_has_the_same_path(gold: list[File]) -> None:
     paths = [file.path.lower() for file in gold]
     found = match_files(gold, gold)

@@ -21,9 +21,10 @@ from runner.reports.traces import tables as told
 from runner.reports.traces.markdown import render_markdown
 from runner.reports.traces.page import render_page
 from runner.reports.traces.report import build_report, report_json, select_baseline, sort_by_interest
-from tests.agents.documents import OUTCOMES, document, documents, done, read, search
+from tests.agents.documents import document, done, read, search
 from tests.reports.reading import EVIL, Page, read_explorer_data
 from tests.reports.traces.factory import finding, report, several, told_of
+from tests.strategies.artifacts import OUTCOMES, documents
 from tests.strategies.settings import at_most
 
 

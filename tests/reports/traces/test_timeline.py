@@ -18,7 +18,8 @@ from runner.reports.traces.timeline import (
     build_timeline,
     shorten,
 )
-from tests.agents.documents import document, documents, read, search, write
+from tests.agents.documents import document, read, search, write
+from tests.strategies.artifacts import documents
 
 
 def drawn(*events: Mapping[str, Any], gold: Sequence[str] = ()) -> Timeline:
