@@ -282,10 +282,7 @@ def test_a_sweep_goes_on_over_entries_that_are_removed(here: Path, out: Lines, m
         read(Path(entry.place), Seals())
 
 
-SIZES = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20)
-
-
-@given(SIZES, st.integers(0, 600))
+@given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 50)), max_size=20), st.integers(0, 600))
 def test_what_stays_within_a_size_fits_and_is_what_was_used_last(sizes: list[tuple[int, int]], most: int) -> None:
     kept = [Entry(str(n), str(n), "k", {}, size, 0.0, float(used), ()) for n, (size, used) in enumerate(sizes)]
     kept.sort(key=lambda entry: entry.used)

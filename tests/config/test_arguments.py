@@ -7,14 +7,13 @@ import shlex
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import given
-from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from runner.config.arguments import arguments
+from tests.strategies.arguments import QUOTED_TEXTS
 
 TRICKY = ["a b", "a,b", "a=b", "it's", 'say "x"', "${HOME}", "null", "True", "12", "-1e5", ".5", "nan", "inf", "ü",
           "~/x", "[a]", "{a}", "a#b", "", " a", "\\", "C:\\x", "glob(x)", "a:b", "1_000", "."]  # fmt: skip
-LETTERS = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\\$")
 
 
 VALUES = [1, 0.5, True, None, ["a", "1", "x,y", 2], {"a": 1, "b": "true"}, [["füx"], []]]
@@ -40,7 +39,7 @@ def test_numbers_lists_and_mappings_come_back_with_their_types(value: object) ->
     assert back == value and type(back) is type(value)
 
 
-@given(st.text(LETTERS))
+@given(QUOTED_TEXTS)
 def test_any_line_of_text_comes_back(value: str) -> None:
     assert read(arguments({"path": value})) == {"path": value}
 

@@ -20,96 +20,10 @@ from runner.config import CONF
 from runner.config.objects import ConfigError
 from runner.config.values import Settled, settle
 from runner.sweep.compose import Composer
+from tests.strategies.arguments import GROUPS, SETTINGS
 from tests.strategies.settings import at_most
 
 MISTAKES = (TypeError, ValueError, HydraException, OmegaConfBaseException)
-
-GROUPS = st.sampled_from(
-    [
-        [],
-        ["retriever=rank_bm25"],
-        ["retriever=hybrid"],
-        ["retriever=hybrid", "retriever@retriever.parts.lexical=sqlite_fts"],
-        ["retriever=hybrid", "+retriever@retriever.parts.words=sqlite_fts"],
-        ["analyzer=german", "encoder=lsa", "retriever=dense"],
-        ["+analyzer@retriever.analyzer=french"],
-        ["dataset=beir", "dataset.path='a b/ü'"],
-        ["dataset=beir"],
-        ["retriever=run"],
-        ["retriever=run", "retriever.path='a b'"],
-        ["retriever=dense", "encoder=sentence_transformer"],
-        ["experiment=tour"],
-        ["experiment=[bm25_grid,embedding_models]"],
-        ["~encoder"],
-    ]
-)
-KEYS = [
-    "retriever.k1",
-    "retriever.b",
-    "retriever.alpha",
-    "retriever.weights",
-    "retriever.analyzer",
-    "retriever.analyzer.stemmer",
-    "retriever.parts.lexical.k1",
-    "retriever.parts.lexical.analyzer.stemmer",
-    "retriever.parts.lexical",
-    "retriever._target_",
-    "retriever.api_key",
-    "retriever",
-    "analyzer.stemmer",
-    "analyzer.stop_words",
-    "encoder.dimensions",
-    "encoder.model",
-    "dataset.path",
-    "dataset.max_queries",
-    "dataset",
-    "metrics.depth",
-    "metrics.k_values",
-    "metrics.k_values.0",
-    "metrics.primary",
-    "tracking.uri",
-    "store.path",
-    "sweep.name",
-    "sweep.fail_fast",
-    "sweep.union",
-    "plugins",
-    "new.token.thing",
-    "new.thing",
-    "choices.retriever",
-]
-TEXTS = [
-    "0.9",
-    "-3",
-    "1e-3",
-    "007",
-    "true",
-    "null",
-    "word",
-    "''",
-    "'it''s'",
-    '"a, b"',
-    "'???'",
-    "???",
-    "${dataset.name}",
-    "'x ${retriever.k1}'",
-    "${oc.env:HOME}",
-    "'oc.env'",
-    "'http://me:hush@host/x?token=abc'",
-    "[1,2,3]",
-    "[0.5,[a,'b c']]",
-    "['${metrics.depth}']",
-    "[{token:x}]",
-    "[]",
-    "{k1:3}",
-    "{a:1,b:[2,x]}",
-    "{}",
-]
-SETTINGS = st.builds(
-    lambda sign, key, text: f"~{key}" if sign == "~" else f"{sign}{key}={text}",
-    st.sampled_from(["", "", "", "", "+", "++", "~"]),
-    st.sampled_from(KEYS),
-    st.sampled_from(TEXTS),
-)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from runner.config.objects import ConfigError
 from runner.sweep.expressions import parse
+from tests.strategies.arguments import CONDITION_NUMBERS
 
 VALUES: dict[str, Any] = {
     "retriever": "bm25",
@@ -147,11 +148,16 @@ def test_what_reading_says_is_told_with_the_condition() -> None:
         parse("a == 1", "sweep.include").holds(read)
 
 
-NUMBERS = st.integers(-9, 9) | st.floats(-9, 9).map(lambda x: round(x, 2))
 COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
 
 
-@given(NUMBERS, NUMBERS, NUMBERS, st.sampled_from(sorted(COMPARISONS)), st.sampled_from("+-*"))
+@given(
+    CONDITION_NUMBERS,
+    CONDITION_NUMBERS,
+    CONDITION_NUMBERS,
+    st.sampled_from(sorted(COMPARISONS)),
+    st.sampled_from("+-*"),
+)
 def test_numbers_compute_and_compare_as_in_python(a: float, b: float, c: float, comparison: str, sign: str) -> None:
     compute = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign]
     expected = COMPARISONS[comparison](compute(a, b), c)

@@ -5,32 +5,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import orjson
 from hypothesis import given
-from hypothesis import strategies as st
 
 from retrievers.store import MemoryStore
 from runner.datasets.anchoring import hash_text
 from runner.datasets.synthetic import Synthetic
-from runner.generation.synthesis.base import Bundle, Chunks, Draft, Request
+from runner.generation.synthesis.base import Bundle
 from runner.generation.synthesis.checks import Rejection
-from runner.generation.synthesis.loading import rows
 from runner.generation.synthesis.output import write
-from runner.generation.synthesis.pipeline import Candidate, SynthesisResult
+from runner.generation.synthesis.pipeline import SynthesisResult
 from runner.generation.synthesis.summary import count_spans, figures, summarize_types, summary
-from runner.generation.synthesis.validation import QueryVerdict
 from runner.reports.synthesis import chunks_line, describe_located, reasons_table, types_table
-from tests.generation.synthesis.worlds import chunks_of
+from tests.generation.synthesis.worlds import chunks_of, make_candidate
+from tests.strategies.synthesis import synthesis_results
 
 CHUNKS = chunks_of([[1, 0], [0, 1], [1, 1]], ["a", "a", "b"])
 METRICS = {"bm25_rank": 1.0, "bm25_margin": 0.7, "ragas_context_relevance": 0.9}
-
-
-def make_candidate(query: str, kind: str, goldens: tuple[int, ...], reason: str = "", **metrics: float) -> Candidate:
-    verdict = QueryVerdict(not reason, reason, metrics, "nonllm")
-    return Candidate(Request(Bundle(goldens, (1,)), kind, 7), Draft(query), verdict)
-
 
 OUTCOME = SynthesisResult(
     chunks=CHUNKS,
@@ -81,26 +72,7 @@ def test_files_have_the_schema_of_a_synthetic_ground_truth(tmp_path: Path) -> No
     assert orjson.loads((tmp_path / "out.jsonl.summary.json").read_bytes()) == {"accepted": 2}
 
 
-@st.composite
-def outcomes(draw: st.DrawFn) -> SynthesisResult:
-    """Return a result whose documents repeat titles, chunks and sentences, some of them in rejected chunks."""
-    sentences = st.sampled_from(
-        ["One is old.", "Two is new. ", "Two", " is new.\n\n", "# Two\n", "新しい。", "\r\n- - "]
-    )
-    texts = draw(st.lists(st.lists(sentences, min_size=1, max_size=5).map("".join), min_size=2, max_size=8))
-    texts = [text if any(map(str.isalpha, text)) else f"{text}Two" for text in texts]
-    n = len(texts)
-    owners = draw(st.lists(st.sampled_from(["a", "b"]), min_size=n, max_size=n))
-    titles = draw(st.lists(st.sampled_from(["", "Two", "One is old."]), min_size=n, max_size=n))
-    source = Chunks(owners, [str(i) for i in range(n)], texts, titles, np.ones((n, 1), np.float32))
-    kept = np.array(sorted(draw(st.sets(st.integers(0, n - 1), min_size=1))))
-    goldens = st.lists(st.integers(0, len(kept) - 1), min_size=1, max_size=3, unique=True).map(tuple)
-    queries = st.sampled_from(["two new", "one old", "Two is new.", "new", "新しい"])
-    candidates = draw(st.lists(st.builds(make_candidate, queries, st.just("keyword"), goldens), min_size=1, max_size=3))
-    return replace(OUTCOME, chunks=rows(source, kept), source=source, rejected=[], candidates=candidates)
-
-
-@given(outcomes())
+@given(synthesis_results())
 def test_every_written_span_loads_and_is_the_answer_in_the_chunk_of_the_query(outcome: SynthesisResult) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "out.jsonl"

@@ -11,7 +11,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from runner.generation.synthesis.base import Chunks, Draft, Request
+from runner.generation.synthesis.base import Bundle, Chunks, Draft, Request
+from runner.generation.synthesis.pipeline import Candidate
+from runner.generation.synthesis.validation import QueryVerdict
 from runner.llm.journal import Journal
 
 TYPES = frozenset({"keyword", "long", "comparison"})
@@ -25,6 +27,12 @@ def chunks_of(vectors: Sequence[Sequence[float]] | NDArray[np.float32], doc_ids:
     texts = [f"chunk number {i} tells about the matter w{i} and nothing else" for i in range(n)]
     documents = list(doc_ids) or [f"d{i}" for i in range(n)]
     return Chunks(documents, [str(i) for i in range(n)], texts, (), given / np.where(lengths > 0, lengths, 1))
+
+
+def make_candidate(query: str, kind: str, goldens: tuple[int, ...], reason: str = "", **metrics: float) -> Candidate:
+    """Return a query for gold chunks, accepted unless there is a reason to reject it."""
+    verdict = QueryVerdict(not reason, reason, metrics, "nonllm")
+    return Candidate(Request(Bundle(goldens, (1,)), kind, 7), Draft(query), verdict)
 
 
 def scattered(n: int, documents: int, seed: int = 0, width: int = 8) -> Chunks:
