@@ -66,6 +66,6 @@ OUTCOMES = st.none() | st.builds(
     model=st.sampled_from(["m1", "m2", None]),
     agent=st.sampled_from(["harness", None]),
 )
-"""How a task may have ended, as far as that is known."""
+"""Outcomes of a task, any part of which may be unknown."""
 
 ARTIFACTS = st.builds(build_artifact, documents(), OUTCOMES)

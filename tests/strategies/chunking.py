@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.strategies.texts import join_texts
+from tests.strategies.texts import texts_of
 
-MARKDOWN_TEXTS = join_texts(
+MARKDOWN_TEXTS = texts_of(
     st.sampled_from(
         [
             "word ",

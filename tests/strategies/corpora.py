@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from retrievers.base import Corpus
-from tests.strategies.texts import LETTER_TEXTS, MIXED_TEXTS, join_texts
+from tests.strategies.texts import LETTER_TEXTS, MIXED_TEXTS, texts_of
 
 LETTER_CORPORA = st.lists(LETTER_TEXTS, min_size=1, max_size=8)
 TITLED_LETTER_CORPORA = st.lists(st.tuples(LETTER_TEXTS, LETTER_TEXTS), min_size=1, max_size=8)
@@ -15,7 +15,7 @@ LETTER_QUERIES = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=5)
 """Words of a query, one of which is in no document."""
 
 REPETITIVE_CORPORA = st.lists(
-    join_texts(st.sampled_from(["alpha", "Beta", "gamma,", "DELTA", "epsilon"]), 9), max_size=14
+    texts_of(st.sampled_from(["alpha", "Beta", "gamma,", "DELTA", "epsilon"]), 9), max_size=14
 )
 """Texts of which many have phrases in common."""
 

@@ -22,7 +22,7 @@ def datasets(
     fewest: int = 1,
     document_texts: st.SearchStrategy[str] = TEXTS,
 ) -> Dataset:
-    """Draw a dataset in which each query has so many judgments at least."""
+    """Draw a dataset in which each query has at least `fewest` judgments."""
     documents = draw(st.dictionaries(ids, st.tuples(TEXTS, document_texts), min_size=1, max_size=5))
     queries = draw(st.dictionaries(ids, st.tuples(texts, ONE_LINE_TEXTS, TEXTS), min_size=1, max_size=4))
     judged = {

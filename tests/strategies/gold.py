@@ -1,4 +1,4 @@
-"""Paths in traces, and the files that an agent should find."""
+"""Gold files of tasks, and paths in traces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth
 from runner.agents.truth.paths import File
 from tests.strategies.json_values import json_values
-from tests.strategies.texts import join_texts
+from tests.strategies.texts import texts_of
 
 SEEN_PATHS = st.sampled_from(
     ["src/a.py", "/workspace/src/a.py", "b.py", "k--1/src/a.py", "x/src/a.py", "\ud800.py", "a::b.py"]
@@ -23,7 +23,7 @@ GROUND_TRUTHS = st.builds(
 
 REPOSITORY_FILES = st.builds(
     File,
-    join_texts(st.sampled_from(["a", "b", "src", "A.py", "b.py", "kafka", "x--1"]), 4, min_size=1, separator="/"),
+    texts_of(st.sampled_from(["a", "b", "src", "A.py", "b.py", "kafka", "x--1"]), 4, min_size=1, separator="/"),
     st.none() | st.sampled_from(["kafka", "github.com/o/kafka--v1", "other"]),
 )
 """Files with and without a repository, of which many differ by a folder or by case."""

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 T = TypeVar("T")
 
 MEASURE_VALUES = st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0, math.nan])
-"""Values of a measure for a query, which may not count."""
+"""Values of a measure for a query; NaN if the query does not count."""
 
 DIFFERENCES = st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.125, 0.25, 0.5, 1.0])
 """Differences of two systems on a query."""
 
 
 def fractions(low: int, high: int, denominator: int) -> st.SearchStrategy[float]:
-    """Draw multiples of a fraction from low to high; with a power of 2, float32 holds them."""
+    """Draw multiples of 1 / denominator from low to high; float32 holds them exactly if it is a power of 2."""
     return st.integers(low * denominator, high * denominator).map(lambda n: n / denominator)
 
 

@@ -1,19 +1,19 @@
-"""Commands of a shell, and what programs print."""
+"""Shell commands and the output of programs."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tests.strategies.texts import join_texts
+from tests.strategies.texts import texts_of
 
 FRAGMENTS = r"""cat a.py ' " | && ; ( ) <<EOF EOF find -exec xargs bash -c sh grep -rl {} \; \ > >> 2>&1 git show :
     cd $x # ls || -- - -type d -n"""
-COMMANDS = join_texts(st.sampled_from([*FRAGMENTS.split(), "\n", ""]), 25)
+COMMANDS = texts_of(st.sampled_from([*FRAGMENTS.split(), "\n", ""]), 25)
 
 SORTED_NAMES = st.lists(st.from_regex(r"[A-Za-z_]{1,6}\.py", fullmatch=True), min_size=1, max_size=5, unique=True).map(
     sorted
 )
-OUTPUTS = join_texts(
+OUTPUTS = texts_of(
     st.sampled_from(["a.py", "b/c.py", "---", "x:", "total 3", "src/a.py:1:x", "BUILD", "docs", "", "- d.py -"]),
     12,
     separator="\n",

@@ -9,7 +9,7 @@ from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.loading import rows
 from runner.generation.synthesis.pipeline import SynthesisResult
 from tests.generation.synthesis.worlds import make_candidate
-from tests.strategies.texts import join_texts
+from tests.strategies.texts import texts_of
 
 SENTENCES = st.sampled_from(["One is old.", "Two is new. ", "Two", " is new.\n\n", "# Two\n", "新しい。", "\r\n- - "])
 
@@ -17,7 +17,7 @@ SENTENCES = st.sampled_from(["One is old.", "Two is new. ", "Two", " is new.\n\n
 @st.composite
 def synthesis_results(draw: st.DrawFn) -> SynthesisResult:
     """Draw a result whose documents repeat titles, chunks and sentences, some of them in rejected chunks."""
-    texts = draw(st.lists(join_texts(SENTENCES, 5, min_size=1, separator=""), min_size=2, max_size=8))
+    texts = draw(st.lists(texts_of(SENTENCES, 5, min_size=1, separator=""), min_size=2, max_size=8))
     texts = [text if any(map(str.isalpha, text)) else f"{text}Two" for text in texts]
     n = len(texts)
     owners = draw(st.lists(st.sampled_from(["a", "b"]), min_size=n, max_size=n))

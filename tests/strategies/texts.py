@@ -17,19 +17,19 @@ WORDS = st.sampled_from(["red", "boat", "boats", "blue", "house", "tree", "sea",
 LETTERS = st.sampled_from("abcdefg")
 
 
-def join_texts(
+def texts_of(
     parts: st.SearchStrategy[str], max_size: int, *, min_size: int = 0, separator: str = " "
 ) -> st.SearchStrategy[str]:
-    """Draw texts of so many parts."""
+    """Draw texts that join a few parts."""
     return st.lists(parts, min_size=min_size, max_size=max_size).map(separator.join)
 
 
-WORD_TEXTS = join_texts(WORDS, 6, min_size=1)
-LETTER_TEXTS = join_texts(LETTERS, 12)
-MIXED_TEXTS = join_texts(WORDS | st.sampled_from(["café", "小船"]), 8)
+WORD_TEXTS = texts_of(WORDS, 6, min_size=1)
+LETTER_TEXTS = texts_of(LETTERS, 12)
+MIXED_TEXTS = texts_of(WORDS | st.sampled_from(["café", "小船"]), 8)
 """Texts of words, some of which are not ASCII."""
 
-SENTENCE_TEXTS = join_texts(
+SENTENCE_TEXTS = texts_of(
     st.sampled_from(
         [*"ab1_ \n\t.,'’\"()-。！」ั港あក។ំ៛é", "\u0301", "\u200d", "\x1c", "\u2028", "it's ", "Dr. ", "ab. "]
     )

@@ -1,4 +1,4 @@
-"""Calls of tools in traces, and what a trace says about them."""
+"""Tool calls in traces, and ranges of lines."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RECORDED_FACTS = st.one_of(
     st.tuples(st.just("at"), JSON, st.none(), st.none()),
     st.tuples(st.just("spent"), CALL_IDS, st.integers(0, 9), st.none()),
 )
-"""Calls with name and arguments, results with text, times, and tokens that were spent."""
+"""Calls with name and arguments, results, times and numbers of tokens."""
 
 
 def line_ranges(lines: int) -> st.SearchStrategy[LineRange]:

@@ -1,4 +1,4 @@
-"""Vectors."""
+"""Vectors of documents and queries."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from numpy.typing import NDArray
 
 
 def integer_vectors(most: int, dimensions: int = 3) -> st.SearchStrategy[NDArray[Any]]:
-    """Draw one to so many vectors of small integers, so that ties, opposites and zero vectors are common."""
+    """Draw vectors of small integers: ties, opposites and zero vectors are common."""
     return arrays(np.int64, st.tuples(st.integers(1, most), st.just(dimensions)), elements=st.integers(-2, 2))
