@@ -16,7 +16,7 @@ from runner.analysis.clusters import Clusters
 from runner.analysis.comparison import Differences, compare_pairs, compare_to
 from runner.analysis.corrections import correct
 from runner.analysis.significance import Floats, compute_differences, moments, t_test
-from runner.metrics.statistics import Correction, Statistics
+from runner.metrics.statistics import JOINT_CORRECTIONS, Correction, Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ def _test_new_datasets(means: Floats, reference: int, correction: Correction, na
     if named:
         first, second = np.full(m - 1, reference), np.flatnonzero(np.arange(m) != reference)
     tested = t_test(compute_differences(means[first], means[second]))
-    corrected = correct(tested, "holm" if correction in ("maxt", "tukey") else correction)
+    corrected = correct(tested, "holm" if correction in JOINT_CORRECTIONS else correction)
     for one, other, p in zip(first.tolist(), second.tolist(), corrected.tolist(), strict=True):
         if reference in (one, other):
             p_values[one + other - reference] = p

@@ -17,7 +17,6 @@ from runner.analysis.clusters import Clusters
 from runner.analysis.corrections import correct, level_of_each, run_randomised_tukey
 from runner.analysis.effects import hedges_g
 from runner.analysis.letters import letters
-from runner.analysis.maxt import run_max_t
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import Floats, compute_differences, moments
 from runner.metrics.statistics import Statistics
@@ -125,14 +124,16 @@ def compare_pairs(
     """Compare all pairs of systems (m x queries) as one family.
 
     Without a correction, only the pairs that are `wanted` (m x m, symmetric) are tested and returned; a correction
-    needs all pairs. A paired test draws as many permutations as in `compare`.
+    needs all pairs. A paired test draws as many permutations as in `compare`. Holm's correction replaces max-T for a
+    test without it.
     """
     scores, clusters = _select_counted(scores, clusters)
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
     alpha, seed, correction = statistics.alpha, statistics.seed, statistics.correction
     level, m = 1 - statistics.confidence, len(scores)
-    if correction == "maxt":
-        max_t = run_max_t(scores, statistics.permutations, seed, level=level, clusters=clusters)
+    test = PAIRED_TESTS[statistics.test]
+    if correction == "maxt" and test.run_max_t:
+        max_t = test.run_max_t(scores, statistics.permutations, seed, level=level, clusters=clusters)
         return Pairs(max_t.p_values, alpha, order, max_t.intervals)
     if correction == "tukey":
         tukey = run_randomised_tukey(scores, statistics.permutations, seed, level=level, clusters=clusters)
@@ -140,7 +141,7 @@ def compare_pairs(
     first, second = np.triu_indices(m, 1)
     if correction == "none" and wanted is not None:
         first, second = np.nonzero(np.triu(wanted, 1))
-    test, permutations = PAIRED_TESTS[statistics.test], _count_permutations(statistics, len(first))
+    permutations = _count_permutations(statistics, len(first))
     tested = np.empty(len(first))
     for start in range(0, len(first), _AT_ONCE):
         some = slice(start, start + _AT_ONCE)

@@ -42,13 +42,18 @@ def correct(p_values: Floats, correction: Correction) -> Floats:
     Raises `ValueError` for Tukey's correction, which needs scores. Max-T needs them too; Holm's correction, which only
     needs p-values, replaces it.
     """
-    if correction == "tukey":
-        raise ValueError(
-            "correction=tukey: only corrects tests of all pairs of systems on a single measure; choose holm, bh or none"
-        )
-    if correction == "none":
-        return p_values.copy()
-    return benjamini_hochberg(p_values) if correction == "bh" else holm(p_values)
+    match correction:
+        case "none":
+            return p_values.copy()
+        case "holm" | "maxt":
+            return holm(p_values)
+        case "bh":
+            return benjamini_hochberg(p_values)
+        case "tukey":
+            raise ValueError(
+                "correction=tukey: only corrects tests of all pairs of systems on a single measure; choose holm, bh or "
+                "none"
+            )
 
 
 def level_of_each(p_values: Floats, level: float, correction: Correction) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
 from runner.analysis.inversion import invert_bootstrap_test, invert_permutation_test, invert_t_test
+from runner.analysis.maxt import MaxT, run_max_t
 from runner.analysis.significance import bootstrap_test, cluster_means, permutation_test, t_test
 from runner.analysis.wilcoxon import wilcoxon_test
 
@@ -34,6 +35,8 @@ class PairedTest:
     also takes a level, before the permutations, and returns the intervals of mean differences that exclude 0 where the
     p-value is below that level (m x 2), NaN for unbounded intervals. `smallest_p` returns the smallest p-value that
     n queries (or clusters) can have. `is_about_mean` is false if p-values are not about the mean; intervals always are.
+    `run_max_t` tests all pairs of systems at once, with the arguments of `runner.analysis.maxt.run_max_t`; for a test
+    without it, Holm's correction replaces max-T.
     """
 
     name: Test
@@ -43,6 +46,7 @@ class PairedTest:
     compute_intervals: Callable[[Floats, float, int, int, Clusters | None, Floats | None], Floats]
     smallest_p: Callable[[int], float]
     is_about_mean: bool = True
+    run_max_t: Callable[..., MaxT] | None = None
 
     def count_required_queries(self, alpha: float) -> int:
         """Return how many queries it takes for any difference, however large, to be significant."""
@@ -72,6 +76,7 @@ PAIRED_TESTS: Mapping[str, PairedTest] = {
             compute_p_values=permutation_test,
             compute_intervals=invert_permutation_test,
             smallest_p=_smallest_by_signs,
+            run_max_t=run_max_t,
         ),
         PairedTest(
             name="t",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from runner.analysis.comparison import compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.selection import find_front
 from runner.analysis.significance import mean_interval
 from runner.comparison.comma_separated import format_csv
@@ -340,8 +341,8 @@ def _list_warnings(ranked: Sequence[Result]) -> list[str]:
 
 
 def resolve_correction(test: Test, correction: Correction) -> Correction:
-    """Return the correction for a test: max-T is itself a permutation test, so other tests use Holm's instead."""
-    return "holm" if correction == "maxt" and test != "permutation" else correction
+    """Return the correction for a test: Holm's replaces max-T for a test of single pairs only."""
+    return "holm" if correction == "maxt" and PAIRED_TESTS[test].run_max_t is None else correction
 
 
 def select_finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[int]:

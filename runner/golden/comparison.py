@@ -22,6 +22,7 @@ from runner.comparison.compare import (
 )
 from runner.comparison.headline import UNRANKED_MEASURES
 from runner.metrics.formulas import is_of_whole_ranking
+from runner.metrics.statistics import JOINT_CORRECTIONS
 from runner.result import Result
 
 COEFFICIENTS = {
@@ -183,9 +184,9 @@ def _percent(versus: Versus) -> float | None:
 
 
 def _statistics(result: Result) -> TableStatistics:
-    """Return the statistics of a result's configuration; Tukey's correction does not fit a table of many measures."""
+    """Return the statistics of a configuration; joint corrections do not fit a table of many measures."""
     settings = {**(result.config.get("metrics") or {})}
-    if settings.get("correction") in ("tukey", "maxt"):
+    if settings.get("correction") in JOINT_CORRECTIONS:
         del settings["correction"]
     return TableStatistics(
         **{field.name: settings[field.name] for field in fields(TableStatistics) if field.name in settings}

@@ -14,6 +14,9 @@ Correction = Literal["maxt", "holm", "bh", "tukey", "none"]
 """The correction of p-values for multiple tests: step-down max-T, Holm, Benjamini-Hochberg, randomised Tukey HSD, or
 none."""
 
+JOINT_CORRECTIONS: tuple[Correction, ...] = ("maxt", "tukey")
+"""The corrections that test all pairs of systems at once, from their scores, and so need more than p-values."""
+
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class Statistics:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,9 +19,7 @@ from runner.metrics.statistics import Correction, Statistics, Test
 from tests.analysis.examples import Floats, p_values, unequal
 
 TESTS = tuple(PAIRED_TESTS)
-
-
-CORRECTIONS = ("maxt", "holm", "bh", "none", "tukey")
+CORRECTIONS = get_args(Correction)
 
 
 def to(reference: int, scores: Floats, **options: Any) -> Differences:
@@ -164,6 +163,16 @@ def test_all_pairs_are_as_each_pair_alone(test: Test, correction: Correction, sc
         some = compare_pairs(scores, alone_each, wanted=wanted).p_values
         assert some[1, 2] == found[1, 2]
         assert np.count_nonzero(np.isnan(some)) == 18
+
+
+def test_max_t_is_that_of_the_test_and_holm_replaces_it_where_there_is_none(
+    scores: Floats, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_t = compare_pairs(scores, Statistics(test="t", correction="maxt")).p_values
+    np.testing.assert_array_equal(by_t, compare_pairs(scores, Statistics(test="t", correction="holm")).p_values)
+    max_t = run_max_t(scores, seed=5)
+    monkeypatch.setitem(PAIRED_TESTS, "t", replace(PAIRED_TESTS["t"], run_max_t=lambda *_, **__: max_t))  # type: ignore[arg-type]  # a dict
+    assert compare_pairs(scores, Statistics(test="t", correction="maxt")).p_values is max_t.p_values
 
 
 def test_letters_tell_which_systems_differ_and_the_best_has_the_first(scores: Floats) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.gate import Check, Gate, check_gate
 from runner.config.objects import ConfigError
@@ -81,7 +82,7 @@ def few(by: float, of: Result, kind: str = "rare") -> tuple[Result, Result]:
     return before, lower(by, before, slice(0, 3))
 
 
-@pytest.mark.parametrize("test", ["permutation", "wilcoxon"])
+@pytest.mark.parametrize("test", [name for name, test in PAIRED_TESTS.items() if test.smallest_p(3) >= 0.05])
 def test_a_drop_over_too_few_queries_to_be_sure_is_said_to_be_so(test: Any) -> None:
     before, after = few(0.5, result("a"))
     rules = Gate(drops_by_type={"*": {"primary": 0.05}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from runner.analysis.comparison import Differences, compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
+from runner.analysis.maxt import run_max_t
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import mean_interval
 from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
@@ -72,8 +74,8 @@ def test_significance_is_that_of_the_comparison_to_the_best() -> None:
         assert (row.wins, row.ties, row.losses) == (found.wins[i], found.ties[i], found.losses[i])
 
 
-@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon", "bootstrap"])
-@pytest.mark.parametrize("correction", ["holm", "bh", "tukey", "none"])
+@pytest.mark.parametrize("test", get_args(Test))
+@pytest.mark.parametrize("correction", [name for name in get_args(Correction) if name != "maxt"])
 def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, correction: Correction) -> None:
     results = sweep(6)
     board = build_leaderboard(
@@ -83,6 +85,17 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
     order = [row.position for row in board.rows]
     expected = to_best(results, order, permutations=500, test=test, correction=correction).p_values
     assert [row.p for row in board.rows[1:]] == expected[1:].tolist()
+
+
+@pytest.mark.parametrize("test", get_args(Test))
+def test_max_t_is_kept_for_every_test_that_has_it(test: Test, monkeypatch: pytest.MonkeyPatch) -> None:
+    statistics = Statistics(test=test, permutations=500)
+    assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).correction == (
+        "maxt" if PAIRED_TESTS[test].run_max_t else "holm"
+    )
+    with_max_t = replace(PAIRED_TESTS[test], run_max_t=run_max_t)
+    monkeypatch.setitem(PAIRED_TESTS, test, with_max_t)  # type: ignore[arg-type]  # a dict
+    assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).correction == "maxt"
 
 
 def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_see() -> None:

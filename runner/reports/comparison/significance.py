@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.metrics.statistics import Correction, Test
+from runner.metrics.statistics import Correction, Statistics, Test
 
 CORRECTIONS = {
     "maxt": ("max-T over all pairs", "the step-down max-T correction", "max-T p"),
@@ -16,11 +16,11 @@ CORRECTIONS = {
 
 
 def in_brief(test: Test, correction: Correction) -> str:
-    """Return the correction of a p-value, after the test unless it is the permutation test.
+    """Return the correction of a p-value, after the test unless it is the default.
 
-    Tukey's and max-T are a test and a correction in one.
+    Tukey's is a test and a correction in one.
     """
-    other = correction not in ("tukey", "maxt") and test != "permutation"
+    other = correction != "tukey" and test != Statistics().test
     return f"{PAIRED_TESTS[test].label}, {CORRECTIONS[correction][0]}" if other else CORRECTIONS[correction][0]
 
 

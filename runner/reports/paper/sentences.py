@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.comparison.paper_table import PaperTable
+from runner.metrics.statistics import JOINT_CORRECTIONS
 from runner.reports.comparison.significance import CORRECTIONS, in_words
 
 
@@ -32,7 +33,7 @@ def describe_across(table: PaperTable) -> list[str]:
     statistics, count = table.statistics, len(table.datasets)
     family = f"the comparisons with {table.baseline}" if table.baseline else "all pairs of systems"
     new = replace(
-        statistics, correction="holm" if statistics.correction in ("maxt", "tukey") else statistics.correction
+        statistics, correction="holm" if statistics.correction in JOINT_CORRECTIONS else statistics.correction
     )
     corrected = f"with {CORRECTIONS[new.correction][1]}" + (f" for {family}" if new.correction != "none" else "")
     return [

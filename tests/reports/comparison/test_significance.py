@@ -23,6 +23,8 @@ def test_every_test_and_every_correction_has_its_names() -> None:
         ("t", "bh", "paired t, Benjamini-Hochberg"),
         ("wilcoxon", "none", "Wilcoxon, uncorrected"),
         ("t", "tukey", "randomised Tukey HSD"),
+        ("permutation", "maxt", "max-T over all pairs"),
+        ("bootstrap", "maxt", "paired bootstrap, max-T over all pairs"),
     ],
 )
 def test_beside_a_p_value_the_usual_test_is_not_named(test: Test, correction: Correction, said: str) -> None:
