@@ -1,0 +1,108 @@
+"""Where a comment, a help text or a page lists the values of a setting, it lists exactly those of its type."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from release.configuration import CONF, Setting, iter_settings
+from runner.metrics.statistics import Correction, Test
+
+HELPS = sorted((CONF / "help").glob("*.txt"))
+HELP_LINE = re.compile(r"^ +([\w.]+)=(\S+)((?: {2,}|\n {20,})\S.*(?:\n {14,}\S.*)*)", re.MULTILINE)
+"""An override in a help text, and what is said of it, on the same line and on those below."""
+
+
+def find_values(setting: Setting) -> tuple[str, ...]:
+    """Return the values of the type of a setting, () unless it is an enumeration."""
+    module, _, name = setting.target.rpartition(".")
+    kind = get_type_hints(getattr(import_module(module), name)).get(setting.key.rpartition(".")[2]) if module else None
+    return tuple(iter_literals(kind))
+
+
+def iter_literals(kind: Any) -> Iterator[str]:
+    """Yield the values of a type, also of one that has others beside an enumeration."""
+    for part in get_args(kind):
+        yield from [part] if get_origin(kind) is Literal else iter_literals(part)
+
+
+def check_listed(text: str, values: Iterable[str], shown: set[str]) -> None:
+    """Check that a text that names a value beyond those already shown names every value, and no other one.
+
+    A list that ends in `...` is an excerpt. What a clause lists is one word between commas, and one of the values.
+    """
+    values, plain = set(values), re.sub(r"\([^()]*\)", "", text)
+    if not values & set(find_words(text)) - shown or ", ..." in text:
+        return
+    assert values <= {*find_words(text), *shown}
+    for clause in re.split(r"[:;]", plain):
+        listed = {word.strip() for word in re.split(r",| or ", f" {clause} ")}
+        words = {word for word in listed if re.fullmatch(r"\S+", word)}
+        assert not words & values or words <= {*values, "null"}
+
+
+def find_words(text: str) -> list[str]:
+    """Return the words of a text; one with a dot, such as a file, is one word."""
+    return [word.rstrip(".") for word in re.findall(r"[\w.+]+", text)]
+
+
+ENUMERATIONS = [
+    pytest.param(setting, find_values(setting), id=f"{file.relative_to(CONF)}:{setting.key}")
+    for file in sorted(CONF.rglob("*.yaml"))
+    if file.parent.name != "hydra"
+    for setting in iter_settings(file)
+    if find_values(setting)
+]
+
+
+@pytest.mark.parametrize(("setting", "values"), ENUMERATIONS)
+def test_a_comment_that_lists_the_values_of_a_setting_lists_all(setting: Setting, values: tuple[str, ...]) -> None:
+    check_listed(setting.comment, values, {setting.default})
+
+
+@pytest.mark.parametrize("file", HELPS, ids=lambda file: file.stem)
+def test_a_help_that_lists_the_values_of_a_setting_lists_all(file: Path) -> None:
+    settings = {setting.key: setting for setting in iter_settings(CONF / f"{file.stem}.yaml")}
+    said: dict[str, list[tuple[str, str]]] = {}
+    for key, value, text in HELP_LINE.findall(file.read_text(encoding="utf-8")):
+        said.setdefault(key, []).append((value, text))
+    for key in said.keys() & settings.keys():
+        values = find_values(settings[key])
+        shown = {settings[key].default, *(value for value, _ in said[key])}
+        if len(said[key]) > 1:
+            assert not values or shown == set(values)
+        check_listed("; ".join(text for _, text in said[key]), values, shown)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("test", Test), ("correction", Correction)])
+def test_the_tables_of_statistics_have_a_row_for_each_value(name: str, kind: object) -> None:
+    page = (CONF.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
+    (table,) = re.findall(rf"^\| `{name}` \|.*\n(?:\|.*\n)+", page, re.MULTILINE)
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE)[1:] == list(get_args(kind))
+
+
+@pytest.mark.parametrize(
+    ("text", "listed"),
+    [
+        ("or b, c: alternatives", True),
+        ("or b (short), c (long, longer)", True),
+        ("a, b, c; null: by the file's extension", True),
+        ("how it works", True),
+        ("or b, ...", True),
+        ("or b", False),
+        ("a, b, c, d", False),
+        ("or b, c or d: alternatives", False),
+    ],
+)
+def test_a_list_is_complete_if_it_has_all_values_and_no_other(text: str, listed: bool) -> None:
+    try:
+        check_listed(text, ("a", "b", "c"), {"a"})
+    except AssertionError:
+        assert not listed
+    else:
+        assert listed
