@@ -19,18 +19,19 @@ from runner.result import Result
 class Criterion:
     """A figure of a result: its `name` in files and settings, its `title` in tables, and its `value`, NaN if unknown.
 
-    `larger` says whether larger is better, and `unit` how the value is formatted. If a table is too wide, columns with
-    the highest `priority` number are dropped first; None leaves the criterion out of tables but not out of files.
-    `measure` is the measure whose mean the criterion is, "" for other figures.
+    `larger` says whether larger is better. If a table is too wide, columns with the highest `priority` number are
+    dropped first; None leaves the criterion out of tables but not out of files. `measure` is the measure whose mean the
+    criterion is, "" for other figures. `definition` explains a title that does not explain itself.
     """
 
     name: str
     title: str
     value: Callable[[Result], float]
     larger: bool = True
-    unit: Literal["score", "share", "milliseconds", "seconds", "amount"] = "score"
+    format: Literal["score", "percent", "milliseconds", "seconds", "number"] = "score"
     priority: int | None = 5
     measure: str = ""
+    definition: str = ""
 
 
 def mean_of(measure: str, priority: int = 5) -> Criterion:
@@ -48,8 +49,25 @@ COSTS: Mapping[str, Criterion] = {
         Criterion("mean_ms", "mean ms", lambda r: _number(r.timings.mean_ms), False, "milliseconds", None),
         Criterion("p95_ms", "p95 ms", lambda r: _number(r.timings.p95_ms), False, "milliseconds", 9),
         Criterion("index_s", "index s", lambda r: r.timings.index_s, False, "seconds", 10),
-        Criterion("index_mb", "index MB", lambda r: _number(r.timings.index_bytes) / 1e6, False, "amount", None),
-        Criterion("api_cost", "API cost", lambda r: _number(r.timings.money), False, "amount", None),
+        Criterion(
+            "index_mb",
+            "index MB",
+            lambda r: _number(r.timings.index_bytes) / 1e6,
+            False,
+            "number",
+            None,
+            definition="Size of the index that is searched, in millions of bytes, without intermediate results",
+        ),
+        Criterion(
+            "api_cost",
+            "API cost",
+            lambda r: _number(r.timings.money),
+            False,
+            "number",
+            None,
+            definition="What calls of models behind APIs cost for the index and all queries when this work was first "
+            "done, in the currency of the prices, without grading",
+        ),
     )
 }
 """The time per query and for indexing, the size of the index, and the cost of models behind APIs."""
@@ -91,7 +109,7 @@ def _rate_of_holes(results: Sequence[Result]) -> list[Criterion]:
     def value(result: Result) -> float:
         return _number(result.holes.rates.get(str(cutoff))) if result.holes else math.nan
 
-    return [Criterion(f"hole_rate_at_{cutoff}", f"holes@{cutoff}", value, larger=False, unit="share", priority=7)]
+    return [Criterion(f"hole_rate_at_{cutoff}", f"holes@{cutoff}", value, larger=False, format="percent", priority=7)]
 
 
 def _at_threshold(threshold: float) -> list[Criterion]:

@@ -101,12 +101,12 @@ def in_seconds(value: float | None) -> str:
 
 FORMATS: Mapping[str, Callable[[float | None], str]] = {
     "score": score,
-    "share": percent,
+    "percent": percent,
     "milliseconds": milliseconds,
     "seconds": in_seconds,
-    "amount": number,
+    "number": number,
 }
-"""The format of each unit of a criterion."""
+"""The functions for the formats of a criterion."""
 
 
 def duration(seconds: float | None) -> str:

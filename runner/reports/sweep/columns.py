@@ -8,25 +8,10 @@ from runner.comparison.criteria import COSTS
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.reports.comparison.significance import p_title
-from runner.reports.explorer.data import DataColumn, Format
+from runner.reports.explorer.data import DataColumn
 from runner.reports.rendering.numbers import interval, interval_title
 from runner.reports.sweep.tables import as_number, shorten_run
 from runner.result import Result
-
-FORMATS: dict[str, Format] = {
-    "score": "score",
-    "share": "percent",
-    "milliseconds": "milliseconds",
-    "seconds": "seconds",
-    "amount": "number",
-}
-
-DEFINITIONS = {
-    "index_mb": "Size of the index that is searched, in millions of bytes, without intermediate results. Less is "
-    "better",
-    "api_cost": "What calls of models behind APIs cost for the index and all queries when this work was first done, in "
-    "the currency of the prices, without grading. Less is better",
-}
 
 
 def build_columns(board: Leaderboard, results: Sequence[Result]) -> list[DataColumn]:
@@ -87,16 +72,16 @@ def _leaderboard_columns(board: Leaderboard) -> Iterator[DataColumn]:
 
 def _criteria_columns(board: Leaderboard) -> Iterator[DataColumn]:
     for i, criterion in enumerate(board.criteria):
-        cost = criterion.name in COSTS
+        cost, direction = criterion.name in COSTS, "" if criterion.larger else "Less is better"
         yield DataColumn(
             f"c{i}",
             criterion.name,
             criterion.title,
             [row.means[criterion.name] for row in board.rows],
-            FORMATS[criterion.unit],
+            criterion.format,
             "cost" if cost else "measure" if criterion.larger else "",
             shown=criterion.priority is not None,
-            definition=DEFINITIONS.get(criterion.name, "Less is better") if not criterion.larger else "",
+            definition=". ".join(filter(None, (criterion.definition, direction))),
         )
 
 

@@ -153,7 +153,9 @@ def front_table(search: Search) -> Table:
     columns = [Column("#", number, numeric=True), Column("combination", least=28)]
     values = []
     for title, objective, column in search.iter_front_columns():
-        columns.append(Column(title, score4 if objective.unit == "score" else FORMATS[objective.unit], numeric=True))
+        columns.append(
+            Column(title, score4 if objective.format == "score" else FORMATS[objective.format], numeric=True)
+        )
         values.append(column)
     rows = [[point.rank, point.label, *of] for point, *of in zip(search.front, *values, strict=True)]
     return Table(columns, rows)

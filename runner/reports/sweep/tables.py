@@ -134,7 +134,7 @@ def alike(board: Leaderboard) -> set[int]:
 def _criteria_columns(board: Leaderboard) -> dict[str, Column]:
     """Return the columns of a leaderboard besides the primary measure, by name."""
     return {
-        c.name: Column(c.title, FORMATS[c.unit], numeric=True, spare=c.priority)
+        c.name: Column(c.title, FORMATS[c.format], numeric=True, spare=c.priority)
         for c in board.criteria
         if c.priority is not None
     }
@@ -241,7 +241,7 @@ def pareto_table(board: Leaderboard) -> Table:
         Column("#", number, numeric=True),
         Column("combination", least=28),
         Column(board.primary, score4, numeric=True),
-        *(Column(cost.title, FORMATS[cost.unit], numeric=True) for cost in costs),
+        *(Column(cost.title, FORMATS[cost.format], numeric=True) for cost in costs),
     ]
     rows = [[row.rank, row.label, row.mean, *(row.means.get(c.name) for c in costs)] for row in board.find_front()]
     return Table(columns, rows)

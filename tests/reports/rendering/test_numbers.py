@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.comparison.criteria import Criterion
+from runner.reports.explorer.data import Format
 from runner.reports.rendering import numbers
 
 
@@ -61,5 +62,7 @@ def test_numbers_read_well(show: object, value: object, text: str) -> None:
     assert show(value) == text
 
 
-def test_every_unit_of_a_criterion_has_a_format() -> None:
-    assert set(numbers.FORMATS) == set(get_args(get_type_hints(Criterion)["unit"]))
+def test_every_format_of_a_criterion_is_one_of_texts_and_of_pages() -> None:
+    formats = set(get_args(get_type_hints(Criterion)["format"]))
+    assert set(numbers.FORMATS) == formats
+    assert formats <= set(get_args(Format))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from runner.analysis.comparison import compare_pairs
+from runner.comparison.criteria import COSTS
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.metrics.statistics import Correction, Statistics, Test
 from runner.reports.sweep import tables
@@ -164,6 +165,17 @@ def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_wer
     assert [column.name for column in columns if column.format == "text"] == ["name", "on"]
     assert columns[0].values == [float(row.swept["k"]) for row in board.rows]
     assert [row[0] for row in tables.effects(board)["k"].rows] == ["2", "10"]
+
+
+def test_a_cost_is_defined_by_its_criterion_and_less_of_it_is_better() -> None:
+    results = [result("a"), result("b")]
+    results = [replace(r, timings=replace(r.timings, index_bytes=1000, money=0.5)) for r in results]
+    columns = build_columns(build_leaderboard(results, PRIMARY), results)
+    definitions = {column.name: column.definition for column in columns if column.kind == "cost"}
+    assert definitions.keys() == COSTS.keys()
+    for name, definition in definitions.items():
+        assert definition.removesuffix("Less is better").removesuffix(". ") == COSTS[name].definition
+    assert "without intermediate results" in definitions["index_mb"]
 
 
 @pytest.mark.parametrize("types", [(), ("only",)])
