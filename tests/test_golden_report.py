@@ -19,8 +19,8 @@ from runner.comparison.compare import TableStatistics, compare_results
 from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
-from runner.golden.document import golden_report
-from runner.golden.reading import is_report, read_report
+from runner.golden.document import golden_report, measure_names
+from runner.golden.reading import MEASURES, UNREAD, is_report, read_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.result import Result, ResultError
@@ -165,7 +165,7 @@ def test_a_report_of_our_own_is_read_back_as_the_result_that_it_is_of(
     result = evaluated(tmp_path, items, k_values, depth)
     (again,) = read_report(written(tmp_path, golden_report([result], datetime(2026, 1, 2, tzinfo=UTC))))
     missing = {*result.measures} - {*again.measures}
-    unread = {f"Rprec@{depth}", f"Bpref@{depth}", *(f"Judged@{k}" for k in k_values)}
+    unread = {measure for measure in missing if measure.partition("@")[0] in UNREAD}
     assert missing - unread == (set() if whole else {"RR", f"AP@{depth}"})
     for measure in again.measures:
         np.testing.assert_allclose(again.of(measure), result.of(measure), atol=1e-12, err_msg=measure)
@@ -174,6 +174,12 @@ def test_a_report_of_our_own_is_read_back_as_the_result_that_it_is_of(
     if whole:
         assert compute_depth(again) == compute_depth(result)
         assert list(again.queries.statuses) == list(result.queries.statuses)
+
+
+def test_a_report_has_every_measure_but_those_that_say_why_not() -> None:
+    assert {*MEASURES, *UNREAD} == set(MetricSettings().measures)
+    assert all(UNREAD.values())
+    assert list(measure_names(sorted(MEASURES))) == ["P", "R", *(name for name in MEASURES if name not in ("P", "R"))]
 
 
 def test_what_lies_deeper_than_the_lists_is_not_measured(tmp_path: Path) -> None:

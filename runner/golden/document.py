@@ -16,13 +16,13 @@ import numpy as np
 from runner.comparison.comparability import ReportError, compute_depth
 from runner.comparison.labels import label_results
 from runner.golden.comparison import comparison, retrieval_times, select_sensible
+from runner.golden.reading import MEASURES
 from runner.metrics.formulas import is_of_whole_ranking
 from runner.result import Hits, Result, count_statuses
 
 SHOWN = 10
 """How many retrieved items per query are described with their metadata and the gaps between their scores."""
 
-_ORDER = ("P", "R", "nDCG", "RR", "AP", "Success", "F1")
 _FAMILIES = {"P": "precision", "R": "recall"}
 _MEANS = {"RR": "mrr", "AP": "map"}
 _VALUES = {"RR": "reciprocal_rank", "AP": "average_precision"}
@@ -246,7 +246,7 @@ def _by_measure(
 
 def _order_measures(measures: Sequence[str]) -> list[str]:
     """Return measures in the order of a report, whole rankings before cutoffs."""
-    place = {name: i for i, name in enumerate(_ORDER)}
+    place = {name: i for i, name in enumerate(dict.fromkeys((*_FAMILIES, *MEASURES)))}
     return sorted(measures, key=lambda measure: (place.get(_split(measure)[0], len(place)), _split(measure)))
 
 

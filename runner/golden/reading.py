@@ -28,9 +28,15 @@ from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
-MEASURES = ("nDCG", "P", "R", "RR", "AP", "Success", "F1")
-WHOLE = ("RR", "AP")
-"""Measures of the whole ranking; a report may list only its beginning."""
+UNREAD = {
+    "Judged": "a report has no judgments of irrelevant items",
+    "Bpref": "a report has no judgments of irrelevant items",
+    "Rprec": "a report may list fewer items than a query has gold",
+}
+"""The measures that are not computed from a report, and why."""
+
+MEASURES = tuple(name for name in MetricSettings().measures if name not in UNREAD)
+"""The measures of a report, without those of other results that `UNREAD` names."""
 
 RELEVANCE = {"high": 3, "medium": 2, "low": 1}
 """The grades of labels for a report that defines none."""
@@ -183,7 +189,7 @@ def _select_measures(config: _Config, longest: int) -> tuple[MetricSettings, int
     kept = [k for k in cutoffs if whole or k <= listed]
     if not kept:
         raise ResultError(f"top_k_values begin at {cutoffs[0]}, but queries list at most {listed} items")
-    measures = tuple(str(measure) for measure in expand(MEASURES, kept) if whole or str(measure) not in WHOLE)
+    measures = tuple(str(measure) for measure in expand(MEASURES, kept) if whole or measure.cutoff)
     depth = max(config.listed_items or kept[-1], longest)
     settings = MetricSettings(
         measures=measures,
