@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from retrievers.bm25f import BM25F, FieldWeight
 from retrievers.filters import Filter, parse_filter
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
+from runner.config import CONF
 from runner.datasets.base import Dataset, DatasetError, Queries
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Tokens
@@ -26,6 +28,7 @@ from runner.datasets.mined import Mined
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
+from tests.config.files import load_settings
 from tests.datasets.test_tabular import write
 from tests.datasets.test_variants import lines
 
@@ -99,6 +102,29 @@ SOURCES = {
     "golden": golden,
     "mined": mined,
 }
+
+
+WITHOUT_FILTERS = {
+    "HuggingFace": "reads tables as BEIR's, which is tested",
+    "IrDatasets": "queries of ir_datasets have no filter",
+    "Needle": "questions have no filter",
+    "Synthetic": "generated queries have no filter",
+}
+
+
+def test_every_format_is_tested_with_filters_and_named_among_those_that_have_them(tmp_path: Path) -> None:
+    tested = set()
+    for name, build in SOURCES.items():
+        (tmp_path / name).mkdir()
+        tested.add(type(build(tmp_path / name, FILTERS)).__name__)
+    files = sorted((CONF / "dataset").glob("[!_]*.yaml"))
+    targets = {file.stem: load_settings(file)["_target_"].rpartition(".")[2] for file in files}
+    assert tested | set(WITHOUT_FILTERS) == set(targets.values())
+    page = (CONF.parent / "docs" / "datasets.md").read_text(encoding="utf-8")
+    (sentence,) = re.findall(r"^Queries with filters are supported by [^.]*\.", page, re.MULTILINE)
+    named = {name for name, target in targets.items() if target in {*tested, "HuggingFace"}}
+    named.remove("golden")  # a collection in the format golden_json
+    assert set(re.findall(r"`(\w+)`", sentence)) == named
 
 
 @pytest.fixture(params=SOURCES)
