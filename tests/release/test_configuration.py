@@ -9,7 +9,7 @@ import pytest
 import yaml
 from pydantic import Field
 
-from release.configuration import CONF, Setting, describe_type, iter_settings, read_header, render_page
+from release.configuration import CONF, TARGETS, Setting, describe_type, iter_settings, read_header, render_page
 from runner.config.addresses import LocalPath
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,14 @@ sharp: "a#b"
 """
 
 
+WITHOUT_CLASS = {
+    "_shared": "its keys are settings of every command, which no class has",
+    "cache": "ages and sizes are texts with a unit, but numbers in the class",
+    "plan": "has the settings of evaluate",
+}
+"""Files of commands with keys whose types are not read from a class."""
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "x.yaml"
@@ -48,6 +56,13 @@ def test_the_page_is_current() -> None:
     assert render_page() == (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8"), (
         "run `make docs`, or `python -m release.configuration docs/configuration.md`"
     )
+
+
+def test_the_keys_of_every_command_have_the_types_of_a_class() -> None:
+    settings = {file.stem: list(iter_settings(file)) for file in CONF.glob("*.yaml")}
+    assert {stem for stem, of in settings.items() if not all(key.target for key in of)} == set(WITHOUT_CLASS)
+    for stem, key in TARGETS:
+        assert any(setting.key.startswith(key) for setting in settings[stem])
 
 
 def test_a_key_has_its_default_and_the_comments_behind_and_above_it(file: Path) -> None:
