@@ -9,13 +9,12 @@ from importlib.util import find_spec
 import pytest
 
 from benchmarks.stand_in.object_stores import AZURITE, SERVERS
-
-_EXTRAS = {"s3": ("s3fs", "s3"), "gs": ("gcsfs", "gcs"), "az": ("adlfs", "azure")}
+from runner.config.addresses import _CLIENTS
 
 
 def serve_bucket(protocol: str = "s3") -> Iterator[str]:
     """Yield the address of a bucket while its server runs: the body of a fixture."""
-    package, extra = _EXTRAS[protocol]
+    package, extra = _CLIENTS[protocol]
     if find_spec(package) is None:  # not imported yet: gcsfs reads the environment of its server when it is
         pytest.skip(f"{package} is not installed: pip install 'retrieval-runner[{extra}]'")
     if protocol == "s3" and find_spec("moto") is None:

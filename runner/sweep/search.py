@@ -55,10 +55,9 @@ TRIALS = "trials.csv"
 class SearchSettings:
     """The `hydra.sweeper` node of a search.
 
-    `n_trials` is the total number of trials; to resume, run the same command again. `sampler` is tpe, random, gp,
-    cmaes, nsga2, nsga3, qmc or grid. `objectives` are measures (higher is better) and costs (lower is better):
-    median_ms, mean_ms, p95_ms, index_s, index_mb, api_cost; null means only the primary measure. `storage` is the
-    address of an Optuna database, journal:FILE or memory; null means optuna.db next to the database of runs.
+    `n_trials` is the total number of trials; to resume, run the same command again. `objectives` are measures (higher
+    is better) and names of `COSTS` (lower is better); null means only the primary measure. `storage` is the address of
+    an Optuna database, journal:FILE or memory; null means optuna.db next to the database of runs.
     """
 
     n_trials: int = Field(default=40, ge=1)

@@ -11,7 +11,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 from release.configuration import CONF, Setting, iter_settings
+from runner.comparison.criteria import COSTS
 from runner.metrics.statistics import Correction, Test
+from runner.sweep.study import Sampler
 
 HELPS = sorted((CONF / "help").glob("*.txt"))
 HELP_LINE = re.compile(r"^ +([\w.]+)=(\S+)((?: {2,}|\n {20,})\S.*(?:\n {14,}\S.*)*)", re.MULTILINE)
@@ -84,6 +86,17 @@ def test_the_tables_of_statistics_have_a_row_for_each_value(name: str, kind: obj
     page = (CONF.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
     (table,) = re.findall(rf"^\| `{name}` \|.*\n(?:\|.*\n)+", page, re.MULTILINE)
     assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE)[1:] == list(get_args(kind))
+
+
+def test_the_pages_on_searches_name_every_sampler_and_every_cost() -> None:
+    page = (CONF.parent / "docs" / "search.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| .*? \| (.*) \|$", page, re.MULTILINE))
+    assert set(re.findall(r"`(\w+)`", rows["sampler"])) == set(get_args(Sampler))
+    assert set(re.findall(r"`(\w+)`", rows["objectives"])) - {"null"} == set(COSTS)
+    page = (CONF.parent / "docs" / "explorer.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^\| cost \| meaning \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+    named = [title for row in table.splitlines() for title in re.findall(r"`(.*?)`", row.split("|")[1])]
+    assert named == [cost.title for cost in COSTS.values()]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from benchmarks.stand_in.object_stores import SERVERS
 from runner.__main__ import main
+from runner.config import CONF
+from runner.config.addresses import _CLIENTS
 from runner.config.objects import ConfigError
 from runner.store.settings import store_settings
 
@@ -18,19 +23,30 @@ def test_the_store_is_a_folder_or_in_an_object_store(address: str) -> None:
         store_settings({"store": {"path": address}})
 
 
-@pytest.mark.parametrize(
-    ("address", "package"),
-    [
-        ("s3://bucket/x", r"s3fs, .* run pip install 'retrieval-runner\[s3\]'"),
-        ("gs://b", r"gcsfs, .*\[gcs\]'"),
-        ("az://c/f", r"adlfs, .*\[azure\]'"),
-    ],
-)
-def test_an_object_store_needs_a_package(address: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("s3fs", "gcsfs", "adlfs"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ConfigError, match=rf"^store\.path={address}: needs {package}"):
-        store_settings({"store": {"path": address}})
+OBJECT_STORES = {protocol: client for protocol, client in _CLIENTS.items() if protocol != "memory"}  # for tests
+
+
+@pytest.mark.parametrize("protocol", OBJECT_STORES)
+def test_an_object_store_needs_a_package(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, extra = OBJECT_STORES[protocol]
+    monkeypatch.setitem(sys.modules, package, None)
+    install = rf"run pip install 'retrieval-runner\[{extra}\]'"
+    with pytest.raises(ConfigError, match=rf"^store\.path={protocol}://b/x: needs {package}, .* {install}"):
+        store_settings({"store": {"path": f"{protocol}://b/x"}})
+
+
+def test_every_object_store_has_an_extra_a_row_in_each_table_and_a_server_for_tests() -> None:
+    root = CONF.parent
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    installation, machines = (
+        (root / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("installation", "machines")
+    )
+    for package, extra in OBJECT_STORES.values():
+        assert any(re.match(rf"{package}\b", requirement) for requirement in extras[extra])
+        assert re.search(rf"[\[,]{extra}[\],]", extras["all"][0])
+        assert re.search(rf"^\| .*`{extra}`.* \| .*\b{package}\b", installation, re.MULTILINE)
+        assert f"`{package}` (the extra `{extra}`)" in machines
+    assert {OBJECT_STORES[protocol] for protocol in SERVERS} == set(OBJECT_STORES.values())
 
 
 @pytest.mark.parametrize("path", ["cache", "/tmp/a:b", "C:/cache", "a/s3:/b"])

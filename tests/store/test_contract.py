@@ -13,6 +13,7 @@ import fsspec
 import numpy as np
 import pytest
 
+from benchmarks.stand_in.object_stores import SERVERS
 from retrievers.store import ENGINE_BYTES, Arrays, Key
 from runner.config.objects import ConfigError
 from runner.objects import Objects
@@ -52,7 +53,7 @@ def az() -> Iterator[str]:
     yield from serve_bucket("az")
 
 
-@pytest.fixture(params=["folder", "memory", "s3", "gs", "az"])
+@pytest.fixture(params=["folder", "memory", *SERVERS])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the place of a new store."""
     if request.param == "folder":
@@ -285,7 +286,7 @@ def test_a_lock_of_another_machine_gives_way_after_a_while(held: lock.Lock, monk
     assert held.read() is None
 
 
-@pytest.mark.parametrize("protocol", ["s3", "gs", "az"])
+@pytest.mark.parametrize("protocol", SERVERS)
 def test_a_store_out_of_reach_is_one_line(protocol: str, request: pytest.FixtureRequest) -> None:
     assert open_store(StoreSettings(f"{request.getfixturevalue(protocol)}/empty")).list_entries() == []
     missing = f"{protocol}://no-such-bucket-here/x"
