@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from runner.config import CONF
+
 
 def load_settings(file: Path) -> dict[str, Any]:
     """Return the settings of a file."""
@@ -16,6 +18,11 @@ def load_settings(file: Path) -> dict[str, Any]:
         if isinstance(default, str) and (base := file.parent / f"{default}.yaml").is_file():
             settings |= load_settings(base)
     return settings | own
+
+
+def list_names(group: str) -> list[str]:
+    """Return the choices of a group in the order of messages, without those in its folders."""
+    return sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml"))
 
 
 def list_places(file: Path) -> set[str]:

@@ -14,10 +14,11 @@ from runner.config.values import settle
 from runner.experiment import build_experiment
 from runner.sweep.compose import Composer
 from runner.sweep.estimates import _MODELS
+from tests.config.files import list_names
 from tests.config.test_conf import find_place
 from tests.retrievers.test_contract import ANY, QDRANT
 
-NAMES = sorted(file.stem for file in (CONF / "retriever").glob("[!_]*.yaml"))
+NAMES = list_names("retriever")
 PAGE = CONF.parent / "docs" / "datasets.md"
 
 NOT_IN_THE_CONTRACT = {
