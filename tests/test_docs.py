@@ -286,6 +286,20 @@ def test_the_files_named_for_extensions_exist() -> None:
     assert [name for name in named if "NAME" not in name and not (ROOT / name).exists()] == []
 
 
+def test_the_names_that_extensions_change_are_in_their_files() -> None:
+    text = " ".join(page("docs/extending.md").split())
+    named = [
+        (file, name)
+        for file, inner in re.findall(r"`([\w/]+\.py)` \((`[^)]*)\)", text)
+        for name in re.findall(r"`(\w+)`", inner)
+    ]
+    named += [(file, name) for name, file in re.findall(r"`(\w+)` (?:in|of) `([\w/]+\.py)`", text)]
+    assert len(named) > 25
+    assert [
+        (file, name) for file, name in named if not re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8"))
+    ] == []
+
+
 @pytest.mark.parametrize("name", ["explain.md", "spans.md", "racing.md", "tables.md", "reliability.md"])
 def test_a_page_of_a_method_has_all_parts_and_a_simulation_that_exists(name: str) -> None:
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")

@@ -156,6 +156,8 @@ def test_every_verb_takes_the_shared_settings(verb: str, loader: ConfigLoader) -
 def test_every_verb_has_a_help_and_is_kept_from_the_others(verb: str) -> None:
     assert "python -m runner" in (CONF / "help" / f"{verb}.txt").read_text(encoding="utf-8")
     assert re.search(rf"\b{verb}\b", (CONF / "help" / "evaluate.txt").read_text(encoding="utf-8"))
+    readme = (CONF.parent / "README.md").read_text(encoding="utf-8")
+    assert verb == "evaluate" or re.search(rf"runner {verb}\b|`{verb}\b", readme)  # no command means evaluate
     contracts = tomllib.loads((CONF.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     (verbs,) = (c["modules"] for c in contracts["contracts"] if c["name"] == "Verbs do not see each other")
     assert f"runner.commands.{verb}" in verbs
