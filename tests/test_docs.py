@@ -124,6 +124,17 @@ def chapters_with_commands() -> Iterator[ParameterSet]:
                     yield pytest.param(name, heading, "(?!)", id=f"{title}, all", marks=slow)
 
 
+def run_commands() -> set[str]:
+    """Return the documented commands that a test of their chapter runs."""
+    parameters = (case.values for case in chapters_with_commands() if not case.marks)
+    chapter_commands = (
+        (command, str(left_out))
+        for name, heading, left_out in parameters
+        for command in commands(chapters(page(str(name)))[str(heading)])
+    )
+    return {c.strip() for c, left_out in chapter_commands if not (why_not(c) or re.search(left_out, c))}
+
+
 def write(folder: Path, files: Mapping[str, str]) -> None:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Every documented command is composed, also those that cannot run here: its groups, choices and settings exist."""
+"""Every documented command that no other test runs is composed: its groups, choices and settings exist."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from runner.sweep.grid import combinations
 from runner.sweep.products import products
 from runner.sweep.settings import Space
 from runner.sweep.space import SearchSpace
-from tests.test_docs import FENCE, PAGES, PAGES_OF_THEIR_OWN, ROOT, page
+from tests.test_docs import FENCE, PAGES, PAGES_OF_THEIR_OWN, ROOT, page, run_commands
 
 COMMAND = re.compile(r"(?:python -m runner|runner)(?= |$)")
 INLINE = re.compile(r"`([^`]+)`")
@@ -47,16 +48,19 @@ CHOICES_OF_THE_READER = {"dataset=data", "dataset=live", "experiment=first", "ga
 """Choices in texts that are files of the reader, and an argument in Python."""
 
 
+@cache
 def documented_commands() -> dict[str, str]:
-    """Return the pages of all documented commands, by the command."""
+    """Return the pages of the documented commands that `tests/test_docs.py` does not run, by the command."""
     found: dict[str, str] = {}
+    run = run_commands()
     for name in (str(path.relative_to(ROOT)) for path in PAGES):
         if name in PAGES_OF_THEIR_OWN:
             continue
         fenced = "\n".join(block for _, _, block in FENCE.findall(page(name))).replace("\\\n", " ")
         inline = [" ".join(text.split()) for text in INLINE.findall(FENCE.sub("", page(name)))]
         for line in (*fenced.splitlines(), *inline):
-            if COMMAND.match(command := line.strip()) and not re.search(OF_THE_READER, command):
+            command = line.strip()
+            if COMMAND.match(command) and command not in run and not re.search(OF_THE_READER, command):
                 found.setdefault(command, name)
     return found
 
