@@ -227,7 +227,9 @@ def _flow(node: yaml.Node) -> yaml.Node:
 
 def _comment_after(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
     """Return the comment beside a key or its value, with its continuation lines in the same column."""
-    for line, column in ((key.end_mark.line, key.end_mark.column), (value.end_mark.line, value.end_mark.column)):
+    is_block = isinstance(value, yaml.ScalarNode) and value.style in ("|", ">")  # ends where the next key begins
+    for mark in (key.end_mark,) if is_block else (key.end_mark, value.end_mark):
+        line, column = mark.line, mark.column
         after = value.end_mark.column if line == value.end_mark.line else column
         match = re.search(r"(?:^|[\s:])#\s?(.*)$", lines[line][after:]) if line < len(lines) else None
         if match is None:

@@ -48,7 +48,7 @@ class Dense:
     The score is the cosine, the dot product, or the negative squared distance (`l2`). A text without a direction, such
     as a blank one, has no hits and is never a hit.
 
-    `ivf` searches `nprobe` of `nlist` cells (null: 4 times the root of the number of documents; at most one per
+    `ivf` searches `nprobe` of `nlist` cells (null: 4 times the square root of the number of documents; at most one per
     document). `hnsw` searches a graph with `m` links per document, with `ef_construction` candidates when it is built
     and `ef_search` per query. `pq` stores `pq_m` codes of `pq_bits` instead of a vector; fewer bits if there are fewer
     documents than codes. `quantization` compares codes instead of vectors: `int8` has a byte per dimension, for `flat`,

@@ -64,7 +64,7 @@ class Postgres:
 
     The program loads the corpus into tables of `schema`. With `table`, an existing table is searched instead, by its
     columns; with `sql`, your own statement, with `%(query)s`, `%(vector)s` and `%(k)s` (write `%%` for a per cent
-    sign), which returns ids, and perhaps scores, best first. The order of results is kept, and they are never cached.
+    sign), which returns ids and, optionally, scores, best first. Results keep this order, and are never cached.
     The filters of queries apply to the columns of `table` that have the names of the fields. A statement with
     `%(filter)s` gets them as JSON, null for a query without one.
 

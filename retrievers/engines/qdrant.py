@@ -61,9 +61,9 @@ class Qdrant:
     the corpus), are build settings. `language` is that of the stop words and the stemmer; null keeps all words as they
     are.
 
-    `rank` rrf and dbsf fuse, in the engine, `candidates` documents by vectors with as many by words; `words` selects
-    the scores of the latter. rrf sums 1 / (`rrf_k` + rank), with ranks from 0; `vector_weight` is the share of the
-    vectors, 0.5 for equal weights. dbsf sums scores, scaled by their mean and standard deviation.
+    `rank` rrf and dbsf fuse, in the engine, the first `candidates` documents by vectors and by words; `words` selects
+    the scores of the latter. rrf sums 1 / (`rrf_k` + rank), with ranks from 0; `vector_weight` is the weight of the
+    ranking by vectors, 0.5 for equal weights. dbsf sums scores, scaled by their mean and standard deviation.
     """
 
     applies_filters: ClassVar[bool] = True

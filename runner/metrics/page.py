@@ -30,7 +30,7 @@ without gold, and queries whose search failed, are excluded from means. Equal sc
 descending, as in trec_eval ([ties](explanations/ties.md)).
 
 Token measures count words of gold spans. They need `dataset.gold=spans` and are then measured at every cutoff in
-`metrics.k_values` and, after that number of words, in `metrics.token_budgets`: [gold spans](spans.md).
+`metrics.k_values` and at every word budget in `metrics.token_budgets`: [gold spans](spans.md).
 
 If `metrics.depth` is below {WHOLE_FROM:,}, a measure of the whole ranking has the depth of the search as its cutoff,
 such as `AP@100`: see [the depth of the search](insight.md#depth-of-the-search)."""

@@ -34,6 +34,10 @@ names:
   - x
   - y # last
 sharp: "a#b"
+prompt: |-
+  Two
+  lines
+threads: 4 # parallel calls
 """
 
 
@@ -74,6 +78,8 @@ def test_a_key_has_its_default_and_the_comments_behind_and_above_it(file: Path) 
         Setting("nested.flag", "true", "", "One of two.", "", "bool"),
         Setting("names", "[x, y]", "", "", target, "seq"),
         Setting("sharp", '"a#b"', "", "", target, "str"),
+        Setting("prompt", "|- Two lines ", "", "", target, "str"),
+        Setting("threads", "4", "parallel calls", "", target, "int"),
     ]
 
 

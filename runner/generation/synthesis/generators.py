@@ -34,12 +34,12 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Deterministic:
     """Settings of queries written by rules.
 
-    `types` are the requested query types, by default those that read well if rules write them; null means all.
-    `lexicon` is the source of synonyms: a file with words of one meaning per line, a folder of WordNet's files, or
-    "cooccurrence", which takes related words from the chunks; null means none and excludes `low_overlap` queries. At
-    most a share of `most_overlap` of the terms of a `low_overlap` query are in a golden. In other questions, the share
-    is drawn between the bounds of `overlap`, as far as phrases of two words allow. The `analyzer` decides what a term
-    is and which words are stop words.
+    `types` are the requested query types, by default those that rules can phrase naturally; null means all. `lexicon`
+    is the source of synonyms: a file with a group of synonyms per line, a folder of WordNet's files, or "cooccurrence",
+    which takes related words from the chunks; null means none and excludes `low_overlap` queries. At most a share of
+    `most_overlap` of the terms of a `low_overlap` query occur in a golden. For other questions, this maximum is drawn
+    between the bounds of `overlap`, but phrases keep at least two words even if the share then exceeds it. The
+    `analyzer` decides what a term is and which words are stop words.
     """
 
     analyzer: Analyzer = Analyzer()
