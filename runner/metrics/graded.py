@@ -54,7 +54,7 @@ class Graded:
     def count_tokens(self, cutoff: int) -> TokenCut:
         """Return the words of the rankings up to a cutoff; raises `MeasureError` if gold is not spans."""
         if self.tokens is None:
-            raise MeasureError("measures of tokens need spans as gold; set dataset.gold=spans")
+            raise MeasureError("token measures need gold spans; set dataset.gold=spans")
         return self.tokens.cut(cutoff)
 
     def total(self, values: Floats, k: int) -> Floats:

@@ -73,10 +73,10 @@ _EXPLANATIONS: Mapping[str, str] = {
 class ByModel:
     """Settings of queries written by a language model.
 
-    `types` are the requested query types, null for all types that have a prompt. `prompts` is a folder with a text file for each
-    type, null for the bundled prompts; types without a file are not generated. If a query breaks a limit, the model is
-    told why and asked again, up to `retries` times; then the query is dropped. At most a share of `most_overlap` of the
-    terms of a `low_overlap` query, as produced by the `analyzer`, may be in a golden.
+    `types` are the requested query types, null for all types that have a prompt. `prompts` is a folder with a text file
+    for each type, null for the bundled prompts; types without a file are not generated. If a query breaks a limit, the
+    model is told why and asked again, up to `retries` times; then the query is dropped. At most a share of
+    `most_overlap` of the terms of a `low_overlap` query, as produced by the `analyzer`, may be in a golden.
     """
 
     llm: Chat
