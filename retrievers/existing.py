@@ -207,10 +207,11 @@ def find_search(retriever: object, interface: Interface = "auto") -> QuerySearch
 def describe_interfaces(retriever: object, interface: Interface) -> str:
     """Describe an object without a known interface, and list the methods that were looked for."""
     kinds = _METHODS if interface == "auto" else [interface]
-    wanted = ", ".join(_METHODS[kind].replace("__call__", "a function") for kind in kinds)
     if isinstance(retriever, type):
         return f"the class {retriever.__name__}; create an instance"
-    return f"{type(retriever).__name__}, which has none of {wanted}"
+    methods = ", ".join(_METHODS[kind] for kind in kinds if kind != "function")
+    wanted = [*(["a function"] if "function" in kinds else []), *([f"an object with {methods}"] if methods else [])]
+    return f"{type(retriever).__name__}; expected {' or '.join(wanted)}"
 
 
 def _format_json(own: Filter | None) -> object:

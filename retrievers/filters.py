@@ -111,7 +111,7 @@ def _parse_condition(name: str, wanted: object) -> Condition:
     if isinstance(wanted, Mapping):
         others = [str(key) for key in wanted if key not in _RANGE]
         if others:
-            raise FilterError(f"{name}: a range has from and to, not {', '.join(others)}")
+            raise FilterError(f"{name}: a range can only have from and to, not {', '.join(others)}")
         start, end = (None if wanted.get(key) is None else _parse_scalar(name, wanted[key]) for key in _RANGE)
         ends = [value for value in (start, end) if value is not None]
         if not ends:
@@ -298,7 +298,7 @@ class Metadata:
         for condition in own.conditions:
             if condition.field not in self.fields:
                 stored = ", ".join(self.fields) or "none"
-                raise FilterError(f"{condition.field}: not stored by the engine; the corpus has filter_fields {stored}")
+                raise FilterError(f"{condition.field}: the engine does not store this field; it stores {stored}")
         return {f"f{self.fields.index(c.field)}": (c.field, self.read(c.field).match(c)) for c in own.conditions}
 
     @cached_property

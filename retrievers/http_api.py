@@ -237,7 +237,7 @@ class Http:
         for name in self.parameters:
             if name in (*_NAMES, _DOCUMENT) or not name.isidentifier():
                 raise RetrieverError(
-                    f"parameters.{name}: this name cannot be used for your own placeholder; choose another"
+                    f"parameters.{name}: this name is reserved, or is not an identifier; choose another name"
                 )
         for name, value in (self.request or {}).items():
             if self.method == "GET" and isinstance(value, Mapping):

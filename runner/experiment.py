@@ -95,7 +95,9 @@ def _adapt_measures(metrics: MetricSettings, source: DatasetSource) -> MetricSet
     if source.gold == "spans":
         return metrics.add_token_measures()
     if of_spans := next((measure for measure in metrics.expanded if measure.needs_spans), None):
-        raise ConfigError(f"metrics: {of_spans} counts the words of gold spans; set dataset.gold=spans, or remove it")
+        raise ConfigError(
+            f"metrics: {of_spans} counts words of gold spans; set dataset.gold=spans, or remove this measure"
+        )
     return metrics
 
 

@@ -61,7 +61,8 @@ def results_called(word: str, tracking: Tracking, baselines: Path) -> list[Named
     if RUN_ID.fullmatch(word.lower()):
         return [_of_run(word.lower(), Runs(tracking))]
     raise ConfigError(
-        f"{word}: no such file; name a file, an MLflow run id (at least its first 4 digits), {LATEST} or {BASELINE}NAME"
+        f"{word}: no such file; name a file, an MLflow run id (at least its first 4 characters), {LATEST} or "
+        f"{BASELINE}NAME"
     )
 
 
@@ -94,8 +95,8 @@ def find_sweep(name: str, runs: Runs) -> Run:
     names = list(dict.fromkeys(run.name for run in sweeps))
     hint = f"; {suggestion(name, names[:20])}" if names else ""
     raise ConfigError(
-        f"{name}: no run with an id that starts with this (at least 4 digits) and no sweep with this name in "
-        f"experiment {runs.tracking.experiment} of {runs.tracking.uri}{hint}"
+        f"{name}: no run id starts with this (at least 4 characters), and no sweep has this name, in experiment "
+        f"{runs.tracking.experiment} of {runs.tracking.uri}{hint}"
     )
 
 
@@ -142,7 +143,7 @@ def _of_file(path: Path, search_type: str) -> list[Named]:
     if not is_report(content):
         if search_type:
             raise ConfigError(
-                f"{path}@{search_type}: a search type can only be chosen in a report with several of them; remove "
+                f"{path}@{search_type}: a search type can be chosen only in a report with several search types; remove "
                 f"@{search_type}"
             )
         return [Named(load_record(path), str(path))]

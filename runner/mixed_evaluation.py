@@ -31,7 +31,7 @@ def load_data(key: str, named: Named, moved: Mapping[str, Any], bench: Bench, pl
     `moved` replaces recorded settings of the dataset; the setting explain.KEY_data gives them.
     """
     result, place = named.result, f"{key}={named.source}"
-    way_out = f"name where they are now, for example '+explain.{key}_data={{path: DIR}}'"
+    way_out = f"set their current location, for example '+explain.{key}_data={{path: DIR}}'"
     if not (recorded := result.config.get("dataset")):
         raise NotComparable(f"{place}: the record does not contain the settings of its dataset")
     try:
@@ -41,8 +41,8 @@ def load_data(key: str, named: Named, moved: Mapping[str, Any], bench: Bench, pl
         raise NotComparable(f"{place}: its data cannot be loaded ({error}); {way_out}") from error
     if data.fingerprint != result.dataset.fingerprint:
         raise NotComparable(
-            f"{place}: its data are no longer those that it was measured on (fingerprint {data.fingerprint[:8]}, "
-            f"recorded {result.dataset.fingerprint[:8]}); restore them and {way_out}"
+            f"{place}: its data have changed since it was measured (fingerprint {data.fingerprint[:8]}, recorded "
+            f"{result.dataset.fingerprint[:8]}); restore them and {way_out}"
         )
     return data
 

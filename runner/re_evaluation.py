@@ -176,8 +176,8 @@ def check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -
             raise NotComparable(f"the rankings of {baseline.name} were read from a file, {part.path}")
         if isinstance(part, ExistingRetriever) and not part.pass_corpus:
             raise NotComparable(
-                f"the retriever of {baseline.name} ({part.factory}) has an index of its own; only one with "
-                "retriever.pass_corpus=true can search other documents"
+                f"the retriever of {baseline.name} ({part.factory}) has its own index; only a retriever "
+                "with retriever.pass_corpus=true can search other documents"
             )
         if getattr(part, "live", False) is True and not isinstance(part, ExistingRetriever):
             raise NotComparable(f"{baseline.name} was measured on a live service, which may have changed since")

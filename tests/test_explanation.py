@@ -325,7 +325,7 @@ def test_the_gate_can_apply_to_another_term(run: Run) -> None:
     [
         (
             [],
-            r"baseline=baseline old: its data are no longer those that .* '\+explain.baseline_data=\{path: DIR\}'",
+            r"baseline=baseline old: its data have changed since .* '\+explain.baseline_data=\{path: DIR\}'",
         ),
         (["+explain.baseline_data={path: nowhere}"], r"baseline=baseline old: its data cannot be loaded \(.*nowhere"),
         (["explain.primary=ERR@10"], "has no ERR@10"),

@@ -87,7 +87,7 @@ def test_mistakes_are_reported_in_one_line(here: Path, capsys: pytest.CaptureFix
     run = orjson.loads(capsys.readouterr().out)["run"]
     for words, message in (
         (["assessor=../x"], "error: assessor=../x: not a name;"),
-        (["llm=openai", "llm.model=m"], "error: by=hand: people judge, so no language model is asked; remove llm="),
+        (["llm=openai", "llm.model=m"], "error: by=hand: people judge, not a language model; remove llm="),
         (["scale=0"], "error: scale=0: should be greater than or equal to 1"),
         (["overlap=2"], "error: overlap=2: should be less than or equal to 1"),
         (["by=mail"], "error: by=mail: "),

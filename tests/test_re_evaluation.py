@@ -227,7 +227,7 @@ LISTWISE = {
         ({"_target_": "retrievers.gone.Gone"}, r"retrievers\.gone\.Gone: cannot be imported"),
         (HTTP, "bm25 was measured on a live service, which may have changed"),
         ({"_target_": "retrievers.run_file.RunFile", "path": "x.trec"}, "read from a file, x.trec"),
-        ({"_target_": "retrievers.existing.ExistingRetriever", "factory": "json:loads"}, "index of its own"),
+        ({"_target_": "retrievers.existing.ExistingRetriever", "factory": "json:loads"}, "its own index"),
         (LISTWISE, "uses a language model, whose replies are not repeatable"),
         ({**HTTP, "headers": {"Authorization": "***"}}, r"retriever\.headers\.Authorization: the value is a secret"),
         ({**HTTP, "base_url": "${oc.env:NOT_SET_HERE}"}, "NOT_SET_HERE"),

@@ -60,8 +60,8 @@ class VectorFiles:
             selected = _select(_load_shared(self.queries, store), ids, self.queries, "query")
             if vectors.shape[1] != selected.shape[1]:
                 raise RetrieverError(
-                    f"{self.queries}: the vectors have {selected.shape[1]:,} dimensions; "
-                    f"those of {self.documents} have {vectors.shape[1]:,}"
+                    f"{self.queries}: the vectors have {selected.shape[1]:,} dimensions, but those of "
+                    f"{self.documents} have {vectors.shape[1]:,}; encode both with the same model"
                 )
             return selected, np.full(
                 len(texts), np.nan, dtype=np.float32
@@ -115,7 +115,8 @@ def _select(table: VectorTable, ids: Sequence[str], file: str, what: str) -> Vec
 def _check(path: Path, ids: Sequence[str], vectors: NDArray[Any]) -> None:
     if vectors.ndim != 2 or not np.issubdtype(vectors.dtype, np.number) or np.iscomplexobj(vectors):
         raise RetrieverError(
-            f"{path}: an array of {vectors.dtype} with shape {vectors.shape}; it should hold numbers, a row per vector"
+            f"{path}: expected numbers with one row per vector, found an array of {vectors.dtype} with shape "
+            f"{vectors.shape}"
         )
     if len(ids) != len(vectors):
         raise RetrieverError(f"{path}: {len(vectors):,} vectors, but {len(ids):,} ids")

@@ -56,7 +56,7 @@ class ListwiseReranker:
     def __post_init__(self) -> None:
         if self.step > self.window:
             raise RetrieverError(
-                f"step={self.step}: should be at most window={self.window}, or the model never sees the "
+                f"step={self.step}: should be at most window={self.window}; otherwise, the model never sees the "
                 "candidates in between"
             )
         check_prompt("prompt", self.prompt, "query", "passages")

@@ -53,7 +53,10 @@ def load_hashes(path: Path) -> BenchmarkHashes:
     try:
         content = orjson.loads(path.read_bytes())
         if content["version"] != VERSION:
-            raise DatasetError(f"{path}: has version {content['version']}, but this program reads version {VERSION}")
+            raise DatasetError(
+                f"{path}: has version {content['version']}, but this program reads version {VERSION}; write it again "
+                "with python -m runner inspect"
+            )
         return BenchmarkHashes(str(content["name"]), frozenset(content["queries"]), frozenset(content["documents"]))
     except OSError as error:
         raise DatasetError(f"{path}: cannot be read ({error.strerror})") from None

@@ -49,7 +49,7 @@ def load_sheet(path: Path) -> list[SheetRow]:
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=";" if heading.count(";") > 3 else ",")
     missing = [name for name in COLUMNS[:5] if name not in (rows.fieldnames or ())]
     if missing:
-        raise DatasetError(f"{path}: the column {missing[0]!r} is missing; keep the columns of the sheet")
+        raise DatasetError(f"{path}: the column {missing[0]!r} is missing; keep all columns of the sheet")
     sheet: dict[PairIds, SheetRow] = {}
     for row in rows:
         place = f"{path}:{rows.line_num}"
@@ -84,13 +84,13 @@ def match_sheet(path: Path, rows: Sequence[SheetRow], places: Mapping[PairIds, i
     for row in rows:
         if row.order != order:
             raise DatasetError(
-                f"{path}: the pairs were chosen with order={row.order}, not order={order}, and both in one sheet would "
-                f"not be a random sample; set order={row.order}, or sheet= to another file"
+                f"{path}: the pairs were chosen with order={row.order}, not order={order}, and a sheet with both is "
+                f"not a random sample; set order={row.order}, or sheet= to another file"
             )
         if row.pair not in places:
             raise DatasetError(
-                f"{path}: query {row.pair[0]!r} and document {row.pair[1]!r} are not in the pool; the sheet is that of "
-                "other results or another judging.depth. Set sheet= or output= to another file or folder"
+                f"{path}: query {row.pair[0]!r} and document {row.pair[1]!r} are not in the pool; the sheet belongs "
+                "to other results or another judging.depth. Set sheet= to another file, or output= to another folder"
             )
     return [places[row.pair] for row in rows]
 

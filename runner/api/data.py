@@ -52,7 +52,7 @@ def check_overrides(overrides: Sequence[str], dataset: Dataset | None, taken: Se
         if not isinstance(word, str):
             raise ConfigError(f"{word!r}: should be an override, such as 'retriever.k1=0.9'")
         if word in ("-m", "--multirun"):
-            raise ConfigError(f"{word}: remove it; run_sweep always runs a sweep")
+            raise ConfigError(f"{word}: run_sweep always runs a sweep; remove it")
         root = word.lstrip("+~").partition("=")[0].partition(".")[0].partition("@")[0]
         if root in given:
             raise ConfigError(f"{word}: {given[root]}")

@@ -87,11 +87,11 @@ class SweepBoard:
     def best(self) -> RunResult:
         """Return the winner; raises `ResultError` if there are no results, or several datasets."""
         if len(self.boards) > 1:
-            raise ResultError("the sweep has several datasets, each with a best run of its own; choose one of `runs`")
+            raise ResultError("the sweep has several datasets, each with its own best run; choose one of `runs`")
         if self.ending.chosen is not None:
             return with_run(self.ending.chosen, None)
         if not (runs := self.runs):
-            raise ResultError(f"no combination finished; {len(self.failures):,} failed: see failures")
+            raise ResultError(f"no combination finished; {len(self.failures):,} failed: see `failures`")
         return runs[0]
 
     @property

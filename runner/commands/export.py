@@ -47,7 +47,7 @@ def main(cfg: DictConfig) -> int:
         dataset = source.load().split_documents(chunking)
         if own.documents is not None:
             if dataset.spans is not None:
-                raise ConfigError("documents: the gold is spans already; remove documents, or dataset.gold=spans")
+                raise ConfigError("documents: the gold is already spans; remove documents, or dataset.gold=spans")
             dataset = convert_judgments(dataset, read_documents(own.documents), own.span_similarity)
         written = export(dataset, own.format, Path(own.output).expanduser(), own.overwrite)
     for note in written.notes:

@@ -104,7 +104,9 @@ def _load_rankings(config: Mapping[str, Any], dataset: Dataset, depth: int) -> d
         )
     for result in results:
         if result.hits is None:
-            raise ConfigError(f"runs: the record of {result.name} has no rankings; choose a run with its artifacts")
+            raise ConfigError(
+                f"runs: the record of {result.name} contains no rankings; choose a run whose artifacts are complete"
+            )
         if bool(result.hits.parents) != (dataset.whole is not None):
             raise ConfigError(f"runs: {result.name} was measured with another chunking; set chunking=... as in the run")
     positions = {document: i for i, document in enumerate(dataset.corpus.ids)}

@@ -101,7 +101,7 @@ def main(cfg: DictConfig) -> int:
     judging = own.judging
     has_judge = not isinstance(judging.llm, NoLLM)
     if own.by == "hand" and has_judge:
-        raise ConfigError("by=hand: people judge, so no language model is asked; remove llm=")
+        raise ConfigError("by=hand: people judge, not a language model; remove llm=")
     if own.by == "model" and not has_judge and own.sample is None:
         raise ConfigError(
             "llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL, or judge yourself "

@@ -177,15 +177,15 @@ def _arrange(
         earlier = row.setdefault(column, result)
         if earlier is not result and not np.array_equal(earlier.scores, result.scores, equal_nan=True):
             raise ReportError(
-                f"{earlier.name} and {result.name}: two results of one system on {titles[result.dataset.fingerprint]} "
-                "differ; remove one of them from sweeps"
+                f"{earlier.name} and {result.name}: two different results of the same system on "
+                f"{titles[result.dataset.fingerprint]}; remove one of them from sweeps"
             )
     labels = label_results([_without_dataset(next(iter(row.values()))) for row in by_system.values()])
     if unknown := [label for label in names if label not in labels]:
         raise ReportError(f"names.{unknown[0]}: no such system; choose from {', '.join(labels)}")
     systems = [names.get(label, label) for label in labels]
     if len(set(systems)) < len(systems):
-        raise ReportError("names: two systems have the same name; give each a name of its own")
+        raise ReportError("names: two systems have the same name; give each system a unique name")
     grid = {(row, column): result for row, of in enumerate(by_system.values()) for column, result in of.items()}
     return grid, systems, [titles[fingerprint] for fingerprint in selected]
 

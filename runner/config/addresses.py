@@ -39,7 +39,7 @@ def check_reachable(path: str) -> str:
         return path
     protocol, separator, place = path.partition("://")
     if protocol not in _CLIENTS or not separator or not place:
-        raise ValueError("set a local path, or an address as in s3://BUCKET/FOLDER, gs://BUCKET or az://CONTAINER")
+        raise ValueError("set a local path, or an address such as s3://BUCKET/FOLDER, gs://BUCKET or az://CONTAINER")
     from retrievers.extras import check_installed  # slow to import
 
     package, extra = _CLIENTS[protocol]

@@ -123,7 +123,7 @@ def _check_connected(log: Impressions, ranks: int) -> None:
 
     pairs = len(log)
     if not pairs:
-        raise ClickError("no impressions")
+        raise ClickError("the log contains no impressions")
     size = pairs + ranks
     edges = coo_array((np.ones(len(log.pairs)), (log.pairs, pairs + log.ranks - 1)), shape=(size, size))
     _, labels = connected_components(edges, directed=False)

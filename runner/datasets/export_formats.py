@@ -155,8 +155,8 @@ def _synthetic(dataset: Dataset, folder: Path) -> Written:
 def _export_spans(dataset: Dataset, folder: Path) -> Written:
     if dataset.spans is None:
         raise DatasetError(
-            "format=spans: gold is documents; set dataset.gold=spans, or set documents to the folder or JSONL file of "
-            "the whole documents that the judged chunks are from"
+            "format=spans: the gold is documents; set dataset.gold=spans, or set documents to the folder or JSONL file "
+            "of the whole documents from which the judged chunks are"
         )
     anchored = dataset.spans.anchored
     queries = (
@@ -236,12 +236,15 @@ def _list_rated(dataset: Dataset, format: RatingsFormat) -> list[tuple[str, Grad
     for identifier, text, judged in zip(dataset.queries.ids, dataset.queries.texts, _list_judged(dataset), strict=True):
         plain = " ".join(text.split())
         if not plain:
-            raise DatasetError(f"format={format}: the query {identifier!r} has no text, which names it in this format")
+            raise DatasetError(
+                f"format={format}: the query {identifier!r} has no text, but this format identifies queries by their "
+                "text; add one"
+            )
         other = first.setdefault(plain, identifier)
         if other != identifier:
             raise DatasetError(
-                f"format={format}: the queries {other!r} and {identifier!r} have the same text, which names a query in "
-                "this format; choose beir, trec or jsonl"
+                f"format={format}: the queries {other!r} and {identifier!r} have the same text, but this format "
+                "identifies queries by their text; choose beir, trec or jsonl"
             )
         rows.append((plain, [(dataset.corpus.ids[0], 0)] if identifier in unanswerable else judged))
     return rows

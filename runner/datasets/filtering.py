@@ -77,7 +77,7 @@ class DocumentFields:
         metadata: dict[str, object] = {name: value for name, value in texts.items() if value is not None}
         if nested := next((name for name, value in metadata.items() if isinstance(value, Mapping)), None):
             raise record.fault(
-                f"{nested!r} (dataset.search_fields): expected text, found an object; name a field of it"
+                f"{nested!r} (dataset.search_fields): expected text, found an object; name one of its fields"
             )
         for name, kind in self._kinds.items():
             try:

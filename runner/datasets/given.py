@@ -44,7 +44,7 @@ class GivenDataset(DatasetSource):
         if self.dataset is None:
             raise DatasetError(
                 f"dataset=_given: {self.name} exists only in the Python process that created it; save it to files "
-                "and load these, for example with dataset=jsonl"
+                "and load them, for example with dataset=jsonl"
             )
         given: Dataset = self.dataset
         if given.split != self.split:

@@ -126,8 +126,8 @@ class Needle(DatasetSource):
             ]
         if not listed:
             raise record.fault(
-                f"the question names no passage; add {_SPANS!r}, or lines to its document, such as guide.md:10-20, or "
-                "set dataset.gold=documents"
+                f"the question names no passage; add {_SPANS!r}, or line numbers to its document, as in "
+                "guide.md:10-20, or set dataset.gold=documents"
             )
         for span in listed:
             known = {"doc_id": None, **span}
@@ -159,8 +159,8 @@ class Needle(DatasetSource):
         golds = list(dict.fromkeys(map(_name_document, self._references(record, needle))))
         if not golds or not all(golds):
             raise record.fault(
-                f"the question has no gold document, either in {', '.join(self.gold_fields)} or in the file's "
-                "needle_doc_id; add one, or set dataset.gold_fields to the field that names it"
+                f"the question has no gold document in {', '.join(self.gold_fields)} or in the file's needle_doc_id; "
+                "add one, or set dataset.gold_fields to the field that names it"
             )
         return golds
 

@@ -90,7 +90,7 @@ def parse_span(record: SourceRecord, query: str) -> GoldSpan:
     known = record.fields
     grade = record.grade("grade") if "grade" in known else 1
     if grade < 1:
-        raise record.fault(f"'grade' is {grade}; a span is gold and has a grade of at least 1")
+        raise record.fault(f"'grade' is {grade}; a span is gold, so its grade must be at least 1")
     offsets = None
     if known.get("start") is not None or known.get("end") is not None:
         start, end = (_parse_integer(record, name, known.get(name)) for name in ("start", "end"))
@@ -101,7 +101,7 @@ def parse_span(record: SourceRecord, query: str) -> GoldSpan:
     text = record.text("quote") if known.get("quote") is not None else ""
     if not text.strip() and offsets is None and lines is None:
         raise record.fault(
-            f"the span has no place; add 'quote', 'start' and 'end', or 'lines'; the fields are {', '.join(known)}"
+            f"the span has no location; add 'quote', 'start' and 'end', or 'lines'; the fields are {', '.join(known)}"
         )
     quote = Quote(
         text,
@@ -190,8 +190,8 @@ def check_spans(spans: Sequence[AnchoredSpan], name: str, unknown_judged: str) -
     if lost and unknown_judged == "error":
         raise DatasetError(
             f"{name}: {len(lost):,} of {len(spans):,} spans were not found in their documents, for example "
-            f"{examples}. Correct the file, or set dataset.unknown_judged=keep, which counts them as gold that cannot "
-            "be found, or drop"
+            f"{examples}. Correct the file, or set dataset.unknown_judged=keep to count them as gold that cannot be "
+            "found, or dataset.unknown_judged=drop to leave them out"
         )
     if lost:
         effect = "count as gold that cannot be found" if unknown_judged == "keep" else "are left out"

@@ -244,7 +244,9 @@ def iter_csv(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[S
                     )
                 yield SourceRecord(place, rows.line_num, dict(zip(header, row, strict=True)))
         except UnicodeDecodeError:
-            raise DatasetError(f"{place}{rows.line_num + 1}: not UTF-8 text, on this line or soon after it") from None
+            raise DatasetError(
+                f"{place}{rows.line_num + 1}: not UTF-8 text, on this line or shortly after it; save the file as UTF-8"
+            ) from None
         except csv.Error as error:
             raise DatasetError(f"{place}{rows.line_num}: invalid CSV ({error})") from None
 

@@ -62,12 +62,12 @@ def read_clicks(
     pairs, log = _count_impressions(searches.values(), model.max_rank)
     if not pairs:
         raise DatasetError(
-            f"{place}: no search with a text (user_query) and the ids of its results (query_response_hit_ids); a log "
-            "needs the indexes ubi_queries and ubi_events"
+            f"{place}: no search has both a text (user_query) and the ids of its results (query_response_hit_ids); a "
+            "log needs the indexes ubi_queries and ubi_events"
         )
     if not log.clicked.sum():
         raise DatasetError(
-            f"{place}: no event of {', '.join(model.click_actions)} refers to a result of its search; name the actions "
+            f"{place}: no {' or '.join(model.click_actions)} event refers to a result of its search; name the actions "
             "that count as clicks with 'dataset.click_actions=[NAME]'"
         )
     examination = _examination(log, model, place)

@@ -292,6 +292,6 @@ def _advise(contest: Contest) -> str:
             "if a difference of this size does not matter to you."
         )
     return (
-        f"Go on: {contest.leader} and {closest.other} cannot be told apart yet. About {closest.more:,} more grades "
+        f"Continue: {contest.leader} and {closest.other} cannot be told apart yet. About {closest.more:,} more grades "
         "would decide it if the difference stays as it is."
     )

@@ -101,8 +101,8 @@ class AssessorJournal:
             self._lock.acquire(timeout=0)
         except Timeout:
             raise ConfigError(
-                f"assessor={assessor}: a desk of this assessor is already open on {self.file}; use that one, or set "
-                "assessor= to another name"
+                f"assessor={assessor}: this assessor already judges in another process, which writes to {self.file}; "
+                "use its page, or set assessor= to another name"
             ) from None
         try:
             self._entries = _read_entries(self.file)

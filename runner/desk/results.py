@@ -79,7 +79,7 @@ def load_rankings(results: Sequence[Result], depth: int, plugins: Sequence[str])
     whole = built[0][0].load()
     if whole.spans is not None:
         raise ConfigError(
-            f"run: the gold of {whole.name} is spans, and judge grades documents; add passages to the file of spans, "
+            f"run: the gold of {whole.name} is spans, but judge grades documents; add passages to the file of spans, "
             "or evaluate with dataset.gold=documents"
         )
     datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}

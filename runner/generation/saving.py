@@ -30,7 +30,7 @@ def check_output(output: Path, *read: Path) -> None:
     for path in (path.resolve() for path in read):
         is_beside = path.parent == whole.parent and path.name.startswith(f"{whole.name}.")
         if whole == path or is_beside or (path.is_dir() and path in whole.parents):
-            raise ConfigError(f"output={output}: would change the input {path}; choose a file elsewhere")
+            raise ConfigError(f"output={output}: would change the input {path}; choose a file in another folder")
     try:
         if output.is_dir():
             raise ConfigError(

@@ -58,8 +58,8 @@ def check_race(experiments: Mapping[str, Experiment], bench: Bench) -> None:
     golds = [bench.datasets.build_grader(experiment)[0].golds > 0 for experiment in experiments.values()]
     if any((gold != golds[0]).any() for gold in golds):
         raise ConfigError(
-            "sweep.race: the queries with gold depend on the search type, so means are over different queries; run a "
-            "sweep for each search type"
+            "sweep.race: whether a query has gold depends on the search type, so the means are over different queries; "
+            "run a sweep for each search type"
         )
 
 

@@ -116,8 +116,8 @@ class SweepSettings(Space):
             )
         if self.race and self.select_on == "kfold":
             raise ValueError(
-                "race drops combinations by all queries, but select_on=kfold selects a winner without those of each "
-                "fold; remove race, or select on a split"
+                "race drops combinations by all queries, but select_on=kfold selects a winner for each fold without "
+                "the queries of that fold; remove race, or select on a split"
             )
         if self.backend == "sequential":
             for name in ("workers", "timeout_s", "memory_mb", "address"):
@@ -131,5 +131,5 @@ class SweepSettings(Space):
                 "this machine"
             )
         if self.backend != "slurm" and (self.slurm or self.per_job != 1):
-            raise ValueError("slurm and per_job are settings of jobs; add sweep.backend=slurm")
+            raise ValueError("slurm and per_job apply only to SLURM jobs; add sweep.backend=slurm")
         return self

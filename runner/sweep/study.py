@@ -318,7 +318,7 @@ def _storage(address: str) -> BaseStorage:
         return cast("BaseStorage", storage)
     except (SQLAlchemyError, OptunaError, ImportError, OSError, ValueError) as error:
         why = shorten_text(str(error).partition("(Background on")[0], 300)
-        way_out = "set it as in sqlite:///mlruns/optuna.db, journal:mlruns/optuna.log or memory"
+        way_out = "set, for example, sqlite:///mlruns/optuna.db, journal:mlruns/optuna.log or memory"
         raise ConfigError(f"hydra.sweeper.storage={address}: cannot be opened ({why}); {way_out}") from error
 
 

@@ -265,7 +265,7 @@ def test_a_sheet_is_read_as_it_was_written_and_as_spreadsheets_save_it(tmp_path:
             "query_id,document_id,query,document,grade\nq,d,a,b,1\nq,d,a,b,1\n",
             "sheet.csv:3: query 'q' and document 'd' oc",
         ),
-        ("query_id,query,document,grade\nq,a,b,1\n", "the column 'document_id' is missing; keep the columns"),
+        ("query_id,query,document,grade\nq,a,b,1\n", "the column 'document_id' is missing; keep all columns"),
     ],
 )
 def test_a_sheet_with_an_error_names_it(tmp_path: Path, text: str, message: str) -> None:
@@ -276,12 +276,12 @@ def test_a_sheet_with_an_error_names_it(tmp_path: Path, text: str, message: str)
 
 def test_a_sheet_of_other_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        DatasetError, match="'q' and document 'd' are not in the pool; the sheet is that of other results"
+        DatasetError, match="'q' and document 'd' are not in the pool; the sheet belongs to other results"
     ):
         match_sheet(tmp_path / "sheet.csv", [SheetRow(("q", "d"), "a", "b")], {("q", "e"): 0}, "random")
 
 
 def test_a_sheet_has_pairs_of_one_order(tmp_path: Path) -> None:
     rows = [SheetRow(("q", "d"), "a", "b", order="decisive")]
-    with pytest.raises(DatasetError, match="chosen with order=decisive, not order=random, and both in one"):
+    with pytest.raises(DatasetError, match="chosen with order=decisive, not order=random, and a sheet with both"):
         match_sheet(tmp_path / "sheet.csv", rows, {("q", "d"): 0}, "random")

@@ -217,8 +217,8 @@ class Failing:
 @pytest.mark.parametrize(
     ("retriever", "overrides", "message"),
     [
-        (3, [], "not a retriever: int, which has none of retrieve, invoke, run, search, a function"),
-        ("bm25", [], "not a retriever: str, which has none of"),
+        (3, [], "not a retriever: int; expected a function or an object with retrieve, invoke, run, search"),
+        ("bm25", [], "not a retriever: str; expected a function or an object with"),
         (BM25, [], "not a retriever: the class BM25; create an instance"),
         (TooFew(), [], "search: returned 1 lists of hits for 3 queries"),
         (Failing(), [], "search: OSError: the index is gone"),

@@ -153,7 +153,7 @@ def test_several_datasets_have_a_leaderboard_each(data: runner.Dataset, here: Pa
     board = runner.run_sweep(*words, tracking_uri="none")
     assert board.frame["split"].tolist() == ["test", "dev"]
     assert [run.dataset.split for run in board.runs] == ["test", "dev"]
-    with pytest.raises(ResultError, match="several datasets, each with a best run of its own"):
+    with pytest.raises(ResultError, match="several datasets, each with its own best run"):
         _ = board.best
 
 
@@ -193,7 +193,7 @@ def test_a_search_is_run_by_the_same_function(data: runner.Dataset) -> None:
         (("retriever=bm26",), "retriever=bm26: no such choice"),
         (("retriever.k1=0.6,x",), "retriever.k1=x: should be a valid number"),
         (("dataset.split=dev",), "dataset.split=dev: the dataset is given as an argument"),
-        (("-m", "retriever.k1=1,2"), "-m: remove it; run_sweep always runs a sweep"),
+        (("-m", "retriever.k1=1,2"), "-m: run_sweep always runs a sweep; remove it"),
         ((["retriever=bm25"],), "['retriever=bm25']: should be an override, such as 'retriever.k1=0.9'"),
         (("sweep.dry_run=true",), "sweep.dry_run: run_sweep cannot return a plan; use the plan command"),
         (("hydra/sweeper=basic",), "hydra/sweeper: BasicSweeper returns no leaderboard; choose grid or optuna"),

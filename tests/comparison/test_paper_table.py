@@ -214,7 +214,7 @@ def test_a_mistake_is_named(options: dict[str, object], message: str) -> None:
 
 def test_two_different_results_of_a_system_on_a_dataset_are_refused() -> None:
     first, *_ = results = make_results(2)
-    with pytest.raises(ReportError, match="two results of one system on harbour differ"):
+    with pytest.raises(ReportError, match="two different results of the same system on harbour"):
         build_paper_table([*results, replace(first, scores=first.scores / 2)])
 
 

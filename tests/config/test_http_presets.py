@@ -469,7 +469,7 @@ def test_scores_beside_results_have_to_be_as_many() -> None:
     [
         ({"request": {"vector": "{vector}"}}, r"request: \{vector\} needs an encoder"),
         ({"request": {"x": "{index}"}, "parameters": {"index": 1}}, r"request: without \{query\}, all"),
-        ({"parameters": {"top_k": 1}}, r"parameters.top_k: this name cannot be used"),
+        ({"parameters": {"top_k": 1}}, r"parameters.top_k: this name is reserved"),
         ({"parameters": {"api_key": "x"}}, r"parameters.api_key: the name suggests a secret"),
     ],
 )

@@ -18,7 +18,7 @@ from runner.store.settings import store_settings
 @pytest.mark.parametrize("address", ["https://example.org/x", "file:///tmp/x"])
 def test_the_store_is_a_folder_or_in_an_object_store(address: str) -> None:
     with pytest.raises(
-        ConfigError, match=rf"^store\.path={address}: set a local path, or an address as in s3://BUCKET"
+        ConfigError, match=rf"^store\.path={address}: set a local path, or an address such as s3://BUCKET"
     ):
         store_settings({"store": {"path": address}})
 
@@ -62,11 +62,11 @@ MINE = ("source=definitions", "source.definitions=x", "source.targets=x", "outpu
     [
         (
             ["dataset=beir", "dataset.path=ftp://host/x"],
-            "dataset.path=ftp://host/x: set a local path, or an address as in s3://",
+            "dataset.path=ftp://host/x: set a local path, or an address such as s3://",
         ),
         (
             ["dataset=beir", "dataset.path=http://me:hush@host/x"],
-            "dataset.path=http://me:***@host/x: set a local path, or an address as in s3://",
+            "dataset.path=http://me:***@host/x: set a local path, or an address such as s3://",
         ),
         (
             ["export", "output=s3://bucket/x"],
@@ -114,7 +114,7 @@ MINE = ("source=definitions", "source.definitions=x", "source.targets=x", "outpu
         ),
         (["judge", "run=abcd", "output=s3://b/x"], "output=s3://b/x: remote addresses are not supported; set"),
         (["inspect", "output=s3://b/x"], "output=s3://b/x: remote addresses are not supported; set"),
-        (["cache", "store.path=ftp://b/x"], "store.path=ftp://b/x: set a local path, or an address as in s3://"),
+        (["cache", "store.path=ftp://b/x"], "store.path=ftp://b/x: set a local path, or an address such as s3://"),
         (
             ["llm=openai", "llm.model=x", "llm.ledger=s3://b/x"],
             "grading.llm.ledger=s3://b/x: remote addresses are not supported; set",

@@ -115,7 +115,7 @@ def test_a_known_examination_replaces_the_estimate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"click_actions": ("purchase",)}, "no event of purchase refers to a result of its search; name the actions"),
+        ({"click_actions": ("purchase",)}, "no purchase event refers to a result of its search; name the actions"),
         ({"min_impressions": 61}, "no document was shown 61 times for a query; lower dataset.min_imp"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_log_without_grades_is_refused(tmp_path: Path, settings: dict[str, Any
 
 def test_events_alone_are_refused(tmp_path: Path) -> None:
     events = [record for record in ubi_log() if "action_name" in record]
-    with pytest.raises(DatasetError, match=r"no search with a text \(user_query\) and the ids of its results"):
+    with pytest.raises(DatasetError, match=r"no search has both a text \(user_query\) and the ids of its results"):
         read_log(tmp_path, events)
 
 

@@ -211,7 +211,7 @@ def test_the_fingerprint_follows_filters_and_the_fields_that_they_name(tmp_path:
     ("own", "problem"),
     [
         ("{year", r"'filter': invalid JSON"),
-        ({"year": {"form": 1}}, r"'filter': year: a range has from and to, not form"),
+        ({"year": {"form": 1}}, r"'filter': year: a range can only have from and to, not form"),
         ({"yeer": 2001}, r"no document has the field 'yeer'; the fields are .*fresh.*language.*unused.*year"),
     ],
 )

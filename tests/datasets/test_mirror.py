@@ -91,7 +91,7 @@ def test_a_packed_file_and_a_file_beside_a_copy_are_found(address: str) -> None:
     ("path", "message"),
     [
         ("memory://bucket/nowhere", r"memory://bucket/nowhere: no such file or folder$"),
-        ("https://host/x", r"https://host/x: set a local path, or an address as in s3://BUCKET/FOLDER"),
+        ("https://host/x", r"https://host/x: set a local path, or an address such as s3://BUCKET/FOLDER"),
     ],
 )
 def test_what_is_not_there_is_one_line(path: str, message: str, address: str) -> None:

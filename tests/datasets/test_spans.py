@@ -266,7 +266,7 @@ def test_lost_spans_are_rejected_kept_or_dropped(tmp_path: Path, caplog: pytest.
     ("row", "problem"),
     [
         ({"doc_id": "d", "quote": "x"}, "'query_id' is missing"),
-        ({"query_id": "q", "doc_id": "d"}, "the span has no place; add 'quote'"),
+        ({"query_id": "q", "doc_id": "d"}, "the span has no location; add 'quote'"),
         ({"query_id": "q", "doc_id": "d", "start": 3, "end": 3}, "'start' is 3 and 'end' is 3; expected 0 <="),
         ({"query_id": "q", "doc_id": "d", "start": 3}, "'end' is None; expected a whole number"),
         ({"query_id": "q", "doc_id": "d", "lines": [0, 2]}, r"'lines' is \[0, 2\]; expected 1 <= first <= last"),

@@ -285,7 +285,11 @@ def create_table(folder: Path, gold: str, **others: Any) -> Tabular:
         ("queries.csv", 'id,text,gold\nq1,"a,1\n', "queries.csv:2: invalid CSV ("),
         ("queries.csv", "id,text,gold\n,a,1\n", "queries.csv:2: 'id' is ''; an id must be text"),
         ("queries.csv", "id,text,gold\nq1,a,1||2\n", "queries.csv:2: 'gold' is ''; an id must be text"),
-        ("queries.csv", b"id,text,gold\nq1,\xfc,1\n", "queries.csv:1: not UTF-8 text, on this line or soon after it"),
+        (
+            "queries.csv",
+            b"id,text,gold\nq1,\xfc,1\n",
+            "queries.csv:1: not UTF-8 text, on this line or shortly after it",
+        ),
         (
             "qrels.csv",
             "query_id,document_id,grade\nq1,1,high\n",

@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_no_part_of_a_line(tmp_path: Path, monkeypatch: pytes
 
 def test_a_journal_is_open_in_one_place_and_each_assessor_has_one(tmp_path: Path) -> None:
     with AssessorJournal(tmp_path, "Anna") as first, AssessorJournal(tmp_path, "ben") as other:
-        with pytest.raises(ConfigError, match="assessor=anna: a desk of this assessor is already open"):
+        with pytest.raises(ConfigError, match="assessor=anna: this assessor already judges in another process"):
             AssessorJournal(tmp_path, "anna")
         first.append("grade", PAIRS[0], 3)
         other.append("grade", PAIRS[0], 0)

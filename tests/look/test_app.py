@@ -133,7 +133,7 @@ def test_only_its_own_script_runs_on_a_page_and_no_other_site_may_frame_it(serve
     ("words", "sweep", "message"),
     [
         (["latest"], "x", "sweep=x: cannot be combined with run=latest; remove one of them"),
-        ([], "tunin", "tunin: no run with an id that starts with this (at least 4 digits) and no sweep with this name"),
+        ([], "tunin", "tunin: no run id starts with this (at least 4 characters), and no sweep has this name"),
         (["0" * 8], None, "00000000: no run with an id that starts with this"),
     ],
 )

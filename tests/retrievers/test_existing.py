@@ -178,7 +178,7 @@ def test_hits_that_cannot_be_read_are_errors_of_the_query(module: ModuleType, ma
         ("my_rag:missing", "AttributeError: module 'my_rag' has no attribute 'missing'"),
         ("my_rag:number", "expected a function, found int"),
         ("my_rag:fails", "factory=my_rag:fails: ZeroDivisionError: no index"),
-        ("my_rag:nothing", "returned NoneType, which has none of retrieve, invoke, run, search, a function"),
+        ("my_rag:nothing", "returned NoneType; expected a function or an object with retrieve, invoke, run, search"),
     ],
 )
 def test_a_factory_that_cannot_be_used_is_named(module: ModuleType, factory: str, message: str) -> None:

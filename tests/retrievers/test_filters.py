@@ -83,7 +83,7 @@ def test_the_text_of_a_filter_reads_back_as_the_filter(conditions: dict[str, Any
     [
         ("{year", r"invalid JSON \("),
         ([2000], r'expected an object such as \{"year": \{"from": 2000\}\}, found \[2000\]'),
-        ({"year": {"form": 2000}}, "year: a range has from and to, not form"),
+        ({"year": {"form": 2000}}, "year: a range can only have from and to, not form"),
         ({"year": {}}, "year: the range has neither from nor to"),
         ({"year": {"from": None, "to": None}}, "year: the range has neither from nor to"),
         ({"year": {"from": 2010, "to": 2000}}, r"year: the range begins at 2010 \(from\), after its end 2000 \(to\)"),

@@ -296,7 +296,7 @@ def test_a_store_out_of_reach_is_one_line(protocol: str, request: pytest.Fixture
 
 @pytest.mark.parametrize("address", ["https://example.org/x", "file:///tmp/x", "s3:/bucket", "s3://"])
 def test_other_addresses_are_refused(address: str) -> None:
-    with pytest.raises(ValueError, match="set a local path, or an address as in s3://BUCKET/FOLDER, gs://BUCKET"):
+    with pytest.raises(ValueError, match="set a local path, or an address such as s3://BUCKET/FOLDER, gs://BUCKET"):
         StoreSettings(address)
 
 
