@@ -174,7 +174,7 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
         (["baseline=good", "candidate=gone.json"], "gone.json: no such file; name a file, an MLflow run id"),
         (["baseline=good", "candidate=abcdef01"], "abcdef01: no such file, and no run in"),
         (["baseline=baseline:main", "candidate=good"], "no such baseline in baselines; create one: "),
-        (["baseline=good", "candidate=good@bm25"], "a search type can only be chosen in a report with several"),
+        (["baseline=good", "candidate=good@bm25"], "a search type can be chosen only in a report with several"),
         (["baseline=good", "candidate=bad,good"], "write a list as 'candidate=[bad,good]'"),
         (["baseline=good", "candidate=bad", "gate=strict"], "no such choice; choose default or none"),
         (["baseline=good", "candidate=bad", "+gate.floors={mrrr: 1}"], "unknown measure 'mrrr'; did you mean"),

@@ -279,7 +279,7 @@ def test_a_failed_query_counts_in_no_standing(
 
 
 @pytest.mark.parametrize(
-    ("word", "said"), [("12e4567", "12e4567: no run with an id"), ("main", "main: no run with an id")]
+    ("word", "said"), [("12e4567", "12e4567: no run id starts with this"), ("main", "main: no run id starts with this")]
 )
 def test_a_judge_reads_an_id_as_it_was_typed(
     word: str, said: str, server: FakeLLM, runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]

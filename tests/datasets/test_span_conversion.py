@@ -62,7 +62,7 @@ def test_chunk_judgments_become_spans_with_a_report(chunks: Dataset, documents: 
 
 
 def test_spans_are_exported_only_as_spans(chunks: Dataset, documents: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="format=spans: gold is documents"):
+    with pytest.raises(DatasetError, match="format=spans: the gold is documents"):
         export(chunks, "spans", tmp_path / "out")
     with pytest.raises(DatasetError, match=r"format=beir: cannot store the spans .*choose format=spans"):
         export(convert_judgments(chunks, read_documents(str(documents)), 0.8), "beir", tmp_path / "out")

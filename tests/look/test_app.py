@@ -134,7 +134,7 @@ def test_only_its_own_script_runs_on_a_page_and_no_other_site_may_frame_it(serve
     [
         (["latest"], "x", "sweep=x: cannot be combined with run=latest; remove one of them"),
         ([], "tunin", "tunin: no run id starts with this (at least 4 characters), and no sweep has this name"),
-        (["0" * 8], None, "00000000: no run with an id that starts with this"),
+        (["0" * 8], None, "00000000: no run id starts with this"),
     ],
 )
 def test_what_cannot_be_shown_is_an_error_in_one_line(
@@ -161,14 +161,14 @@ def test_the_command_names_the_address_and_the_other_runs(
     assert f"{NAME}: open http://127.0.0.1:" in printed
     assert f"others: {served.read_runs()['rank_bm25'][:8]} (rank_bm25); all of them: http://127.0.0.1:" in printed
     assert main(["look", "port=0", f"run=rank_bm25,{served.shown.key}"]) == 2
-    assert capsys.readouterr().err.startswith("error: rank_bm25: no run with an id")
+    assert capsys.readouterr().err.startswith("error: rank_bm25: no run id starts with")
     assert main(["look", "port=0", f"run={served.read_runs()['rank_bm25']},{served.shown.key}"]) == 0
     assert "rank_bm25 and k1=" in capsys.readouterr().out
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["look", f"port={taken.getsockname()[1]}"]) == 2
     assert "already in use on 127.0.0.1" in capsys.readouterr().err
     assert main(["look", "run=nothing", "port=0"]) == 2
-    assert capsys.readouterr().err.startswith("error: nothing: no run with an id")
+    assert capsys.readouterr().err.startswith("error: nothing: no run id starts with")
 
 
 def test_an_empty_store_says_what_to_do(

@@ -102,7 +102,7 @@ def test_the_identity_is_the_content_of_the_files_and_not_their_place(tmp_path: 
         (["a"], np.ones((2, 3)), "2 vectors, but 1 ids"),
         (["a", "b"], np.ones(2), r"an array of float64 with shape \(2,\)"),
         (["a", "b"], np.array([[1.0, 2.0], [np.nan, 1.0]]), "the vector of 'b' has a value that is NaN or infinite"),
-        (["a", "b"], np.array([["1"], ["2"]]), "it should hold numbers"),
+        (["a", "b"], np.array([["1"], ["2"]]), "expected numbers with one row per vector"),
     ],
 )
 def test_a_malformed_file_is_refused_by_name(
@@ -151,5 +151,5 @@ def test_a_document_or_query_without_a_vector_is_an_error_that_counts_them(tmp_p
         Dense(VectorFiles(few, one)).index(CORPUS, MemoryStore())
     with pytest.raises(RetrieverError, match="1 of 2 ids of queries have no vector, such as 'q1'"):
         Dense(VectorFiles(every, one)).index(CORPUS, MemoryStore()).search(QUERIES, 2)
-    with pytest.raises(RetrieverError, match=r"the vectors have 2 dimensions; those of .* have 3"):
+    with pytest.raises(RetrieverError, match=r"the vectors have 2 dimensions, but those of .* have 3"):
         Dense(VectorFiles(every, narrow)).index(CORPUS, MemoryStore()).search(QUERIES, 2)
