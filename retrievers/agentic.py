@@ -16,7 +16,9 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import NOTHING, Corpus, Rankings, rank
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
-from retrievers.multistage import Base, CachedBase, QueryLog, complete_rankings, list_hits, report_progress
+from retrievers.multistage import Base, CachedBase, complete_rankings, list_hits
+from retrievers.notes import QueryLog
+from retrievers.progress import report_progress
 from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, number_passages, split_lines, summarise_calls
 from retrievers.search import Work, build_rankings_key, plan_rankings
 from retrievers.store import NoStore, Store

@@ -14,15 +14,12 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.errors import RetrieverError as RetrieverError
 from retrievers.filters import Filter, Metadata
 from retrievers.store import NoStore, Store, fingerprint, fingerprint_texts
 
 NOTHING = -1
 """The document position of an empty place in rankings."""
-
-
-class RetrieverError(ValueError):
-    """Settings or documents are invalid for a retriever."""
 
 
 class RepeatedIdError(RetrieverError):

@@ -117,7 +117,7 @@ class BM25Searcher:
     ) -> BM25Searcher:
         """Return a searcher after compiling its code, which differs by the type of the counts."""
         searcher = cls(settings, postings, corpus, fields)
-        compiled = Key.of("live code", (__name__,), counts=(postings.counts.dtype, postings.counts.ndim))
+        compiled = Key.of("live code", __name__, counts=(postings.counts.dtype, postings.counts.ndim))
         store.share(compiled, lambda: searcher.search([""], 1))
         return searcher
 
@@ -142,7 +142,7 @@ class BM25Searcher:
             return self.postings.find_terms(queries, analyzer)
         parts = {"corpus": self.corpus.fingerprint, "analyzer": analyzer, "queries": fingerprint(*queries)}
         parts |= {"fields": ", ".join(self.fields)}
-        key = Key.of("query terms", (__name__, "retrievers.postings", "retrievers.analyzer"), **parts)
+        key = Key.of("query terms", __name__, **parts)
         return store.share(key, lambda: self.postings.find_terms(queries, analyzer))
 
     @cached_property

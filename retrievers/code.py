@@ -20,6 +20,25 @@ from retrievers.source import read_source
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Names of folders in which libraries are installed, whether a user's own, the system's or those of Bazel."""
 
+PLUMBING: Mapping[str, str] = {
+    "retrievers": "loads the names of the package when they are used",
+    "retrievers.code": "finds and hashes code",
+    "retrievers.encoders.shards": "cuts documents into shards, whose texts are in their keys, and reports progress",
+    "retrievers.errors": "defines an exception",
+    "retrievers.extras": "reports packages that are not installed",
+    "retrievers.files": "writes files atomically, and hashes files for keys",
+    "retrievers.progress": "reports progress",
+    "retrievers.search": "plans, stores and times the rankings that other modules compute; keys of rankings name it",
+    "retrievers.source": "reads source files to hash them",
+    "retrievers.store": "makes keys, and keeps results unchanged",
+    "retrievers.threads": "runs independent tasks in threads and returns their results in order",
+    "retrievers.work": "names and counts kinds of work",
+}
+"""Modules that do not affect the results of the modules that import them, each with what it does instead.
+
+They and what only they import are not part of the code behind another module.
+"""
+
 _read = cache(read_source)
 
 
@@ -32,16 +51,16 @@ def hash_code(module: str) -> str:
 
 @cache
 def modules_behind(module: str) -> frozenset[str]:
-    """Return a module and all modules that it imports, directly or indirectly, without those of libraries.
+    """Return a module and all modules that it imports, directly or indirectly, without libraries and `PLUMBING`.
 
     The result has the modules of this package, those of the module's own package and any others that are not installed
-    as libraries, with the packages that contain them. Imports within functions and imports only for type checkers
-    count; imports by computed names do not.
+    as libraries, with the packages that contain them. Imports within functions count; imports only for type checkers
+    and imports by computed names do not.
     """
     packages = (module.partition(".")[0], __name__.partition(".")[0])
     behind, todo = {module}, [module]
     while todo:
-        for name in _imports(todo.pop()) - behind:
+        for name in _imports(todo.pop()) - behind - PLUMBING.keys():
             if name.partition(".")[0] in packages or not _is_library(name):
                 behind.add(name)
                 todo.append(name)
@@ -104,10 +123,13 @@ def _library_places() -> frozenset[str]:
     return frozenset(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
-def code_of(settings: object) -> tuple[str, ...]:
-    """Return, sorted, the modules whose code decides what settings and the settings within them do."""
-    modules: set[str] = set()
-    todo = [settings]
+def code_of(*made_by: object) -> tuple[str, ...]:
+    """Return, sorted, the modules whose code decides the results of modules, given by name, and of settings.
+
+    Settings stand for the modules of their class and of the settings within them.
+    """
+    modules: set[str] = set().union(*(modules_behind(name) for name in made_by if isinstance(name, str)))
+    todo = [settings for settings in made_by if not isinstance(settings, str)]
     while todo:
         value = todo.pop()
         if is_dataclass(value):

@@ -125,8 +125,7 @@ class Dense:
 
     def _index_key(self, kind: str, space: VectorSpace) -> Key:
         built_with = {name: getattr(self, name) for name in _BUILT_WITH[self.index_type]}
-        modules = [__name__, "retrievers.quantization"]
-        return space.build_key(kind, modules, index=self.index_type, quantization=self.quantization, **built_with)
+        return space.build_key(kind, __name__, index=self.index_type, quantization=self.quantization, **built_with)
 
     def _build(self, vectors: Vectors) -> Arrays:
         import faiss

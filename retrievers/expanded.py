@@ -17,7 +17,9 @@ from retrievers.base import Corpus, QueryText, Rankings, list_filters
 from retrievers.chat import Chat
 from retrievers.filters import Filter
 from retrievers.model_calls import ModelCalls, count_bytes
-from retrievers.multistage import Base, CachedBase, QueryLog, complete_rankings, report_progress
+from retrievers.multistage import Base, CachedBase, complete_rankings
+from retrievers.notes import QueryLog
+from retrievers.progress import report_progress
 from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, split_lines, strip_label, summarise_calls
 from retrievers.search import Work, build_rankings_key, plan_rankings
 from retrievers.store import NoStore, Store

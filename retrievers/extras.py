@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from retrievers.base import RetrieverError
+from retrievers.errors import RetrieverError
 
 
 class MissingPackageError(RetrieverError):

@@ -228,7 +228,7 @@ class HybridSearcher:
         columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in searches], searches[0].unknown_ids
         contents = [(column.shape, hashlib.sha256(column.data).hexdigest()) for column in columns]
         over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}
-        key = Key.of("candidates", ("retrievers.candidates",), **over, found=contents)
+        key = Key.of("candidates", __name__, **over, found=contents)
         return store.share(key, lambda: lay_out(columns, tie_order(self.corpus, unknown)))
 
 

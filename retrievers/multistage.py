@@ -1,13 +1,11 @@
-"""Helpers for retrievers that search with another one, their base: cached searches, fusion by rank, logs per query."""
+"""Helpers for retrievers that search with another one, their base: cached searches, fusion by rank, details."""
 
 from __future__ import annotations
 
 import json
-import logging
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +13,13 @@ from pydantic import AfterValidator
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, create_empty_rankings, rank
 from retrievers.candidates import lay_out
+from retrievers.notes import QueryLog
 from retrievers.search import search_part
 from retrievers.store import MemoryStore, NoStore, Store
 from retrievers.unknown import tie_order
 
-T = TypeVar("T")
-
 NO_TEXT = "(no text: the corpus lacks this document)"
 """The text that a language model sees for a hit that the corpus lacks."""
-
-REPORT_INTERVAL_S = 5.0
-"""The shortest time between two progress messages."""
-
-logger = logging.getLogger("retrievers")
 
 
 def _check_retriever(retriever: Retriever) -> Retriever:
@@ -103,19 +95,6 @@ def fuse_by_rank(searches: Sequence[NDArray[np.int32]], rrf_k: float, tie_order:
     return rank(candidates.documents, candidates.reduce(values).astype(np.float32), tie_order, k)
 
 
-@dataclass(frozen=True)
-class QueryLog:
-    """The work for a query besides searches: its time in seconds, a note (plain values), figures to sum over queries.
-
-    `settled` is false if something failed that may succeed next time.
-    """
-
-    seconds: float = 0.0
-    note: Mapping[str, object] = field(default_factory=dict)
-    figures: Mapping[str, float] = field(default_factory=dict)
-    settled: bool = True
-
-
 def complete_rankings(ranked: Rankings, searches: Sequence[Rankings], logs: Sequence[QueryLog]) -> Rankings:
     """Return rankings with the times, errors, diagnostics and notes of the searches and logs that they are made of.
 
@@ -143,13 +122,3 @@ def complete_rankings(ranked: Rankings, searches: Sequence[Rankings], logs: Sequ
         unknown_ids=searches[-1].unknown_ids,
         addresses=searches[0].addresses,
     )
-
-
-def report_progress(items: Iterable[T], what: str, total: int) -> Iterator[T]:
-    """Yield items and report their number to the logger "retrievers" every few seconds."""
-    last = time.monotonic()
-    for done, item in enumerate(items, start=1):
-        yield item
-        if done < total and time.monotonic() - last >= REPORT_INTERVAL_S:
-            last = time.monotonic()
-            logger.info("%s %s of %s queries", what, f"{done:,}", f"{total:,}")

@@ -69,7 +69,7 @@ class Postings:
 
 def build_postings_key(corpus: Corpus, analyzer: Analyzer, fields: Sequence[str] = ()) -> Key:
     """Return the key under which the postings of a corpus are stored."""
-    return Key.of("postings", _MADE_BY, **corpus.key_parts, **_field_parts(fields), analyzer=analyzer)
+    return Key.of("postings", __name__, **corpus.key_parts, **_field_parts(fields), analyzer=analyzer)
 
 
 def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequence[str] = ()) -> Postings:
@@ -82,7 +82,7 @@ def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequ
         return join_fields(_count(FieldContents(corpus, fields), analyzer), n_fields)
 
     def count_terms() -> Arrays:
-        compiled = Key.of("live code", _MADE_BY, **_field_parts(fields))  # so that compiling is not timed as counting
+        compiled = Key.of("live code", __name__, **_field_parts(fields))  # so that compiling is not timed as counting
         store.share(compiled, lambda: _check(count_columns(Corpus(["id"], ["word"])), 1, n_fields))
         return count_columns(corpus)
 
@@ -95,7 +95,7 @@ def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequ
             return _check(count_terms(), len(corpus), n_fields)
 
     parts = {"corpus": corpus.fingerprint, "analyzer": analyzer, **_field_parts(fields)}
-    return store.share(Key.of("live postings", _MADE_BY, **parts), load)
+    return store.share(Key.of("live postings", __name__, **parts), load)
 
 
 def _field_parts(fields: Sequence[str]) -> dict[str, object]:
@@ -126,11 +126,6 @@ def _check(columns: Arrays, n_documents: int, n_fields: int = 0) -> Postings:
 
 
 _COLUMNS = ("offsets", "documents", "counts", "lengths")
-
-_MADE_BY = (
-    "retrievers.postings", "retrievers.field_postings", "retrievers.term_ids", "retrievers.analyzer",
-    "retrievers.compiled.postings", "retrievers.compiled.field_postings", "retrievers.compiled.term_ids",
-)  # fmt: skip
 
 _MOST_PARTS = 4
 """How many parts of a corpus are counted in parallel; each has its own counts for every term."""

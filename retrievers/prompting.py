@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from retrievers.base import RetrieverError
 from retrievers.chat import Chat, ChatError, Reply
-from retrievers.multistage import QueryLog
+from retrievers.notes import QueryLog
 
 _LABEL = re.compile(
     r"^(?:[-*•>#]+\s+|\(?\d{1,2}[.):]\s+|(?:(?:search|new) )?(?:query|search|passage)(?: \d+)?:\s*)+", re.IGNORECASE

@@ -59,8 +59,7 @@ class RankBM25:
         return Work("search", build_rankings_key(self, corpus, queries, k), needs)
 
     def _tokens_key(self, corpus: Corpus) -> Key:
-        made_by = ("retrievers.rank_bm25", "retrievers.analyzer")
-        return Key.of("tokens by tie order", made_by, **corpus.key_parts, analyzer=self.analyzer)
+        return Key.of("tokens by tie order", __name__, **corpus.key_parts, analyzer=self.analyzer)
 
     def _model(self, terms: list[list[str]]) -> BM25Okapi | BM25L | BM25Plus:
         if self.variant == "okapi":

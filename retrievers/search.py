@@ -22,7 +22,6 @@ from retrievers.base import (
     list_ids,
     list_types,
 )
-from retrievers.code import code_of
 from retrievers.index_facts import describe_indexes
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 
@@ -150,7 +149,7 @@ def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[s
         searched["ids"] = fingerprint(*list_ids(queries))
     if engines := list_engines(retriever):
         searched["engines"] = ", ".join(dict.fromkeys(engines))
-    return Key.of("rankings", code_of(retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
+    return Key.of("rankings", (__name__, retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
 
 
 def search_cached(
@@ -177,7 +176,7 @@ def search_cached(
     key = build_rankings_key(retriever, corpus, queries, k)
 
     def build_key(kind: str) -> Key:
-        return Key.of(kind, code_of(retriever), **dict(key.parts))
+        return Key.of(kind, (__name__, retriever), **dict(key.parts))
 
     def work() -> Arrays:
         searcher = open_searcher(retriever, corpus, store)
@@ -214,7 +213,7 @@ def search_block(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k
         return _pack_rankings(rankings)
 
     try:
-        return _unpack_rankings(store.arrays(Key.of("rankings of a block", code_of(retriever), **parts), work))
+        return _unpack_rankings(store.arrays(Key.of("rankings of a block", (__name__, retriever), **parts), work))
     except _NotCached as result:
         return result.rankings
 
@@ -267,7 +266,7 @@ def search_part(
     if not is_live(retriever):
         return search_cached(retriever, corpus, queries, k, store)
     parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
-    key = Key.of("live rankings", code_of(retriever), **parts, index=sorted(describe_indexes(retriever).items()))
+    key = Key.of("live rankings", (__name__, retriever), **parts, index=sorted(describe_indexes(retriever).items()))
 
     def fetch() -> Rankings:
         rankings = search_cached(retriever, corpus, queries, k, store)
@@ -283,8 +282,7 @@ def search_part(
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
     """Return the searcher of a retriever over a corpus, indexed once per store."""
-    made_by = code_of(retriever)
-    key = Key.of("searcher", made_by, corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts)
+    key = Key.of("searcher", retriever, corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts)
     return store.share(key, lambda: retriever.index(corpus, store))
 
 

@@ -1,4 +1,4 @@
-"""Read Python source files: a digest of the code, and the imports in it.
+"""Read Python source files: a digest of the code, and the imports in it, except those only for type checkers.
 
 The digest is of the syntax tree without docstrings, so comments, docstrings and formatting do not affect it. Results
 are cached beside Python's bytecode.
@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 from zipfile import BadZipFile, ZipFile
 
 from retrievers.files import replace_file
@@ -75,11 +75,19 @@ def parse_source(content: bytes) -> SourceCode:
 
 
 def _imports(tree: ast.AST) -> Iterator[ImportStatement]:
-    for node in ast.walk(tree):
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        todo += node.orelse if _is_for_type_checkers(node) else ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             yield from (ImportStatement(alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield ImportStatement("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names))
+
+
+def _is_for_type_checkers(node: ast.AST) -> TypeGuard[ast.If]:
+    """Return whether a statement begins with `if TYPE_CHECKING:`, so that its first part never runs."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 
 def _describe(node: ast.AST) -> Iterator[str]:

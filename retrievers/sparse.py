@@ -23,20 +23,12 @@ from retrievers.block_search import Masks, search_in_parts
 from retrievers.encoders.sparse import SparseModel
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
-from retrievers.term_weights import (
-    DamagedWeightsError,
-    TermWeights,
-    WeightedPostings,
-    build_postings,
-    join_weights,
-    read_postings,
-)
+from retrievers.term_weights import DamagedWeightsError, TermWeights, join_weights
+from retrievers.weighted_postings import WeightedPostings, build_postings, read_postings
 
 Column = NDArray[Any]
 
 log = logging.getLogger(__name__)
-
-_MADE_BY = (__name__, *SparseModel.MADE_BY)
 
 
 @settings(frozen=True, config={"extra": "forbid"}, repr=False)
@@ -46,6 +38,7 @@ class LearnedSparse(SparseModel):
     `document_terms` and `query_terms` keep the heaviest terms of each document and query; null keeps all.
     """
 
+    MADE_BY: ClassVar[str] = SparseModel.__module__
     applies_filters: ClassVar[bool] = True
 
     document_terms: int | None = Field(default=None, ge=1)
@@ -54,7 +47,7 @@ class LearnedSparse(SparseModel):
     def index(self, corpus: Corpus, store: Store) -> LearnedSparseSearcher:
         """Return a searcher; documents are encoded and their postings built unless the store has them."""
         searcher = LearnedSparseSearcher(self, corpus, self._load_postings(corpus, store), store)
-        store.share(Key.of("live code", (__name__,)), lambda: searcher.compile())
+        store.share(Key.of("live code", __name__), lambda: searcher.compile())
         return searcher
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
@@ -65,7 +58,7 @@ class LearnedSparse(SparseModel):
 
     def _build_postings_key(self, corpus: Corpus) -> Key:
         parts = {**corpus.key_parts, **self.list_parts("document"), "document_terms": self.document_terms}
-        return Key.of("weighted postings", _MADE_BY, **parts)
+        return Key.of("weighted postings", __name__, **parts)
 
     def _load_postings(self, corpus: Corpus, store: Store) -> WeightedPostings:
         key = self._build_postings_key(corpus)
@@ -81,7 +74,7 @@ class LearnedSparse(SparseModel):
                 log.warning("%s; building them again", error)
                 return read_postings(build(), len(corpus))
 
-        return store.share(Key.of("live postings", _MADE_BY, **dict(key.parts)), load)
+        return store.share(Key.of("live postings", __name__, **dict(key.parts)), load)
 
 
 @dataclass(frozen=True, eq=False)

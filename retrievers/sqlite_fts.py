@@ -96,7 +96,7 @@ class SqliteFts:
         parts: dict[str, object] = {"tokenize": self._format_tokenizer(), "sqlite": sqlite3.sqlite_version}
         if self.field_weights:
             parts["columns"] = ", ".join(self.field_weights)
-        return Key.of(kind, ("retrievers.sqlite_fts",), **corpus.key_parts, **parts)
+        return Key.of(kind, __name__, **corpus.key_parts, **parts)
 
     def _format_tokenizer(self) -> str:
         """Return the settings of the tokenizer in the syntax of SQLite."""

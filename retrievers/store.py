@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
-from retrievers.code import hash_code
+from retrievers.code import code_of, hash_code
 
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
@@ -27,11 +28,22 @@ class Key:
     parts: tuple[tuple[str, str], ...]
 
     @staticmethod
-    def of(kind: str, made_by: Iterable[str], **parts: object) -> Key:
-        """Make a key from the parts that an entry depends on; `made_by` are the modules whose source is part of it."""
+    def of(kind: str, made_by: object, **parts: object) -> Key:
+        """Make a key from the parts that an entry depends on, and from the code that does the work.
+
+        `made_by` is the name of the module that does it (`__name__`), or settings, or a tuple of these. The code that
+        they import is part of the key, too (`retrievers.code.code_of`). Raises `ValueError` if there is no code.
+        """
         named = tuple(sorted((name, str(value)) for name, value in parts.items()))
-        sources = (hash_code(module) for module in sorted(made_by))
-        return Key(kind, fingerprint(kind, *sources, *(f"{n}\0{v}" for n, v in named)), named)
+        modules = code_of(*made_by) if isinstance(made_by, tuple) else code_of(made_by)
+        if not modules:
+            raise ValueError(f"made_by={made_by!r}: names no code; pass the name of a module or settings")
+        return Key(kind, fingerprint(kind, _hash_modules(modules), *(f"{n}\0{v}" for n, v in named)), named)
+
+
+@cache
+def _hash_modules(modules: Sequence[str]) -> str:
+    return fingerprint(*map(hash_code, modules))
 
 
 def fingerprint(*texts: str) -> str:

@@ -8,7 +8,7 @@ part of its key. Approximate indexes report their recall of the exact ranking.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Literal, Protocol
@@ -26,7 +26,6 @@ from retrievers.base import (
     list_filters,
     rank,
 )
-from retrievers.code import code_of
 from retrievers.encoders.base import Embedded, Encoder, PlannedEncoder, Vectors
 from retrievers.filters import Filter, group_by_selectivity
 from retrievers.points import Nearest, Points, PointStream, Subset, build_points, rank_exactly
@@ -61,15 +60,16 @@ class VectorSpace:
     corpus: Corpus
     metric: Metric
 
-    def build_key(self, kind: str, made_by: Iterable[str] = (), **parts: object) -> Key:
-        """Return the key of work based on the vectors; `made_by` are the modules that do it."""
-        modules = {__name__, *made_by, *code_of(self.encoder)}
-        return Key.of(kind, modules, **self.corpus.key_parts, encoder=self.encoder, metric=self.metric, **parts)
+    def build_key(self, kind: str, made_by: str, **parts: object) -> Key:
+        """Return the key of work based on the vectors; `made_by` is the module that does it."""
+        return Key.of(
+            kind, (made_by, self.encoder), **self.corpus.key_parts, encoder=self.encoder, metric=self.metric, **parts
+        )
 
     def build_exact_key(self, queries: Sequence[str], k: int) -> Key:
         """Return the key of the exact rankings, which all indexes of the space share."""
         searched = {"queries": fingerprint_queries(queries, self.corpus), "asked": len(queries), "k": k}
-        return self.build_key("exact neighbours", ["retrievers.points", "retrievers.nearest"], **searched)
+        return self.build_key("exact neighbours", __name__, **searched)
 
     def plan(
         self, retriever: Retriever, queries: Sequence[str], k: int, store: Store, index: Key | None, exact: bool
@@ -108,7 +108,7 @@ class EmbeddedSpace:
         space, stream = self.space, self.stream
         key = Key.of(
             "points",
-            {"retrievers.points", *code_of(space.encoder)},
+            (__name__, space.encoder),
             **space.corpus.key_parts, encoder=space.encoder, unit_length=stream.unit_length,
         )  # fmt: skip
         return self.store.share(key, lambda: build_points(stream.shards, stream.unit_length))

@@ -51,8 +51,8 @@ def describe_environment() -> dict[str, Any]:
 
 
 def describe_code(settings: object) -> dict[str, str]:
-    """Return a hash of the code behind settings for each top-level package."""
-    modules = {*code_of(settings), *_list_imported(settings)}
+    """Return a hash of the code behind a search with settings, for each top-level package."""
+    modules = {*code_of("retrievers.search", settings), *_list_imported(settings)}
     packages: dict[str, list[str]] = {}
     for module in sorted(modules):
         packages.setdefault(module.partition(".")[0], []).append(hash_code(module))

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus
-from retrievers.encoders.base import SHARD, Embedded, Vectors, embed_in_shards, split_shards
+from retrievers.encoders.base import Embedded, Vectors
+from retrievers.encoders.shards import SHARD, embed_in_shards, split_shards
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
 from runner.store.base import WORTH_KEEPING_S
@@ -58,7 +59,7 @@ class Hashing:
 
 def build_key(texts: Sequence[str]) -> Key:
     """Return the key of a shard."""
-    return Key.of("document vectors", [__name__], texts=fingerprint(*texts))
+    return Key.of("document vectors", __name__, texts=fingerprint(*texts))
 
 
 def hash_texts(texts: Sequence[str]) -> Vectors:

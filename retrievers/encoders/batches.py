@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from retrievers.base import RetrieverError
+from retrievers.errors import RetrieverError
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from retrievers.base import RetrieverError
+from retrievers.errors import RetrieverError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

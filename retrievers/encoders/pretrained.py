@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
-from retrievers.base import RetrieverError
-from retrievers.encoders.base import logger
+from retrievers.errors import RetrieverError
 from retrievers.extras import check_installed
 from retrievers.files import hash_file
 from retrievers.store import fingerprint
 
 M = TypeVar("M")
 Backend = Literal["torch", "onnx"]
+
+logger = logging.getLogger("retrievers")
 
 
 class Configured(Protocol):

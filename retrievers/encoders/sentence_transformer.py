@@ -14,18 +14,17 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, RetrieverError
-from retrievers.code import hash_code
 from retrievers.encoders.base import Embedded, Role, Vectors, embed_by_role
-from retrievers.encoders.model_settings import MODULES, PromptedModel
+from retrievers.encoders.model_settings import PromptedModel
 from retrievers.encoders.pretrained import Backend
+from retrievers.errors import RetrieverError
 from retrievers.search import Work
 from retrievers.store import Key, Store
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-_INT8 = "retrievers.encoders.int8"
+    from retrievers.base import Corpus
 
 
 @settings(frozen=True, config={"extra": "forbid"}, repr=False)
@@ -37,7 +36,6 @@ class SentenceTransformerEncoder(PromptedModel):
     """
 
     PRODUCT = "vectors"
-    MADE_BY = (__name__, *MODULES)
 
     model: str = "all-MiniLM-L6-v2"
     batch_tokens: int | None = Field(default=4096, ge=1, repr=False)
@@ -65,13 +63,13 @@ class SentenceTransformerEncoder(PromptedModel):
         """Return what the vectors of texts in a role depend on, besides the texts."""
         own = {name: getattr(self, name) for name in ("dimensions", "normalize", "backend", "precision")}
         if self.precision == "int8":
-            own |= {"batch_tokens": self.batch_tokens, "torch": version("torch"), "code": hash_code(_INT8)}
+            own |= {"batch_tokens": self.batch_tokens, "torch": version("torch")}
         return {**super().list_parts(role), **own}
 
     def build_live_key(self) -> Key:
         """Return the key of the open model."""
         key = super().build_live_key()
-        return Key.of(key.kind, self.MADE_BY, **dict(key.parts), backend=self.backend, precision=self.precision)
+        return Key.of(key.kind, self.made_by, **dict(key.parts), backend=self.backend, precision=self.precision)
 
     def _open(self) -> SentenceTransformer:
         """Open the model and encode a word, so that the first text takes no longer than others."""

@@ -13,15 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import Corpus, RetrieverError
-from retrievers.encoders.base import Role, encode_in_shards, time_alone
-from retrievers.encoders.model_settings import MODULES, PromptedModel
+from retrievers.encoders.base import Role, time_alone
+from retrievers.encoders.model_settings import PromptedModel
 from retrievers.encoders.pretrained import check_trained
+from retrievers.encoders.shards import encode_in_shards
+from retrievers.errors import RetrieverError
 from retrievers.store import Arrays, Store
 from retrievers.term_weights import TermWeights, join_weights
 
 if TYPE_CHECKING:
     from sentence_transformers import SparseEncoder
+
+    from retrievers.base import Corpus
 
 _POOLED_TOKENS = 128
 """How many tokens are pooled at a time, each with a number for every term: more take more memory and are slower."""
@@ -32,7 +35,6 @@ class SparseModel(PromptedModel):
     """Settings of a learned sparse model, which `SparseEncoder` of sentence-transformers opens."""
 
     PRODUCT = "term weights"
-    MADE_BY = (__name__, "retrievers.term_weights", *MODULES)
 
     def weigh_documents(self, corpus: Corpus, store: Store) -> list[TermWeights]:
         """Return the weights of documents in shards; those that the store lacks are encoded."""

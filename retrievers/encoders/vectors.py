@@ -96,7 +96,7 @@ def identify_file(file: str) -> str:
 
 def _load_shared(file: str, store: Store) -> VectorTable:
     path = Path(file).expanduser()
-    return store.share(Key.of("live vectors", [__name__], file=identify_file(file)), partial(load_vectors, path))
+    return store.share(Key.of("live vectors", __name__, file=identify_file(file)), partial(load_vectors, path))
 
 
 def _select(table: VectorTable, ids: Sequence[str], file: str, what: str) -> Vectors:

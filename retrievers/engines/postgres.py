@@ -43,8 +43,6 @@ from retrievers.vector_search import Metric, VectorSpace
 if TYPE_CHECKING:
     from psycopg.sql import SQL, Composable
 
-_MODULES = (__name__, "retrievers.engines.postgres_tables")
-
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})
 class Postgres:
@@ -215,13 +213,13 @@ class Postgres:
 
     def _words_key(self, corpus: Corpus) -> Key:
         parts = corpus.key_parts | corpus.field_parts
-        return Key.of("postgres index", _MODULES, **parts, **self._place, config=self.config)
+        return Key.of("postgres index", __name__, **parts, **self._place, config=self.config)
 
     def _vectors_key(self, space: VectorSpace) -> Key:
         built = {"hnsw": ("m", "ef_construction"), "ivfflat": ("lists",)}.get(self.index_type, ())
         options = {name: getattr(self, name) for name in built} | space.corpus.field_parts
         return space.build_key(
-            "postgres index", _MODULES, **self._place, index=self.index_type, type=self.type, **options
+            "postgres index", __name__, **self._place, index=self.index_type, type=self.type, **options
         )
 
 

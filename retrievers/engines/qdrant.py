@@ -38,8 +38,6 @@ from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.vector_search import Metric, VectorSpace
 
-_MODULES = (__name__, *(f"retrievers.engines.{name}" for name in ("qdrant_shard", "qdrant_words", "folders")))
-
 _SPARE = 16
 """How many extra documents a search by words fetches, for the tie rule."""
 
@@ -170,10 +168,10 @@ class Qdrant:
             built_with["words"] = self._word_settings
         space = self._space(corpus)
         if space is None:
-            return Key.of(kind, _MODULES, **corpus.key_parts, **built_with)
+            return Key.of(kind, __name__, **corpus.key_parts, **built_with)
         built_with |= vars(self._shard_settings)
         del built_with["metric"]
-        return space.build_key(kind, _MODULES, **built_with)
+        return space.build_key(kind, __name__, **built_with)
 
 
 @dataclass(frozen=True, eq=False)

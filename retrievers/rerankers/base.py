@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.multistage import QueryLog
+from retrievers.notes import QueryLog
 from retrievers.store import Store
 
 

@@ -11,15 +11,13 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import RetrieverError
 from retrievers.encoders.batches import encode_in_batches
-from retrievers.encoders.model_settings import MODULES, PretrainedModel
+from retrievers.encoders.model_settings import PretrainedModel
 from retrievers.encoders.pretrained import Backend, replace_surrogates
+from retrievers.errors import RetrieverError
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
 from retrievers.store import Key, Store
-
-_MADE_BY = (__name__, "retrievers.rerankers.pair_scores", *MODULES)
 
 
 @settings(frozen=True, config={"extra": "forbid"}, repr=False)
@@ -36,9 +34,9 @@ class CrossEncoderReranker(PretrainedModel):
     def open(self, store: Store) -> Rerank:
         """Return the function that scores; it opens the model for the first new pair."""
         parts = {"model": self.identity, "max_length": self.max_length, "backend": self.backend}
-        live = Key.of("live model", _MADE_BY, device=self.device, **parts)
+        live = Key.of("live model", __name__, device=self.device, **parts)
         model = cache(lambda: store.share(live, partial(_LoadedCrossEncoder, self)))
-        return PairScorer(_MADE_BY, parts, lambda pairs: model().score(pairs, self.batch_tokens))
+        return PairScorer(__name__, parts, lambda pairs: model().score(pairs, self.batch_tokens))
 
 
 class _LoadedCrossEncoder:

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from threading import Lock
+from typing import ClassVar
 
 from pydantic.dataclasses import dataclass as settings
 
@@ -16,8 +17,6 @@ from retrievers.max_sim import score_max_sim
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
 from retrievers.store import Key, Store
-
-_MADE_BY = (__name__, "retrievers.max_sim", "retrievers.rerankers.pair_scores", *MultiVectorModel.MADE_BY)
 
 _MOST_BYTES = 1 << 30
 """How many bytes of candidates' vectors are in memory; those used last stay."""
@@ -31,13 +30,15 @@ class LateInteractionReranker(MultiVectorModel):
     `pool_factor` is above 1.
     """
 
+    MADE_BY: ClassVar[str] = MultiVectorModel.__module__
+
     def open(self, store: Store) -> Rerank:
         """Return the function that scores; it opens the model for the first new pair."""
         names = ("pool_factor", "max_length", "query_prompt", "document_prompt")
         parts = {"model": self.identity, **{name: repr(getattr(self, name)) for name in names}}
-        live = Key.of("live pair model", _MADE_BY, device=self.device, batch_tokens=self.batch_tokens, **parts)
+        live = Key.of("live pair model", __name__, device=self.device, batch_tokens=self.batch_tokens, **parts)
         model = cache(lambda: store.share(live, partial(_LoadedMaxSim, self, store)))
-        return PairScorer(_MADE_BY, parts, lambda pairs: model().score(pairs))
+        return PairScorer(__name__, parts, lambda pairs: model().score(pairs))
 
 
 class _LoadedMaxSim:

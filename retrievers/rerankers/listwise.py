@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
-from retrievers.multistage import report_progress
+from retrievers.progress import report_progress
 from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, number_passages, summarise_calls
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store

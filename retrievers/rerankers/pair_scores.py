@@ -13,7 +13,8 @@ from itertools import groupby
 
 import numpy as np
 
-from retrievers.multistage import QueryLog, report_progress
+from retrievers.notes import QueryLog
+from retrievers.progress import report_progress
 from retrievers.rerankers.base import CandidateScores
 from retrievers.store import Arrays, Key, Store, fingerprint
 
@@ -29,9 +30,9 @@ _TOGETHER = 256
 
 @dataclass(frozen=True, eq=False)
 class PairScorer:
-    """Scores pairs. `parts` are the settings that a score depends on, and `made_by` the modules."""
+    """Scores pairs. `parts` are the settings that a score depends on, and `made_by` is the module that scores."""
 
-    made_by: Sequence[str]
+    made_by: str
     parts: Mapping[str, object]
     score: Callable[[Sequence[Pair]], PairScores]
 

@@ -23,9 +23,10 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import BudgetSpent, ChatError
-from retrievers.encoders.base import REPORT_INTERVAL_S, Embedded, Vectors
+from retrievers.encoders.base import Embedded, Vectors
 from retrievers.extras import check_installed
 from retrievers.files import hash_file
+from retrievers.progress import REPORT_INTERVAL_S
 from retrievers.store import Store, fingerprint
 from retrievers.templates import fill_template, get_path
 from retrievers.threads import map_threads

@@ -19,7 +19,8 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import Corpus
 from retrievers.chat import ChatError, Reply
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
-from retrievers.multistage import QueryLog, report_progress
+from retrievers.notes import QueryLog
+from retrievers.progress import report_progress
 from retrievers.prompting import Call, summarise_calls
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store, fingerprint

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from retrievers.code import code_of, hash_code, modules_behind
+from retrievers.code import code_of, hash_code
 from retrievers.store import fingerprint
 from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
@@ -39,7 +39,7 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
         settings.append(dataset.corpus.fingerprint)  # the chunks of the documents
     if dataset.judgments_for(experiment.search_type) is not dataset.judgments:
         settings.append(experiment.search_type)
-    code = sorted({*code_of(experiment.retriever), *code_of(experiment.metrics), *_evaluating()})
+    code = sorted({*code_of(experiment.retriever, experiment.metrics), *_evaluating()})
     if experiment.index:
         settings.append(json.dumps(dict(experiment.index), sort_keys=True))
     if experiment.grading is not None:
@@ -75,7 +75,7 @@ def _evaluating() -> frozenset[str]:
     own = frozenset(
         {"runner.evaluation", "runner.measuring", "runner.analysis.significance", "runner.analysis.clusters"}
     )
-    return own | modules_behind("runner.metrics.scores") | modules_behind("runner.metrics.abstention")
+    return own.union(code_of("retrievers.search", "runner.metrics.scores", "runner.metrics.abstention"))
 
 
 @cache

@@ -19,11 +19,14 @@ import pytest
 import retrievers
 from retrievers.analyzer import Analyzer
 from retrievers.bm25 import BM25
-from retrievers.code import code_of, hash_code, modules_behind
+from retrievers.code import PLUMBING, code_of, hash_code, modules_behind
 from retrievers.fusion import Hybrid
 from retrievers.rank_bm25 import RankBM25
 
 Behind = Callable[..., set[str]]
+
+NAMES = {"retrievers", *(module.name for module in pkgutil.walk_packages(retrievers.__path__, "retrievers."))}
+"""All modules of this package."""
 
 
 @pytest.fixture
@@ -75,6 +78,21 @@ def test_an_import_counts_however_it_is_written(behind: Behind, source: str) -> 
     assert behind(source) == {"a", "b"}
 
 
+@pytest.mark.parametrize("condition", ["TYPE_CHECKING", "typing.TYPE_CHECKING"])
+def test_an_import_only_for_type_checkers_does_not_count(behind: Behind, condition: str) -> None:
+    source = f"""
+        import typing
+        from typing import TYPE_CHECKING
+        if {condition}:
+            from PACKAGE.a import A
+        else:
+            from PACKAGE.b import B
+        if not TYPE_CHECKING:
+            from PACKAGE.c import C
+    """
+    assert behind(source) == {"b", "c"}
+
+
 def test_words_that_are_no_statement_do_no_harm(behind: Behind) -> None:
     source = '''
         """What one may do:
@@ -120,14 +138,31 @@ def test_a_file_that_is_not_python_is_known_by_its_bytes(tmp_path: Path, monkeyp
 
 
 def test_the_modules_of_this_package_import_what_a_parser_says() -> None:
-    names = ["retrievers", *(module.name for module in pkgutil.walk_packages(retrievers.__path__, "retrievers."))]
-    for name in names:
+    for name in NAMES:
         found, todo = {name}, [name]
         while todo:
-            for each in parsed(todo.pop()).intersection(names) - found:
+            for each in parsed(todo.pop()).intersection(NAMES) - found - PLUMBING.keys():
                 found.add(each)
                 todo.append(each)
         assert modules_behind(name) == found
+
+
+def test_plumbing_is_part_of_this_package_and_behind_no_other_module() -> None:
+    assert PLUMBING.keys() <= NAMES
+    for name in NAMES - PLUMBING.keys():
+        assert modules_behind(name).isdisjoint(PLUMBING)
+
+
+def test_plumbing_that_does_work_itself_is_behind_that_work() -> None:
+    assert {"retrievers.search", "retrievers.base", "retrievers.bm25"} <= set(code_of("retrievers.search", BM25()))
+    assert "retrievers.store" not in code_of("retrievers.search", BM25())
+
+
+class WithoutTypeChecking(ast.NodeTransformer):
+    """Removes the statements that only type checkers read."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        return node.orelse if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" else node
 
 
 @cache
@@ -136,7 +171,7 @@ def parsed(module: str) -> frozenset[str]:
     file = import_module(module).__file__
     assert file is not None
     named = {module.rpartition(".")[0]}
-    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+    for node in ast.walk(WithoutTypeChecking().visit(ast.parse(Path(file).read_bytes()))):
         if isinstance(node, ast.Import):
             named |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

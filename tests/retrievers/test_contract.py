@@ -102,7 +102,7 @@ class SparseByWords(LearnedSparse):
         return {"model": self.model}
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
-        return [Work("embed", Key.of("query term weights", [], queries=fingerprint(*queries)))]
+        return [Work("embed", Key.of("query term weights", "retrievers.store", queries=fingerprint(*queries)))]
 
     def weigh(self, texts: Sequence[str]) -> TermWeights:
         rows = [sorted({zlib.crc32(word.encode()) % 50_000 for word in re.findall(r"\w+", t.lower())}) for t in texts]

@@ -17,10 +17,11 @@ from threadpoolctl import threadpool_limits
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, RetrieverError
-from retrievers.encoders import base, pretrained
-from retrievers.encoders.base import Encoder, Vectors, embed_in_shards, encode_alone
+from retrievers.encoders import pretrained, shards
+from retrievers.encoders.base import Encoder, Vectors, encode_alone
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
+from retrievers.encoders.shards import embed_in_shards
 from retrievers.store import Arrays, Key, MemoryStore, NoStore
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class Lengths:
 
 
 def key_of(texts: str) -> Key:
-    return Key.of("lengths", (), texts=texts)
+    return Key.of("lengths", "retrievers.store", texts=texts)
 
 
 def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,18 +91,18 @@ def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyP
         encoded += len(part)
         return lengths_of(part)
 
-    monkeypatch.setattr(base, "LONG", 600)
+    monkeypatch.setattr(shards, "LONG", 600)
     with pytest.raises(KeyboardInterrupt):
         embed_in_shards(texts, encode, key_of, store)
     encoded = 1000
-    shards = embed_in_shards(texts, encode, key_of, store)
+    embedded = embed_in_shards(texts, encode, key_of, store)
     assert encoded == 1000 + 600 - 256
-    assert [len(shard) for shard in shards] == [256, 256, 88]
-    assert np.concatenate(shards)[:, 0].tolist() == list(range(600))
+    assert [len(shard) for shard in embedded] == [256, 256, 88]
+    assert np.concatenate(embedded)[:, 0].tolist() == list(range(600))
 
 
 def test_equal_shards_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "LONG", 700)
+    monkeypatch.setattr(shards, "LONG", 700)
     encode = Lengths()
     embed_in_shards(["same"] * 700, encode, key_of, MemoryStore())
     assert encode.sizes == [256, 188]
@@ -110,8 +111,8 @@ def test_equal_shards_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_progress_is_logged_while_shards_are_embedded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(base, "REPORT_INTERVAL_S", 0)
-    monkeypatch.setattr(base, "LONG", 600)
+    monkeypatch.setattr(shards, "REPORT_INTERVAL_S", 0)
+    monkeypatch.setattr(shards, "LONG", 600)
     store, texts = MemoryStore(), ["x" * n for n in range(600)]
     with caplog.at_level(logging.INFO, "retrievers"):
         embed_in_shards(texts, lengths_of, key_of, store)
@@ -125,12 +126,12 @@ def test_long_work_is_announced_with_an_estimate_before_the_first_shard(caplog: 
         first = embed_in_shards(texts, encode, key_of, store)
         assert np.array_equal(np.concatenate(first), np.concatenate(embed_in_shards(texts, encode, key_of, store)))
     assert caplog.messages == ["embedding 300 documents", "embedding 300 documents, about 0 s"]
-    assert encode.sizes == [1, base.TRIAL, 256, 44]
+    assert encode.sizes == [1, shards.TRIAL, 256, 44]
 
 
 def test_brief_work_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "retrievers"):
-        embed_in_shards(["x"] * base.LONG, Lengths(), key_of, MemoryStore())
+        embed_in_shards(["x"] * shards.LONG, Lengths(), key_of, MemoryStore())
     assert not caplog.messages
 
 
@@ -138,7 +139,7 @@ def test_brief_work_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
     ("seconds", "told"), [(0.2, "0 s"), (89, "89 s"), (170, "3 min"), (5300, "88 min"), (9000, "2 h")]
 )
 def test_a_duration_is_told_in_one_unit(seconds: float, told: str) -> None:
-    assert base._format_duration(seconds) == told
+    assert shards._format_duration(seconds) == told
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])

@@ -17,8 +17,7 @@ from retrievers.base import NOTHING, Corpus, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.encoders.multi_vector import MultiVectorModel, TokenVectors
 from retrievers.encoders.pretrained import find_folder
-from retrievers.late_interaction import LateInteraction
-from retrievers.max_sim import rank_max_sim
+from retrievers.late_interaction import LateInteraction, rank_max_sim
 from retrievers.reranked import Reranked
 from retrievers.rerankers.late_interaction import LateInteractionReranker
 from retrievers.search import plan_rankings, search_cached

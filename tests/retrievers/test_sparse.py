@@ -19,7 +19,8 @@ from retrievers.filters import parse_filter
 from retrievers.search import Work, plan_rankings, search_cached
 from retrievers.sparse import LearnedSparse, LearnedSparseSearcher
 from retrievers.store import MemoryStore, NoStore
-from retrievers.term_weights import DamagedWeightsError, TermWeights, build_postings, join_weights, read_postings
+from retrievers.term_weights import DamagedWeightsError, TermWeights, join_weights
+from retrievers.weighted_postings import build_postings, read_postings
 from tests.retrievers.test_encoders import Disk
 
 COGNITION = find_spec("cognition")

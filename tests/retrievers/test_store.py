@@ -11,10 +11,10 @@ def test_fingerprints_keep_texts_apart() -> None:
 
 def test_a_key_names_every_part_and_the_code() -> None:
     keys = {
-        Key.of("k", ["retrievers.base"], a=1).digest,
-        Key.of("k", ["retrievers.base"], a=2).digest,
-        Key.of("k", ["retrievers.base"], b=1).digest,
-        Key.of("k", ["retrievers.bm25"], a=1).digest,
-        Key.of("l", ["retrievers.base"], a=1).digest,
+        Key.of("k", "retrievers.base", a=1).digest,
+        Key.of("k", "retrievers.base", a=2).digest,
+        Key.of("k", "retrievers.base", b=1).digest,
+        Key.of("k", "retrievers.bm25", a=1).digest,
+        Key.of("l", "retrievers.base", a=1).digest,
     }
     assert len(keys) == 5

@@ -10,7 +10,7 @@ import numpy as np
 from retrievers.store import Arrays, Key
 from runner.store.base import WORTH_KEEPING_S
 
-KEY = Key.of("things", ["retrievers.base"], name="ünïcode / key")
+KEY = Key.of("things", "retrievers.base", name="ünïcode / key")
 
 
 class Clock:
@@ -29,4 +29,4 @@ def slowly(calls: list[str], name: str = "built") -> Callable[[], Arrays]:
 
 
 def create_key(n: int) -> Key:
-    return Key.of("things", ["retrievers.base"], n=n)
+    return Key.of("things", "retrievers.base", n=n)

@@ -31,7 +31,7 @@ Machine = Callable[[str], DiskStore]
 
 
 def key(n: int = 0, kind: str = "small things") -> Key:
-    return Key.of(kind, ["retrievers.base"], n=n, name="ünïcode / key")
+    return Key.of(kind, "retrievers.base", n=n, name="ünïcode / key")
 
 
 def arrays_of(n: int) -> Arrays:

@@ -34,7 +34,7 @@ from runner.store.entries import (
 )
 from runner.store.seals import Damaged, Seals
 
-KEY = Key.of("small things", ["retrievers.base"], corpus="c", name="ünïcode / key")
+KEY = Key.of("small things", "retrievers.base", corpus="c", name="ünïcode / key")
 ARRAYS: Arrays = {
     "a": np.arange(600, dtype=np.int32).reshape(2, 300),
     "empty": np.zeros((0, 3)),
@@ -152,7 +152,7 @@ from pathlib import Path
 from retrievers.store import Key
 from runner.store.entries import write
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-key = Key.of("things", [], n=1)
+key = Key.of("things", "retrievers.store", n=1)
 try:
     write(Path({str(tmp_path)!r}) / "things" / key.digest, key, {{"a": np.ones(100), "b": np.ones(9000)}}, {{}})
 except OSError as error:
@@ -262,7 +262,7 @@ def test_a_store_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
 
 
 def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
-    first, second = (Key.of("things", [], n=n) for n in (1, 2))
+    first, second = (Key.of("things", "retrievers.store", n=n) for n in (1, 2))
     for key in (first, second):
         make_entry(tmp_path, key)
     later = time.time() + 100

@@ -9,7 +9,7 @@ import pytest
 
 from retrievers.bm25 import BM25
 from retrievers.dense import Dense
-from retrievers.encoders.base import SHARD
+from retrievers.encoders.shards import SHARD
 from runner.datasets.beir import Beir
 from runner.evaluation import Bench
 from runner.experiment import Experiment

@@ -21,9 +21,10 @@ from retrievers.agentic import Agentic
 from retrievers.base import Corpus, Retriever
 from retrievers.bm25 import BM25
 from retrievers.dense import Dense
-from retrievers.encoders.base import SHARD, Vectors
+from retrievers.encoders.base import Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
+from retrievers.encoders.shards import SHARD
 from retrievers.expanded import Expanded
 from retrievers.fusion import Hybrid
 from retrievers.rank_bm25 import RankBM25
@@ -235,12 +236,12 @@ def test_workers_share_the_work_but_no_combination_is_done_by_two(tmp_path: Path
 
 
 def entry(kind: str, seconds: float, size: int, **parts: object) -> Entry:
-    key = Key.of(kind, (), **parts)
+    key = Key.of(kind, "retrievers.store", **parts)
     return Entry(kind, key.digest, kind, dict(key.parts), size, seconds, 0.0, ())
 
 
 def postings(characters: int, **parts: object) -> Key:
-    return Key.of("postings", (), corpus=str(characters), characters=characters, **parts)
+    return Key.of("postings", "retrievers.store", corpus=str(characters), characters=characters, **parts)
 
 
 def test_an_estimate_is_in_proportion_to_what_was_measured() -> None:
@@ -267,21 +268,26 @@ def test_the_most_alike_are_asked() -> None:
 def test_a_search_is_not_compared_with_another_retrievers() -> None:
     asked = {"documents": 1000, "asked": 100, "k": 10}
     kept = [entry("rankings", 5.0, 1, retriever="RankBM25(k1=1.5)", **asked)]
-    assert Estimator(kept).of(Key.of("rankings", (), retriever="BM25(k1=1.5)", **asked)).rough
-    assert not Estimator(kept).of(Key.of("rankings", (), retriever="RankBM25(k1=2.0)", **asked)).rough
+    assert Estimator(kept).of(Key.of("rankings", "retrievers.store", retriever="BM25(k1=1.5)", **asked)).rough
+    assert not Estimator(kept).of(Key.of("rankings", "retrievers.store", retriever="RankBM25(k1=2.0)", **asked)).rough
 
 
 def test_measuring_is_part_of_a_search() -> None:
     parts = {"documents": 10**6, "asked": 1000, "k": 10, "retriever": "Dense(index_type='hnsw')"}
-    alone = Estimator([entry("rankings", 150.0, 1, **parts)]).of(Key.of("rankings", (), **parts))
+    alone = Estimator([entry("rankings", 150.0, 1, **parts)]).of(Key.of("rankings", "retrievers.store", **parts))
     kept = [entry("rankings", 150.0, 1, **parts), entry("diagnostics", 300.0, 1, **parts)]
-    assert Estimator(kept).of(Key.of("rankings", (), **parts)).seconds == pytest.approx((alone.seconds or 0) + 300)
+    assert Estimator(kept).of(Key.of("rankings", "retrievers.store", **parts)).seconds == pytest.approx(
+        (alone.seconds or 0) + 300
+    )
 
 
 def test_nothing_is_made_up_for_what_nobody_has_measured() -> None:
-    for key in (Key.of("rankings", (), retriever="Mine()", documents=10, asked=10, k=5), Key.of("mine", (), a=1)):
+    for key in (
+        Key.of("rankings", "retrievers.store", retriever="Mine()", documents=10, asked=10, k=5),
+        Key.of("mine", "retrievers.store", a=1),
+    ):
         assert Estimator([]).of(key).seconds is None
-    measured = Estimator([entry("mine", 7.0, 100, a=2)]).of(Key.of("mine", (), a=1))
+    measured = Estimator([entry("mine", 7.0, 100, a=2)]).of(Key.of("mine", "retrievers.store", a=1))
     assert measured.seconds == pytest.approx(7, rel=0.05)
 
 
@@ -289,7 +295,9 @@ def test_nothing_is_made_up_for_what_nobody_has_measured() -> None:
 def test_more_takes_longer(documents: int, asked: int, more: int) -> None:
     for retriever in ("BM25", "RankBM25", "SqliteFts", "Dense", "Hybrid"):
         less, most = (
-            Estimator([]).of(Key.of("rankings", (), retriever=f"{retriever}()", documents=d, asked=a, k=10))
+            Estimator([]).of(
+                Key.of("rankings", "retrievers.store", retriever=f"{retriever}()", documents=d, asked=a, k=10)
+            )
             for d, a in ((documents, asked), (documents + more, asked + more))
         )
         assert less.seconds is not None

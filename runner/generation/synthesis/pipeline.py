@@ -19,7 +19,6 @@ import orjson
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.code import code_of
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.answers import GoldPassage, locate_answer
@@ -252,8 +251,8 @@ class _Work:
 
         Settings that read files have an `identity`, which includes the content of these.
         """
-        identity, made_by = getattr(settings, "identity", settings), {__name__, *code_of(settings)}
-        key = Key.of(kind, made_by, chunks=self.digest, settings=identity, asked=fingerprint(*inputs))
+        identity = getattr(settings, "identity", settings)
+        key = Key.of(kind, (__name__, settings), chunks=self.digest, settings=identity, asked=fingerprint(*inputs))
 
         def build() -> Arrays:
             results: dict[int, object] = {}

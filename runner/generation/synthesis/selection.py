@@ -121,9 +121,7 @@ def _load_or_build(
     store: Store,
 ) -> list[Bundle]:
     """Return the bundles that start from the seeds, from the store if they are there."""
-    key = Key.of(
-        "bundles", (__name__, find_nearest.__module__), chunks=fingerprint, selection=selection, seeds=seeds.tolist()
-    )
+    key = Key.of("bundles", __name__, chunks=fingerprint, selection=selection, seeds=seeds.tolist())
 
     def build() -> Arrays:
         made = _Neighbourhood(selection, chunks.vectors, document_of).bundles(seeds)

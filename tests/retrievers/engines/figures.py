@@ -47,7 +47,7 @@ class TermSvd:
             svd = TruncatedSVD(self.dimensions, random_state=0)
             return svd.fit_transform(terms.fit_transform(corpus.contents())).astype(np.float32), terms, svd
 
-        documents, terms, svd = store.share(Key.of("term svd", [], corpus=corpus.fingerprint), fit)
+        documents, terms, svd = store.share(Key.of("term svd", "retrievers.store", corpus=corpus.fingerprint), fit)
 
         def embed_queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
             vectors = svd.transform(terms.transform(texts)).astype(np.float32)
