@@ -79,7 +79,7 @@ class Agentic:
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the base's rankings for the original queries."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
-        return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
+        return Work(build_rankings_key(self, corpus, queries, k), (base,))
 
     def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
         """Return `max_calls` calls for each query; each shows all searches so far, all but the first from replies."""

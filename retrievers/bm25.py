@@ -23,6 +23,7 @@ from retrievers.block_search import Masks, search_in_parts
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store, fingerprint
+from retrievers.work import LIVE_CODE, QUERY_TERMS
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Floats = NDArray[np.float64]
@@ -68,8 +69,8 @@ class BM25:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the term counts of the corpus."""
-        needs = (Work("count terms", build_postings_key(corpus, self.analyzer)),)
-        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
+        needs = (Work(build_postings_key(corpus, self.analyzer)),)
+        return Work(build_rankings_key(self, corpus, queries, k), needs)
 
     def compute_weights(self, postings: Postings) -> Weights:
         """Return idf by term, norm by document, shift and lift, with which one formula covers all variants.
@@ -117,7 +118,7 @@ class BM25Searcher:
     ) -> BM25Searcher:
         """Return a searcher after compiling its code, which differs by the type of the counts."""
         searcher = cls(settings, postings, corpus, fields)
-        compiled = Key.of("live code", __name__, counts=(postings.counts.dtype, postings.counts.ndim))
+        compiled = Key.of(LIVE_CODE, __name__, counts=(postings.counts.dtype, postings.counts.ndim))
         store.share(compiled, lambda: searcher.search([""], 1))
         return searcher
 
@@ -142,7 +143,7 @@ class BM25Searcher:
             return self.postings.find_terms(queries, analyzer)
         parts = {"corpus": self.corpus.fingerprint, "analyzer": analyzer, "queries": fingerprint(*queries)}
         parts |= {"fields": ", ".join(self.fields)}
-        key = Key.of("query terms", __name__, **parts)
+        key = Key.of(QUERY_TERMS, __name__, **parts)
         return store.share(key, lambda: self.postings.find_terms(queries, analyzer))
 
     @cached_property

@@ -78,8 +78,8 @@ class BM25F:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the term counts of the fields."""
-        needs = (Work("count terms", build_postings_key(corpus, self.analyzer, self.field_names)),)
-        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
+        needs = (Work(build_postings_key(corpus, self.analyzer, self.field_names)),)
+        return Work(build_rankings_key(self, corpus, queries, k), needs)
 
     def compute_weights(self, postings: Postings) -> Weights:
         """Return idf by term, the weight of a count by document and field (n, fields), k1, and 0."""

@@ -22,6 +22,7 @@ from retrievers.quantization import BinaryIndex, RescoredIndex, build_binary_ind
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 from retrievers.vector_search import Metric, VectorIndex, VectorSearcher, VectorSpace
+from retrievers.work import LIVE_VECTOR_INDEX, VECTOR_INDEX, WorkKind
 
 if TYPE_CHECKING:
     import faiss
@@ -99,7 +100,7 @@ class Dense:
         """Return the search as work, which needs the vectors and any index that is stored."""
         space = VectorSpace(self.encoder, corpus, self.metric)
         stored = not self.exact and self.quantization != "binary"  # binary codes are made in less time than read
-        key = self._index_key("vector index", space) if stored else None
+        key = self._index_key(VECTOR_INDEX, space) if stored else None
         return space.plan(self, queries, k, store, key, exact=self.exact)
 
     def _open_index(self, space: VectorSpace, points: Points, store: Store) -> VectorIndex | None:
@@ -112,18 +113,18 @@ class Dense:
     def _load_index(self, space: VectorSpace, points: Points, store: Store) -> FaissIndex | BinaryIndex:
         """Return the index that finds candidates."""
         if self.quantization == "binary":
-            key = self._index_key("live vector index", space)
+            key = self._index_key(LIVE_VECTOR_INDEX, space)
             return store.share(key, lambda: build_binary_index(points.vectors))
 
         def load() -> faiss.Index:
             import faiss
 
-            kept = store.arrays(self._index_key("vector index", space), lambda: self._build(points.vectors))
+            kept = store.arrays(self._index_key(VECTOR_INDEX, space), lambda: self._build(points.vectors))
             return faiss.deserialize_index(np.asarray(kept["index"]))
 
-        return FaissIndex(self, store.share(self._index_key("live vector index", space), load))
+        return FaissIndex(self, store.share(self._index_key(LIVE_VECTOR_INDEX, space), load))
 
-    def _index_key(self, kind: str, space: VectorSpace) -> Key:
+    def _index_key(self, kind: WorkKind, space: VectorSpace) -> Key:
         built_with = {name: getattr(self, name) for name in _BUILT_WITH[self.index_type]}
         return space.build_key(kind, __name__, index=self.index_type, quantization=self.quantization, **built_with)
 

@@ -82,7 +82,7 @@ class Expanded:
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the base's rankings for the original queries."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
-        return Work("search", build_rankings_key(self, corpus, queries, k), (base,))
+        return Work(build_rankings_key(self, corpus, queries, k), (base,))
 
     def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
         """Return one call for each query."""

@@ -26,6 +26,7 @@ from retrievers.query_weights import PartWeights, QueryWeights, load_query_weigh
 from retrievers.search import Work, build_rankings_key, plan_rankings, search_part
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
+from retrievers.work import CANDIDATES, PlanStep
 
 log = logging.getLogger("retrievers")
 
@@ -144,7 +145,7 @@ class Hybrid:
         """Return the fusion as work, which needs the rankings of its parts."""
         depth = self.depth or k
         needs = tuple(plan_rankings(part, corpus, queries, depth, store) for part in self.weighted_parts.values())
-        return Work("fuse", build_rankings_key(self, corpus, queries, k), needs)
+        return Work(build_rankings_key(self, corpus, queries, k), needs, PlanStep.FUSE)
 
     @property
     def applies_filters(self) -> bool:
@@ -228,7 +229,7 @@ class HybridSearcher:
         columns, unknown = [np.ascontiguousarray(rankings.documents) for rankings in searches], searches[0].unknown_ids
         contents = [(column.shape, hashlib.sha256(column.data).hexdigest()) for column in columns]
         over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}
-        key = Key.of("candidates", __name__, **over, found=contents)
+        key = Key.of(CANDIDATES, __name__, **over, found=contents)
         return store.share(key, lambda: lay_out(columns, tie_order(self.corpus, unknown)))
 
 

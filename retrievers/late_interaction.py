@@ -42,7 +42,7 @@ class LateInteraction(MultiVectorModel):
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the vectors of documents and queries."""
         needs = tuple(self.plan_encoding(corpus, queries, store))
-        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
+        return Work(build_rankings_key(self, corpus, queries, k), needs)
 
 
 @dataclass(frozen=True, eq=False)

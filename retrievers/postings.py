@@ -22,6 +22,7 @@ from retrievers.field_postings import FieldContents, join_fields
 from retrievers.store import Arrays, Key, Store
 from retrievers.term_ids import TermIds, iter_term_ids
 from retrievers.threads import count_threads, map_threads
+from retrievers.work import LIVE_CODE, LIVE_POSTINGS, POSTINGS
 
 Column = NDArray[Any]
 
@@ -69,7 +70,7 @@ class Postings:
 
 def build_postings_key(corpus: Corpus, analyzer: Analyzer, fields: Sequence[str] = ()) -> Key:
     """Return the key under which the postings of a corpus are stored."""
-    return Key.of("postings", __name__, **corpus.key_parts, **_field_parts(fields), analyzer=analyzer)
+    return Key.of(POSTINGS, __name__, **corpus.key_parts, **_field_parts(fields), analyzer=analyzer)
 
 
 def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequence[str] = ()) -> Postings:
@@ -82,7 +83,7 @@ def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequ
         return join_fields(_count(FieldContents(corpus, fields), analyzer), n_fields)
 
     def count_terms() -> Arrays:
-        compiled = Key.of("live code", __name__, **_field_parts(fields))  # so that compiling is not timed as counting
+        compiled = Key.of(LIVE_CODE, __name__, **_field_parts(fields))  # so that compiling is not timed as counting
         store.share(compiled, lambda: _check(count_columns(Corpus(["id"], ["word"])), 1, n_fields))
         return count_columns(corpus)
 
@@ -95,7 +96,7 @@ def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequ
             return _check(count_terms(), len(corpus), n_fields)
 
     parts = {"corpus": corpus.fingerprint, "analyzer": analyzer, **_field_parts(fields)}
-    return store.share(Key.of("live postings", __name__, **parts), load)
+    return store.share(Key.of(LIVE_POSTINGS, __name__, **parts), load)
 
 
 def _field_parts(fields: Sequence[str]) -> dict[str, object]:

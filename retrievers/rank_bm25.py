@@ -22,6 +22,7 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings, create_empty_rankings, rank
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
+from retrievers.work import TOKENS_BY_TIE_ORDER
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -55,11 +56,11 @@ class RankBM25:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the terms of the corpus."""
-        needs = (Work("count terms", self._tokens_key(corpus)),)
-        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
+        needs = (Work(self._tokens_key(corpus)),)
+        return Work(build_rankings_key(self, corpus, queries, k), needs)
 
     def _tokens_key(self, corpus: Corpus) -> Key:
-        return Key.of("tokens by tie order", __name__, **corpus.key_parts, analyzer=self.analyzer)
+        return Key.of(TOKENS_BY_TIE_ORDER, __name__, **corpus.key_parts, analyzer=self.analyzer)
 
     def _model(self, terms: list[list[str]]) -> BM25Okapi | BM25L | BM25Plus:
         if self.variant == "okapi":

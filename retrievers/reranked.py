@@ -21,6 +21,7 @@ from retrievers.rerankers.base import Rerank, Reranker
 from retrievers.search import Work, build_rankings_key, plan_rankings
 from retrievers.store import NoStore, Store
 from retrievers.unknown import keep_ranks
+from retrievers.work import PlanStep
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Reranked:
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the reranking as work, which needs the rankings of the base."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
-        return Work("rerank", build_rankings_key(self, corpus, queries, k), (base,))
+        return Work(build_rankings_key(self, corpus, queries, k), (base,), PlanStep.RERANK)
 
     def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
         """Return the calls of the reranker, none if it calls no language model."""

@@ -24,6 +24,16 @@ from retrievers.base import (
 )
 from retrievers.index_facts import describe_indexes
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
+from retrievers.work import (
+    DIAGNOSTICS,
+    LATENCY,
+    LIVE_RANKINGS,
+    RANKINGS,
+    RANKINGS_OF_A_BLOCK,
+    SEARCHER,
+    PlanStep,
+    WorkKind,
+)
 
 TIMED_QUERIES = 32
 """How many queries are searched again, one at a time, to measure latency."""
@@ -38,14 +48,19 @@ another program may have used the processor for a moment."""
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of planned work: its name for people, its key in the store, and the work it needs.
+    """A piece of planned work: its key in the store, the work it needs, and the step of the plan that it belongs to.
 
-    `needs` is only done if the work itself is not in the store.
+    `needs` is only done if the work itself is not in the store. Without a `step`, it is that of the kind of work.
     """
 
-    name: str
     key: Key
     needs: tuple[Work, ...] = ()
+    step: PlanStep | None = None
+
+    @property
+    def title(self) -> str:
+        """Return the name of the step in a plan."""
+        return str(self.step or self.key.kind.step or self.key.kind.title)
 
 
 @runtime_checkable
@@ -137,7 +152,7 @@ def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
     """Return the work of `search_cached`; a retriever without a method `plan` has one piece of work."""
     if isinstance(retriever, Planned):
         return retriever.plan(corpus, queries, k, store)
-    return Work("search", build_rankings_key(retriever, corpus, queries, k))
+    return Work(build_rankings_key(retriever, corpus, queries, k))
 
 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
@@ -149,7 +164,7 @@ def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[s
         searched["ids"] = fingerprint(*list_ids(queries))
     if engines := list_engines(retriever):
         searched["engines"] = ", ".join(dict.fromkeys(engines))
-    return Key.of("rankings", (__name__, retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
+    return Key.of(RANKINGS, (__name__, retriever), **corpus.key_parts, **searched, retriever=repr(retriever))
 
 
 def search_cached(
@@ -175,7 +190,7 @@ def search_cached(
     check_texts(retriever, queries)
     key = build_rankings_key(retriever, corpus, queries, k)
 
-    def build_key(kind: str) -> Key:
+    def build_key(kind: WorkKind) -> Key:
         return Key.of(kind, (__name__, retriever), **dict(key.parts))
 
     def work() -> Arrays:
@@ -185,10 +200,10 @@ def search_cached(
             raise _NotCached(rankings)
         seconds = rankings.seconds
         if seconds is None:
-            seconds = store.arrays(build_key("latency"), lambda: _measure_latency(searcher, queries, k))["seconds"]
+            seconds = store.arrays(build_key(LATENCY), lambda: _measure_latency(searcher, queries, k))["seconds"]
         diagnostics = dict(rankings.diagnostics)
         if isinstance(searcher, Diagnosable):
-            diagnostics |= _compute_diagnostics(searcher, queries, k, store, build_key("diagnostics"))
+            diagnostics |= _compute_diagnostics(searcher, queries, k, store, build_key(DIAGNOSTICS))
         return _pack_rankings(replace(rankings, seconds=seconds, diagnostics=diagnostics))
 
     try:
@@ -213,7 +228,7 @@ def search_block(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k
         return _pack_rankings(rankings)
 
     try:
-        return _unpack_rankings(store.arrays(Key.of("rankings of a block", (__name__, retriever), **parts), work))
+        return _unpack_rankings(store.arrays(Key.of(RANKINGS_OF_A_BLOCK, (__name__, retriever), **parts), work))
     except _NotCached as result:
         return result.rankings
 
@@ -266,7 +281,7 @@ def search_part(
     if not is_live(retriever):
         return search_cached(retriever, corpus, queries, k, store)
     parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
-    key = Key.of("live rankings", (__name__, retriever), **parts, index=sorted(describe_indexes(retriever).items()))
+    key = Key.of(LIVE_RANKINGS, (__name__, retriever), **parts, index=sorted(describe_indexes(retriever).items()))
 
     def fetch() -> Rankings:
         rankings = search_cached(retriever, corpus, queries, k, store)
@@ -282,7 +297,7 @@ def search_part(
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
     """Return the searcher of a retriever over a corpus, indexed once per store."""
-    key = Key.of("searcher", retriever, corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts)
+    key = Key.of(SEARCHER, retriever, corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts)
     return store.share(key, lambda: retriever.index(corpus, store))
 
 

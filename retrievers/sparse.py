@@ -25,6 +25,7 @@ from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 from retrievers.term_weights import DamagedWeightsError, TermWeights, join_weights
 from retrievers.weighted_postings import WeightedPostings, build_postings, read_postings
+from retrievers.work import LIVE_CODE, LIVE_POSTINGS, WEIGHTED_POSTINGS
 
 Column = NDArray[Any]
 
@@ -47,18 +48,18 @@ class LearnedSparse(SparseModel):
     def index(self, corpus: Corpus, store: Store) -> LearnedSparseSearcher:
         """Return a searcher; documents are encoded and their postings built unless the store has them."""
         searcher = LearnedSparseSearcher(self, corpus, self._load_postings(corpus, store), store)
-        store.share(Key.of("live code", __name__), lambda: searcher.compile())
+        store.share(Key.of(LIVE_CODE, __name__), lambda: searcher.compile())
         return searcher
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the postings and the weights of the queries."""
         *documents, of_queries = self.plan_encoding(corpus, queries, store)
-        index = Work("index", self._build_postings_key(corpus), tuple(documents))
-        return Work("search", build_rankings_key(self, corpus, queries, k), (index, of_queries))
+        index = Work(self._build_postings_key(corpus), tuple(documents))
+        return Work(build_rankings_key(self, corpus, queries, k), (index, of_queries))
 
     def _build_postings_key(self, corpus: Corpus) -> Key:
         parts = {**corpus.key_parts, **self.list_parts("document"), "document_terms": self.document_terms}
-        return Key.of("weighted postings", __name__, **parts)
+        return Key.of(WEIGHTED_POSTINGS, __name__, **parts)
 
     def _load_postings(self, corpus: Corpus, store: Store) -> WeightedPostings:
         key = self._build_postings_key(corpus)
@@ -74,7 +75,7 @@ class LearnedSparse(SparseModel):
                 log.warning("%s; building them again", error)
                 return read_postings(build(), len(corpus))
 
-        return store.share(Key.of("live postings", __name__, **dict(key.parts)), load)
+        return store.share(Key.of(LIVE_POSTINGS, __name__, **dict(key.parts)), load)
 
 
 @dataclass(frozen=True, eq=False)

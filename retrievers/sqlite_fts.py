@@ -33,6 +33,7 @@ from retrievers.base import (
 from retrievers.filters import Mask
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
+from retrievers.work import FTS5_DATABASE, LIVE_FTS5_DATABASE, WorkKind
 
 # A word of the unicode61 tokenizer: letters, numbers, private use, and marks after the first character.
 _WORDS = regex.compile(r"[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*")
@@ -80,18 +81,18 @@ class SqliteFts:
         columns = ("title", "text", *self.field_weights)
 
         def open_database() -> _Database:
-            key, tokenize = self._key("fts5 database", corpus), self._format_tokenizer()
+            key, tokenize = self._key(FTS5_DATABASE, corpus), self._format_tokenizer()
             return _Database(store.arrays(key, lambda: _fill(corpus, columns, tokenize))["image"])
 
-        database = store.share(self._key("live fts5 database", corpus), open_database)
+        database = store.share(self._key(LIVE_FTS5_DATABASE, corpus), open_database)
         return SqliteFtsSearcher(self, database, corpus)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the database."""
-        needs = (Work("index", self._key("fts5 database", corpus)),)
-        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
+        needs = (Work(self._key(FTS5_DATABASE, corpus)),)
+        return Work(build_rankings_key(self, corpus, queries, k), needs)
 
-    def _key(self, kind: str, corpus: Corpus) -> Key:
+    def _key(self, kind: WorkKind, corpus: Corpus) -> Key:
         """Return the key of work based on the words of a corpus, without weights and matching."""
         parts: dict[str, object] = {"tokenize": self._format_tokenizer(), "sqlite": sqlite3.sqlite_version}
         if self.field_weights:

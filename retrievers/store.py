@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from numpy.typing import NDArray
 
 from retrievers.code import code_of, hash_code
+from retrievers.work import WorkKind
 
 T = TypeVar("T")
 Arrays = Mapping[str, NDArray[Any]]
@@ -23,12 +24,12 @@ ENGINE_BYTES = "engine_bytes"
 class Key:
     """The key of an entry: its kind, a digest of everything it depends on, and these parts in plain text."""
 
-    kind: str
+    kind: WorkKind
     digest: str
     parts: tuple[tuple[str, str], ...]
 
     @staticmethod
-    def of(kind: str, made_by: object, **parts: object) -> Key:
+    def of(kind: WorkKind, made_by: object, **parts: object) -> Key:
         """Make a key from the parts that an entry depends on, and from the code that does the work.
 
         `made_by` is the name of the module that does it (`__name__`), or settings, or a tuple of these. The code that
@@ -38,7 +39,7 @@ class Key:
         modules = code_of(*made_by) if isinstance(made_by, tuple) else code_of(made_by)
         if not modules:
             raise ValueError(f"made_by={made_by!r}: names no code; pass the name of a module or settings")
-        return Key(kind, fingerprint(kind, _hash_modules(modules), *(f"{n}\0{v}" for n, v in named)), named)
+        return Key(kind, fingerprint(kind.name, _hash_modules(modules), *(f"{n}\0{v}" for n, v in named)), named)
 
 
 @cache

@@ -32,6 +32,7 @@ from retrievers.points import Nearest, Points, PointStream, Subset, build_points
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key, list_diagnosed_depths
 from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.threads import map_threads
+from retrievers.work import EXACT_NEIGHBOURS, POINTS, WorkKind
 
 BATCH = 1024
 """How many queries are searched at a time in an exact search, after the queries that are timed."""
@@ -60,7 +61,7 @@ class VectorSpace:
     corpus: Corpus
     metric: Metric
 
-    def build_key(self, kind: str, made_by: str, **parts: object) -> Key:
+    def build_key(self, kind: WorkKind, made_by: str, **parts: object) -> Key:
         """Return the key of work based on the vectors; `made_by` is the module that does it."""
         return Key.of(
             kind, (made_by, self.encoder), **self.corpus.key_parts, encoder=self.encoder, metric=self.metric, **parts
@@ -69,7 +70,7 @@ class VectorSpace:
     def build_exact_key(self, queries: Sequence[str], k: int) -> Key:
         """Return the key of the exact rankings, which all indexes of the space share."""
         searched = {"queries": fingerprint_queries(queries, self.corpus), "asked": len(queries), "k": k}
-        return self.build_key("exact neighbours", __name__, **searched)
+        return self.build_key(EXACT_NEIGHBOURS, __name__, **searched)
 
     def plan(
         self, retriever: Retriever, queries: Sequence[str], k: int, store: Store, index: Key | None, exact: bool
@@ -78,11 +79,11 @@ class VectorSpace:
         encoder = self.encoder
         needs = list(encoder.plan(self.corpus, queries, store)) if isinstance(encoder, PlannedEncoder) else []
         if index is not None:
-            needs.append(Work("index", index))
+            needs.append(Work(index))
         if not exact:
             depths = list_diagnosed_depths(k)
-            needs += [Work("search exactly", self.build_exact_key(queries, depth)) for depth in depths]
-        return Work("search", build_rankings_key(retriever, self.corpus, queries, k), tuple(needs))
+            needs += [Work(self.build_exact_key(queries, depth)) for depth in depths]
+        return Work(build_rankings_key(retriever, self.corpus, queries, k), tuple(needs))
 
     def embed(self, store: Store) -> EmbeddedSpace:
         """Return the space with its vectors; the corpus is embedded unless the store has them."""
@@ -107,7 +108,7 @@ class EmbeddedSpace:
         """Return the points of the documents, all in memory; spaces of the same vectors share them."""
         space, stream = self.space, self.stream
         key = Key.of(
-            "points",
+            POINTS,
             (__name__, space.encoder),
             **space.corpus.key_parts, encoder=space.encoder, unit_length=stream.unit_length,
         )  # fmt: skip

@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
+from enum import StrEnum
 from typing import Literal
 
 WorkStage = Literal["index", "search", "setup", "measure"]
 
 
+class PlanStep(StrEnum):
+    """The steps of a plan, in the order in which a combination needs them."""
+
+    COUNT_TERMS = "count terms"
+    OPEN_MODEL = "open model"
+    EMBED = "embed"
+    POOL_TOKENS = "pool tokens"
+    INDEX = "index"
+    SEARCH_EXACTLY = "search exactly"
+    SEARCH = "search"
+    FUSE = "fuse"
+    RERANK = "rerank"
+
+
+KINDS: dict[str, WorkKind] = {}
+"""The kinds of work that exist, by name."""
+
+
 @dataclass(frozen=True)
 class WorkKind:
-    """A kind of work: its name in keys, its stage, its label in reports, and whether a sweep counts it.
+    """A kind of work: its name in stores, its stage, its label in reports, and whether a sweep counts it.
 
-    The result of `external` work is kept in a server; the store only records that it exists.
+    The result of `external` work is kept in a server; the store only records that it exists. `sharded` work encodes
+    documents in shards, which the workers of a sweep share. `step` is the step of a plan that the work belongs to, None
+    for work that is not planned.
 
     Work of the stage `index` depends on documents, that of `search` on queries. `setup` loads models and compiles code,
     and `measure` only computes figures for a report.
+
+    A plug-in adds a kind by creating it. Raises `ValueError` if another kind has its name.
     """
 
     name: str
@@ -25,58 +47,66 @@ class WorkKind:
     label: str = ""
     counted: bool = True
     external: bool = False
+    sharded: bool = False
+    step: PlanStep | None = None
+    exists: InitVar[bool] = True
+
+    def __post_init__(self, exists: bool) -> None:
+        if exists and KINDS.setdefault(self.name, self) != self:
+            raise ValueError(f"name={self.name!r}: is the name of another kind of work; choose another name")
 
     @property
     def title(self) -> str:
         """Return its name in reports."""
         return self.label or self.name
 
+    @property
+    def stores_index(self) -> bool:
+        """Return whether work of this kind stores an index, or a part of one."""
+        return self.stage == "index" and self.counted
 
-KINDS: Mapping[str, WorkKind] = {
-    kind.name: kind
-    for kind in (
-        WorkKind("postings", "index"),
-        WorkKind("live postings", "index", "postings in memory", counted=False),
-        WorkKind("tokens by tie order", "index", "tokens"),
-        WorkKind("fts5 database", "index"),
-        WorkKind("live fts5 database", "index", "FTS5 database in memory", counted=False),
-        WorkKind("document vectors", "index"),
-        WorkKind("document term weights", "index"),
-        WorkKind("weighted postings", "index"),
-        WorkKind("document token vectors", "index"),
-        WorkKind("pooled token vectors", "index"),
-        WorkKind("lsa", "index"),
-        WorkKind("points", "index"),
-        WorkKind("vector index", "index"),
-        WorkKind("live vector index", "index", "vector index in memory", counted=False),
-        WorkKind("qdrant index", "index"),
-        WorkKind("postgres index", "index", external=True),
-        WorkKind("live qdrant index", "index", "Qdrant index opened", counted=False),
-        WorkKind("searcher", "index", "search made ready", counted=False),
-        WorkKind("rankings", "search"),
-        WorkKind("rankings of a block", "search"),
-        WorkKind("live rankings", "search", "rankings of a service in memory", counted=False),
-        WorkKind("query terms", "search", "query analysis", counted=False),
-        WorkKind("query vectors", "search"),
-        WorkKind("query term weights", "search"),
-        WorkKind("query token vectors", "search"),
-        WorkKind("candidates", "search"),
-        WorkKind("pair scores", "search"),
-        WorkKind("live pair scores", "search", "pair scores in memory", counted=False),
-        WorkKind("live vectors", "setup", "vectors of a file in memory", counted=False),
-        WorkKind("live model", "setup", "loaded model", counted=False),
-        WorkKind("live pair model", "setup", "loaded reranker", counted=False),
-        WorkKind("live code", "setup", "compiled code", counted=False),
-        WorkKind("encoding planned", "setup", counted=False),
-        WorkKind("bundles", "setup"),
-        WorkKind("drafts", "setup"),
-        WorkKind("verdicts", "setup"),
-        WorkKind("latency", "measure", "queries timed alone", counted=False),
-        WorkKind("diagnostics", "measure", counted=False),
-        WorkKind("exact neighbours", "measure", "exact search, for recall", counted=False),
-    )
-}
-"""All kinds of work of this program, by name."""
+
+POSTINGS = WorkKind("postings", "index", step=PlanStep.COUNT_TERMS)
+LIVE_POSTINGS = WorkKind("live postings", "index", "postings in memory", counted=False)
+TOKENS_BY_TIE_ORDER = WorkKind("tokens by tie order", "index", "tokens", step=PlanStep.COUNT_TERMS)
+FTS5_DATABASE = WorkKind("fts5 database", "index", step=PlanStep.INDEX)
+LIVE_FTS5_DATABASE = WorkKind("live fts5 database", "index", "FTS5 database in memory", counted=False)
+DOCUMENT_VECTORS = WorkKind("document vectors", "index", step=PlanStep.EMBED, sharded=True)
+DOCUMENT_TERM_WEIGHTS = WorkKind("document term weights", "index", step=PlanStep.EMBED, sharded=True)
+WEIGHTED_POSTINGS = WorkKind("weighted postings", "index", step=PlanStep.INDEX)
+DOCUMENT_TOKEN_VECTORS = WorkKind("document token vectors", "index", step=PlanStep.EMBED, sharded=True)
+POOLED_TOKEN_VECTORS = WorkKind("pooled token vectors", "index", step=PlanStep.POOL_TOKENS)
+LSA = WorkKind("lsa", "index", step=PlanStep.EMBED)
+POINTS = WorkKind("points", "index")
+VECTOR_INDEX = WorkKind("vector index", "index", step=PlanStep.INDEX)
+LIVE_VECTOR_INDEX = WorkKind("live vector index", "index", "vector index in memory", counted=False)
+QDRANT_INDEX = WorkKind("qdrant index", "index", step=PlanStep.INDEX)
+POSTGRES_INDEX = WorkKind("postgres index", "index", external=True, step=PlanStep.INDEX)
+LIVE_QDRANT_INDEX = WorkKind("live qdrant index", "index", "Qdrant index opened", counted=False)
+SEARCHER = WorkKind("searcher", "index", "search made ready", counted=False)
+RANKINGS = WorkKind("rankings", "search", step=PlanStep.SEARCH)
+RANKINGS_OF_A_BLOCK = WorkKind("rankings of a block", "search")
+LIVE_RANKINGS = WorkKind("live rankings", "search", "rankings of a service in memory", counted=False)
+QUERY_TERMS = WorkKind("query terms", "search", "query analysis", counted=False)
+QUERY_VECTORS = WorkKind("query vectors", "search", step=PlanStep.EMBED)
+QUERY_TERM_WEIGHTS = WorkKind("query term weights", "search", step=PlanStep.EMBED)
+QUERY_TOKEN_VECTORS = WorkKind("query token vectors", "search", step=PlanStep.EMBED)
+CANDIDATES = WorkKind("candidates", "search")
+PAIR_SCORES = WorkKind("pair scores", "search")
+LIVE_PAIR_SCORES = WorkKind("live pair scores", "search", "pair scores in memory", counted=False)
+LIVE_VECTORS = WorkKind("live vectors", "setup", "vectors of a file in memory", counted=False)
+LIVE_MODEL = WorkKind("live model", "setup", "loaded model", counted=False, step=PlanStep.OPEN_MODEL)
+LIVE_PAIR_MODEL = WorkKind("live pair model", "setup", "loaded reranker", counted=False)
+LIVE_CODE = WorkKind("live code", "setup", "compiled code", counted=False)
+ENCODING_PLANNED = WorkKind("encoding planned", "setup", counted=False)
+BUNDLES = WorkKind("bundles", "setup")
+DRAFTS = WorkKind("drafts", "setup")
+VERDICTS = WorkKind("verdicts", "setup")
+LATENCY = WorkKind("latency", "measure", "queries timed alone", counted=False)
+DIAGNOSTICS = WorkKind("diagnostics", "measure", counted=False)
+EXACT_NEIGHBOURS = WorkKind(
+    "exact neighbours", "measure", "exact search, for recall", counted=False, step=PlanStep.SEARCH_EXACTLY
+)
 
 
 @dataclass(frozen=True)
@@ -95,14 +125,8 @@ class Cost:
 
 
 def kind_of(name: str) -> WorkKind:
-    """Return a kind of work by its name; an unknown kind, of a plug-in, is indexing and counted."""
-    return KINDS.get(name) or WorkKind(name, "index")
-
-
-def stores_index(kind: str) -> bool:
-    """Return whether work of a kind stores an index, or a part of one."""
-    of = kind_of(kind)
-    return of.stage == "index" and of.counted
+    """Return a kind of work by its name; one of a plug-in that is not loaded is indexing and counted."""
+    return KINDS.get(name) or WorkKind(name, "index", exists=False)
 
 
 class MoneyMeter:

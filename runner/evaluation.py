@@ -20,7 +20,7 @@ from retrievers.blocks import search_in_blocks
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.search import resolve_search_depth, search_cached
 from retrievers.texts import fetch_documents
-from retrievers.work import Cost, kind_of, stores_index
+from retrievers.work import Cost, kind_of
 from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
 from runner.analysis.grading import SCALE, grade_found
@@ -289,7 +289,7 @@ def _sum_costs(costs: Mapping[str, Cost], rankings: Rankings, score_s: float, wa
 
 def _size_index(costs: Iterable[Cost]) -> int | None:
     """Return the bytes of the indexes among costs; None without one, or if the size of one is unknown."""
-    sizes = [cost.bytes for cost in costs if stores_index(cost.kind)]
+    sizes = [cost.bytes for cost in costs if kind_of(cost.kind).stores_index]
     return sum(filter(None, sizes)) or None if None not in sizes else None
 
 

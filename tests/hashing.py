@@ -19,6 +19,7 @@ from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.shards import SHARD, embed_in_shards, split_shards
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
+from retrievers.work import DOCUMENT_VECTORS
 from runner.store.base import WORTH_KEEPING_S
 
 
@@ -39,7 +40,7 @@ class Hashing:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard as work."""
-        return [Work("embed", build_key(part)) for part in split_shards(corpus.contents())]
+        return [Work(build_key(part)) for part in split_shards(corpus.contents())]
 
     def list_encoded(self) -> list[str]:
         """Return the shards that were encoded, each as often as that happened."""
@@ -59,7 +60,7 @@ class Hashing:
 
 def build_key(texts: Sequence[str]) -> Key:
     """Return the key of a shard."""
-    return Key.of("document vectors", __name__, texts=fingerprint(*texts))
+    return Key.of(DOCUMENT_VECTORS, __name__, texts=fingerprint(*texts))
 
 
 def hash_texts(texts: Sequence[str]) -> Vectors:

@@ -17,6 +17,7 @@ from retrievers.base import Corpus
 from retrievers.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import Key
+from retrievers.work import KINDS
 from runner.__main__ import main
 from runner.commands.cache import CacheSettings, select_entries
 from runner.store import disk as stores
@@ -51,7 +52,7 @@ def out(here: Path, capsys: pytest.CaptureFixture[str]) -> Lines:
 
 def keep(store: Path, kind: str, days: float, size: int = 1000, **parts: object) -> Path:
     """Make an entry some days ago, with about so many bytes."""
-    key = Key.of(kind, "retrievers.store", days=days, **parts)
+    key = Key.of(KINDS[kind], "retrievers.store", days=days, **parts)
     folder = folder_of(store, key)
     write(folder, key, {"a": np.zeros(size, dtype=np.uint8)}, {key.digest: (kind, 2.0)})
     os.utime(folder / "manifest.json", (time.time() - days * DAY,) * 2)

@@ -81,8 +81,8 @@ def plan_by_role(
 ) -> tuple[Work, ...]:
     """Return the encoding of each shard of documents, then that of the queries, as work that needs the open model."""
     keys = [build_key("document", part) for part in split_shards(corpus.contents())]
-    opening = (Work("open model", live),)
-    return tuple(Work("embed", key, opening) for key in (*keys, build_key("query", queries)))
+    opening = (Work(live),)
+    return tuple(Work(key, opening) for key in (*keys, build_key("query", queries)))
 
 
 def encode_alone(texts: Sequence[str], encode: Encode) -> Arrays:

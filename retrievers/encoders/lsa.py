@@ -22,6 +22,7 @@ from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 from retrievers.svd import factorise, scale_rows
+from retrievers.work import LSA
 
 _ROUNDING = 1e-6
 """Values below this, relative to 1, are rounding errors."""
@@ -53,10 +54,10 @@ class LSAEncoder:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the factorisation and the term counts as work; queries need both."""
-        return Work("embed", self._key(corpus)), Work("count terms", build_postings_key(corpus, self.analyzer))
+        return Work(self._key(corpus)), Work(build_postings_key(corpus, self.analyzer))
 
     def _key(self, corpus: Corpus) -> Key:
-        return Key.of("lsa", __name__, **corpus.key_parts, encoder=self)
+        return Key.of(LSA, __name__, **corpus.key_parts, encoder=self)
 
 
 def _idf(postings: Postings) -> NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -21,6 +21,7 @@ from retrievers.encoders.pretrained import (
 )
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
+from retrievers.work import ENCODING_PLANNED, LIVE_MODEL, WorkKind
 
 if TYPE_CHECKING:
     from retrievers.base import Corpus
@@ -73,11 +74,11 @@ class PromptedModel(PretrainedModel):
     """Settings of a model that encodes queries and documents.
 
     A prompt is put before every text; null is the one saved with the model, if any. What a model makes of documents is
-    stored in shards, and that of queries together. `PRODUCT` is the name of what it makes, in keys. `MADE_BY` is
+    stored in shards, and that of queries together. `WORK` is the kind of work for texts in each role. `MADE_BY` is
     the module that encodes; a class without one of its own encodes in its own module.
     """
 
-    PRODUCT: ClassVar[str]
+    WORK: ClassVar[Mapping[Role, WorkKind]]
     MADE_BY: ClassVar[str]
 
     query_prompt: str | None = None
@@ -101,18 +102,18 @@ class PromptedModel(PretrainedModel):
         """Return the key of what the model makes of texts in a role."""
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
         parts = {"texts": fingerprint(*texts), **size, **self.list_parts(role)}
-        return Key.of(f"{role} {self.PRODUCT}", self.made_by, **parts)
+        return Key.of(self.WORK[role], self.made_by, **parts)
 
     def build_live_key(self) -> Key:
         """Return the key of the open model."""
         options = {"max_length": self.max_length, "device": self.device}
-        return Key.of("live model", self.made_by, product=self.PRODUCT, model=self.identity, **options)
+        return Key.of(LIVE_MODEL, self.made_by, product=self.WORK["document"].name, model=self.identity, **options)
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard of documents, then that of the queries, as work."""
         roles = {"as query": self.list_parts("query"), "as document": self.list_parts("document")}
         parts = {**corpus.key_parts, "queries": fingerprint(*queries), **roles}
-        key = Key.of("encoding planned", self.made_by, **parts)
+        key = Key.of(ENCODING_PLANNED, self.made_by, **parts)
         return store.share(key, lambda: plan_by_role(corpus, queries, self.build_key, self.build_live_key()))
 
     def encode_texts(

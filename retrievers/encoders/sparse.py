@@ -5,9 +5,9 @@ The weights of all terms go through the store, whatever a search leaves out: pru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from retrievers.encoders.shards import encode_in_shards
 from retrievers.errors import RetrieverError
 from retrievers.store import Arrays, Store
 from retrievers.term_weights import TermWeights, join_weights
+from retrievers.work import DOCUMENT_TERM_WEIGHTS, QUERY_TERM_WEIGHTS, WorkKind
 
 if TYPE_CHECKING:
     from sentence_transformers import SparseEncoder
@@ -34,7 +35,7 @@ _POOLED_TOKENS = 128
 class SparseModel(PromptedModel):
     """Settings of a learned sparse model, which `SparseEncoder` of sentence-transformers opens."""
 
-    PRODUCT = "term weights"
+    WORK: ClassVar[Mapping[Role, WorkKind]] = {"document": DOCUMENT_TERM_WEIGHTS, "query": QUERY_TERM_WEIGHTS}
 
     def weigh_documents(self, corpus: Corpus, store: Store) -> list[TermWeights]:
         """Return the weights of documents in shards; those that the store lacks are encoded."""

@@ -16,6 +16,7 @@ from retrievers.encoders.base import Embedded, Vectors
 from retrievers.extras import check_installed
 from retrievers.files import hash_file
 from retrievers.store import Key, Store
+from retrievers.work import LIVE_VECTORS
 
 _ID = ("id", "_id", "docid", "doc_id", "document_id", "qid", "query_id")
 _VECTOR = ("vector", "embedding", "vectors", "embeddings")
@@ -96,7 +97,7 @@ def identify_file(file: str) -> str:
 
 def _load_shared(file: str, store: Store) -> VectorTable:
     path = Path(file).expanduser()
-    return store.share(Key.of("live vectors", __name__, file=identify_file(file)), partial(load_vectors, path))
+    return store.share(Key.of(LIVE_VECTORS, __name__, file=identify_file(file)), partial(load_vectors, path))
 
 
 def _select(table: VectorTable, ids: Sequence[str], file: str, what: str) -> Vectors:

@@ -39,6 +39,7 @@ from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 from retrievers.threads import map_threads
 from retrievers.vector_search import Metric, VectorSpace
+from retrievers.work import POSTGRES_INDEX
 
 if TYPE_CHECKING:
     from psycopg.sql import SQL, Composable
@@ -164,8 +165,8 @@ class Postgres:
         if not self.live and self.rank == "vector":
             space = self._space(corpus)
             return space.plan(self, queries, k, store, self._vectors_key(space), self.exact)
-        needs = () if self.live else (Work("index", self._words_key(corpus)),)
-        return Work("search", build_rankings_key(self, corpus, queries, k), needs)
+        needs = () if self.live else (Work(self._words_key(corpus)),)
+        return Work(build_rankings_key(self, corpus, queries, k), needs)
 
     @property
     def session(self) -> dict[str, str]:
@@ -213,13 +214,13 @@ class Postgres:
 
     def _words_key(self, corpus: Corpus) -> Key:
         parts = corpus.key_parts | corpus.field_parts
-        return Key.of("postgres index", __name__, **parts, **self._place, config=self.config)
+        return Key.of(POSTGRES_INDEX, __name__, **parts, **self._place, config=self.config)
 
     def _vectors_key(self, space: VectorSpace) -> Key:
         built = {"hnsw": ("m", "ef_construction"), "ivfflat": ("lists",)}.get(self.index_type, ())
         options = {name: getattr(self, name) for name in built} | space.corpus.field_parts
         return space.build_key(
-            "postgres index", __name__, **self._place, index=self.index_type, type=self.type, **options
+            POSTGRES_INDEX, __name__, **self._place, index=self.index_type, type=self.type, **options
         )
 
 

@@ -37,6 +37,7 @@ from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.vector_search import Metric, VectorSpace
+from retrievers.work import LIVE_QDRANT_INDEX, QDRANT_INDEX, WorkKind
 
 _SPARE = 16
 """How many extra documents a search by words fetches, for the tie rule."""
@@ -134,9 +135,9 @@ class Qdrant:
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the vectors and the index."""
-        index, space = self._index_key("qdrant index", corpus), self._space(corpus)
+        index, space = self._index_key(QDRANT_INDEX, corpus), self._space(corpus)
         if space is None:
-            return Work("search", build_rankings_key(self, corpus, queries, k), (Work("index", index),))
+            return Work(build_rankings_key(self, corpus, queries, k), (Work(index),))
         return space.plan(self, queries, k, store, index, self.exact or self.rank != "vector")
 
     def _space(self, corpus: Corpus) -> VectorSpace | None:
@@ -146,8 +147,8 @@ class Qdrant:
         return VectorSpace(self.encoder, corpus, self.metric)
 
     def _open(self, corpus: Corpus, build: Callable[[], Arrays], store: Store) -> Shard:
-        key = self._index_key("qdrant index", corpus)
-        return store.share(self._index_key("live qdrant index", corpus), lambda: Shard(store.arrays(key, build)))
+        key = self._index_key(QDRANT_INDEX, corpus)
+        return store.share(self._index_key(LIVE_QDRANT_INDEX, corpus), lambda: Shard(store.arrays(key, build)))
 
     @property
     def _shard_settings(self) -> ShardSettings:
@@ -162,7 +163,7 @@ class Qdrant:
             return WordSettings(self.language)
         return WordSettings(self.language, SparseSettings(self.k1, self.b, self.mean_length))
 
-    def _index_key(self, kind: str, corpus: Corpus) -> Key:
+    def _index_key(self, kind: WorkKind, corpus: Corpus) -> Key:
         built_with: dict[str, object] = {"engine": self.engine_version, **corpus.field_parts}
         if self.rank != "vector":
             built_with["words"] = self._word_settings

@@ -18,6 +18,7 @@ from retrievers.errors import RetrieverError
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
 from retrievers.store import Key, Store
+from retrievers.work import LIVE_MODEL
 
 
 @settings(frozen=True, config={"extra": "forbid"}, repr=False)
@@ -34,7 +35,7 @@ class CrossEncoderReranker(PretrainedModel):
     def open(self, store: Store) -> Rerank:
         """Return the function that scores; it opens the model for the first new pair."""
         parts = {"model": self.identity, "max_length": self.max_length, "backend": self.backend}
-        live = Key.of("live model", __name__, device=self.device, **parts)
+        live = Key.of(LIVE_MODEL, __name__, device=self.device, **parts)
         model = cache(lambda: store.share(live, partial(_LoadedCrossEncoder, self)))
         return PairScorer(__name__, parts, lambda pairs: model().score(pairs, self.batch_tokens))
 

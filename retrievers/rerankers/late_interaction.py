@@ -17,6 +17,7 @@ from retrievers.max_sim import score_max_sim
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
 from retrievers.store import Key, Store
+from retrievers.work import LIVE_PAIR_MODEL
 
 _MOST_BYTES = 1 << 30
 """How many bytes of candidates' vectors are in memory; those used last stay."""
@@ -36,7 +37,7 @@ class LateInteractionReranker(MultiVectorModel):
         """Return the function that scores; it opens the model for the first new pair."""
         names = ("pool_factor", "max_length", "query_prompt", "document_prompt")
         parts = {"model": self.identity, **{name: repr(getattr(self, name)) for name in names}}
-        live = Key.of("live pair model", __name__, device=self.device, batch_tokens=self.batch_tokens, **parts)
+        live = Key.of(LIVE_PAIR_MODEL, __name__, device=self.device, batch_tokens=self.batch_tokens, **parts)
         model = cache(lambda: store.share(live, partial(_LoadedMaxSim, self, store)))
         return PairScorer(__name__, parts, lambda pairs: model().score(pairs))
 

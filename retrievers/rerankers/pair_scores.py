@@ -17,6 +17,7 @@ from retrievers.notes import QueryLog
 from retrievers.progress import report_progress
 from retrievers.rerankers.base import CandidateScores
 from retrievers.store import Arrays, Key, Store, fingerprint
+from retrievers.work import LIVE_PAIR_SCORES, PAIR_SCORES
 
 Pair = tuple[str, str]
 """A query and a text."""
@@ -40,7 +41,7 @@ class PairScorer:
         self, queries: Sequence[str], candidates: Sequence[Sequence[str]], store: Store
     ) -> list[CandidateScores]:
         """Return the scores of each query's candidates."""
-        known: PairScores = store.share(Key.of("live pair scores", self.made_by, **self.parts), dict)
+        known: PairScores = store.share(Key.of(LIVE_PAIR_SCORES, self.made_by, **self.parts), dict)
         return list(report_progress(self._score_blocks(queries, candidates, known, store), "reranked", len(queries)))
 
     def _score_blocks(
@@ -62,7 +63,7 @@ class PairScorer:
             return CandidateScores(np.zeros(0, dtype=np.float32))
         identity = {"query": fingerprint(query), "texts": fingerprint(*texts)}
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
-        key = Key.of("pair scores", self.made_by, **identity, **size, **self.parts)
+        key = Key.of(PAIR_SCORES, self.made_by, **identity, **size, **self.parts)
         kept = store.arrays(key, lambda: self._score_new(query, texts, block, known))
         both = zip(kept["scores"].tolist(), kept["seconds"].tolist(), strict=True)
         known.update(zip(((query, text) for text in texts), both, strict=True))

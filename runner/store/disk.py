@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from retrievers.store import ENGINE_BYTES, Arrays, Key
-from retrievers.work import METER, Cost, kind_of, stores_index
+from retrievers.work import METER, Cost, WorkKind, kind_of
 from runner.store.base import WORTH_KEEPING_S, Costs, Entry, EntryUse, RunFiles
 from runner.store.entries import Manifest
 from runner.store.seals import Damaged
@@ -198,7 +198,7 @@ class DiskStore:
             size = _size_index(key.kind, value)
             if size != 0:  # what an index was built from is an intermediate result
                 within = {digest: replace(cost, bytes=0) for digest, cost in within.items()}
-            costs.update({key.digest: Cost(key.kind, own, False, size, max(round(paid, 9), 0.0)), **within})
+            costs.update({key.digest: Cost(key.kind.name, own, False, size, max(round(paid, 9), 0.0)), **within})
             self._book(costs)
 
     def _from_disk(self, key: Key, build: Callable[[], Arrays], wait: bool = True) -> tuple[Arrays, Costs]:
@@ -211,7 +211,7 @@ class DiskStore:
                 return entry
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
-            if time.perf_counter() - start < WORTH_KEEPING_S and not kind_of(key.kind).external:
+            if time.perf_counter() - start < WORTH_KEEPING_S and not key.kind.external:
                 return arrays, costs
             self._keep(key, arrays, costs)
         with suppress(OSError, Damaged):  # read them again, so that large arrays are memory-mapped
@@ -247,7 +247,7 @@ class DiskStore:
             saved = {digest: (c.kind, c.seconds, c.bytes, c.money) for digest, c in costs.items()}
             self.shelf.write(key, arrays, saved)
         except OSError as error:
-            self._report(error, "%s and later results cannot be stored in %s: %s", key.kind, self.location)
+            self._report(error, "%s and later results cannot be stored in %s: %s", key.kind.name, self.location)
 
     def _report(self, error: OSError, message: str, *place: str) -> None:
         """Log a warning once per reason: a full disk or an unreachable server affects every entry."""
@@ -263,14 +263,14 @@ def _weigh_live(value: object) -> int:
 
 def _load_costs(manifest: Manifest) -> Costs:
     return {
-        digest: Cost(kind, seconds, True, *(more or (None if stores_index(kind) else 0,)))
+        digest: Cost(kind, seconds, True, *(more or (None if kind_of(kind).stores_index else 0,)))
         for digest, (kind, seconds, *more) in manifest.costs.items()
     }
 
 
-def _size_index(kind: str, value: object) -> int | None:
+def _size_index(kind: WorkKind, value: object) -> int | None:
     """Return the bytes of an index, also of one in a server; 0 for other work, None for an object of unknown size."""
-    if not stores_index(kind):
+    if not kind.stores_index:
         return 0
     if not isinstance(value, dict) or not all(isinstance(array, np.ndarray) for array in value.values()):
         return None

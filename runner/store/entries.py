@@ -58,7 +58,7 @@ class Manifest:
 
 def folder_of(store: Path, key: Key) -> Path:
     """Return the folder of a key's entry."""
-    return store / key.kind.replace(" ", "_") / key.digest
+    return store / key.kind.name.replace(" ", "_") / key.digest
 
 
 def settle(aside: Path, folder: Path) -> None:
@@ -76,7 +76,7 @@ def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, SavedCost]
     try:
         aside.mkdir(parents=True)
         saved = {name: _save(aside / f"{name}.npy", array) for name, array in arrays.items()}
-        manifest = {"kind": key.kind, "parts": dict(key.parts), "arrays": saved, "costs": costs}
+        manifest = {"kind": key.kind.name, "parts": dict(key.parts), "arrays": saved, "costs": costs}
         (aside / MANIFEST).write_bytes(seals.dumps(manifest, orjson.OPT_INDENT_2))
         settle(aside, folder)
     finally:

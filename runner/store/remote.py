@@ -139,7 +139,7 @@ class ObjectShelf:
             if not free:
                 yield False
                 return
-            with alone(LockObject(self._objects, f"{LOCKS}/{key.digest}"), key.kind, wait) as free:
+            with alone(LockObject(self._objects, f"{LOCKS}/{key.digest}"), key.kind.name, wait) as free:
                 yield free
 
     @contextmanager
@@ -270,7 +270,7 @@ class ObjectShelf:
 
 def _name_of(key: Key) -> str:
     """Return the name of the object of an entry."""
-    return f"{key.kind.replace(' ', '_')}/{key.digest}.tar"
+    return f"{key.kind.name.replace(' ', '_')}/{key.digest}.tar"
 
 
 @contextmanager

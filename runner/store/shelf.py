@@ -136,7 +136,7 @@ class FolderShelf:
 
     def alone(self, key: Key, wait: bool = True) -> AbstractContextManager[bool]:
         """Hold the lock beside an entry."""
-        return alone(self.path_of(key).with_suffix(".lock"), key.kind, wait)
+        return alone(self.path_of(key).with_suffix(".lock"), key.kind.name, wait)
 
     def alone_in_sweep(self, sweep: str) -> AbstractContextManager[bool]:
         """Hold the lock of a sweep."""

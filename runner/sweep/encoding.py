@@ -51,7 +51,7 @@ def find_encodings(experiments: Mapping[str, Experiment], bench: Bench) -> list[
     for combination, work in works.items():
         if work.key.digest not in lacking:
             continue
-        shards = [key for key in _iter_keys(work) if key.kind.startswith("document ")]
+        shards = [key for key in _iter_keys(work) if key.kind.sharded]
         missing = frozenset(bench.store.find_missing(shards))
         if len(missing) >= FEWEST:
             encodings.setdefault(missing, DocumentEncoding(combination, encoding[combination], missing))

@@ -13,6 +13,26 @@ from statistics import median
 
 from retrievers.search import TIMED_QUERIES
 from retrievers.store import Key
+from retrievers.work import (
+    DIAGNOSTICS,
+    DOCUMENT_TERM_WEIGHTS,
+    DOCUMENT_TOKEN_VECTORS,
+    DOCUMENT_VECTORS,
+    EXACT_NEIGHBOURS,
+    FTS5_DATABASE,
+    LATENCY,
+    LIVE_MODEL,
+    LSA,
+    POSTINGS,
+    QUERY_TERM_WEIGHTS,
+    QUERY_TOKEN_VECTORS,
+    QUERY_VECTORS,
+    RANKINGS,
+    TOKENS_BY_TIE_ORDER,
+    VECTOR_INDEX,
+    WEIGHTED_POSTINGS,
+    WorkKind,
+)
 from runner.store.base import Entry
 
 MOST_ALIKE = 100
@@ -37,10 +57,6 @@ class _Sizes:
     rows: float = 0
     queries: float = 0
     k: float = 0
-
-
-_PART_OF = {"queries": "asked"}
-"""The part of a key that contains a size, if it has another name; the part "queries" is a fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -72,41 +88,45 @@ _FIRST_S = 0.02  # seconds of a first call, the largest part of small work
 _UNKNOWN = _CostModel(lambda n: 1, lambda n: 1, known=False)
 
 # Fitted to adi, scifact and medquad on one core of an AMD EPYC; two models encode with all-MiniLM-L6-v2.
-_MODELS: Mapping[str, _CostModel] = {
-    "postings": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 0.35 * n.characters + 16 * _terms(n)),
-    "tokens by tie order": _CostModel(lambda n: 1.2e-7 * n.characters),
-    "fts5 database": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + n.characters),
-    "live model": _CostModel(lambda n: 6),
-    "document vectors": _CostModel(
+_MODELS: Mapping[WorkKind, _CostModel] = {
+    POSTINGS: _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 0.35 * n.characters + 16 * _terms(n)),
+    TOKENS_BY_TIE_ORDER: _CostModel(lambda n: 1.2e-7 * n.characters),
+    FTS5_DATABASE: _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + n.characters),
+    LIVE_MODEL: _CostModel(lambda n: 6),
+    DOCUMENT_VECTORS: _CostModel(
         lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 1_150 * n.rows),  # the model reads 256 tokens of a text
         lambda n: _ENTRY + 4 * 384 * n.rows,
     ),
-    "query vectors": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
-    "document term weights": _CostModel(lambda n: 7e-5 * min(n.characters, 2_300 * n.rows), lambda n: 8 * 250 * n.rows),
-    "document token vectors": _CostModel(
+    QUERY_VECTORS: _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
+    DOCUMENT_TERM_WEIGHTS: _CostModel(lambda n: 7e-5 * min(n.characters, 2_300 * n.rows), lambda n: 8 * 250 * n.rows),
+    DOCUMENT_TOKEN_VECTORS: _CostModel(
         lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 2_300 * n.rows),
         lambda n: 128 * min(n.characters, 2_300 * n.rows),
     ),
-    "query token vectors": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 16_000 * n.rows),
-    "query term weights": _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 8 * 50 * n.rows),
-    "weighted postings": _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 1.3 * n.characters),
-    "lsa": _CostModel(lambda n: 1.5 + 6e-7 * n.characters, lambda n: _ENTRY + 4 * 256 * (n.documents + _terms(n))),
-    "vector index": _CostModel(lambda n: 1.5e-4 * n.documents, lambda n: _ENTRY + 4 * 384 * n.documents),
-    "exact neighbours": _CostModel(lambda n: 1.5e-7 * n.queries * n.documents, lambda n: _ENTRY + 4 * n.queries * n.k),
-    "rankings BM25": _search(5e-5, 2e-9),
-    "rankings BM25F": _search(6e-5, 3e-9),
-    "rankings LearnedSparse": _search(2e-4, 3e-8),
-    "rankings RankBM25": _search(3e-4, 1.9e-6),
-    "rankings SqliteFts": _search(3e-4, 2.5e-6),
-    "rankings Dense": _search(3e-4, 1.5e-7),
-    "rankings Hybrid": _CostModel(lambda n: 7e-8 * n.queries * n.k, _rankings),
-    "rankings": _CostModel(lambda n: n.queries, _rankings, known=False),
-    "latency": _CostModel(lambda n: min(n.queries, TIMED_QUERIES) * n.documents, known=False),
-    "diagnostics": _CostModel(lambda n: n.queries * n.documents, known=False),
+    QUERY_TOKEN_VECTORS: _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 16_000 * n.rows),
+    QUERY_TERM_WEIGHTS: _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 8 * 50 * n.rows),
+    WEIGHTED_POSTINGS: _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 1.3 * n.characters),
+    LSA: _CostModel(lambda n: 1.5 + 6e-7 * n.characters, lambda n: _ENTRY + 4 * 256 * (n.documents + _terms(n))),
+    VECTOR_INDEX: _CostModel(lambda n: 1.5e-4 * n.documents, lambda n: _ENTRY + 4 * 384 * n.documents),
+    EXACT_NEIGHBOURS: _CostModel(lambda n: 1.5e-7 * n.queries * n.documents, lambda n: _ENTRY + 4 * n.queries * n.k),
+    RANKINGS: _CostModel(lambda n: n.queries, _rankings, known=False),
+    LATENCY: _CostModel(lambda n: min(n.queries, TIMED_QUERIES) * n.documents, known=False),
+    DIAGNOSTICS: _CostModel(lambda n: n.queries * n.documents, known=False),
 }
 
-_WITH: Mapping[str, tuple[str, ...]] = {"rankings": ("latency", "diagnostics")}
-"""Kinds of work measured together with another kind."""
+_SEARCHES: Mapping[str, _CostModel] = {
+    "BM25": _search(5e-5, 2e-9),
+    "BM25F": _search(6e-5, 3e-9),
+    "LearnedSparse": _search(2e-4, 3e-8),
+    "RankBM25": _search(3e-4, 1.9e-6),
+    "SqliteFts": _search(3e-4, 2.5e-6),
+    "Dense": _search(3e-4, 1.5e-7),
+    "Hybrid": _CostModel(lambda n: 7e-8 * n.queries * n.k, _rankings),
+}
+"""The cost models of rankings, by the class of the retriever."""
+
+_BESIDE_RANKINGS = (LATENCY, DIAGNOSTICS)
+"""Kinds of work that are done together with rankings."""
 
 
 class Estimator:
@@ -125,12 +145,14 @@ class Estimator:
         made = self._of(key.kind, parts)
         if made.seconds is None:
             return made
-        beside = sum(self._of(kind, parts).seconds or 0.0 for kind in _WITH.get(key.kind, ()))
+        kinds = _BESIDE_RANKINGS if key.kind == RANKINGS else ()
+        beside = sum(self._of(kind, parts).seconds or 0.0 for kind in kinds)
         return Estimate(made.seconds + beside, made.bytes, made.rough)
 
-    def _of(self, kind: str, parts: Mapping[str, str]) -> Estimate:
-        sort, sizes = _sort(kind, parts), _sizes(parts)
-        model = _MODELS.get(f"{kind} {_class_of(parts)}") or _MODELS.get(kind, _UNKNOWN)
+    def _of(self, kind: WorkKind, parts: Mapping[str, str]) -> Estimate:
+        sort, sizes = _sort(kind.name, parts), _sizes(parts)
+        model = _SEARCHES.get(_class_of(parts)) if kind == RANKINGS else None
+        model = model or _MODELS.get(kind, _UNKNOWN)
         seconds, size = model.seconds(sizes), model.bytes(sizes)
         if sort not in self._entries or not self._entries[sort]:
             return Estimate(seconds if model.known else None, size if model.known else 0.0, rough=True)
@@ -158,5 +180,6 @@ def _words(parts: Mapping[str, str]) -> frozenset[str]:
 
 
 def _sizes(parts: Mapping[str, str]) -> _Sizes:
-    names = {f.name: _PART_OF.get(f.name, f.name) for f in fields(_Sizes)}
-    return _Sizes(**{name: float(parts[part]) for name, part in names.items() if parts.get(part, "").isdecimal()})
+    sizes = {**parts, "queries": parts.get("asked", "")}  # the part "queries" is a fingerprint
+    names = (field.name for field in fields(_Sizes))
+    return _Sizes(**{name: float(sizes[name]) for name in names if sizes.get(name, "").isdecimal()})

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from retrievers.search import Work, is_live, plan_rankings, resolve_search_depth
 from retrievers.store import MemoryStore
+from retrievers.work import PlanStep
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import rows_to_exclude
 from runner.evaluation import Bench
@@ -29,9 +30,6 @@ from runner.sweep.racing import check_race, describe_saving
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
-
-ORDER = ("count terms", "open model", "embed", "index", "search exactly", "search", "fuse")
-"""The kinds of work in the order in which a combination needs them; others come last."""
 
 START_S, WORKERS_S, SCORE_S, LOG_S = 6.0, 4.0, 0.035, 0.012
 """Seconds before the first and after the last combination, to start workers, to score a combination, and to log it,
@@ -143,16 +141,17 @@ def _estimate(estimator: Estimator, work: Work) -> Estimate:
 
 
 def _stages(works: Iterable[Work], there: Collection[str], estimates: Mapping[str, Estimate]) -> Iterator[PlannedStage]:
-    """Yield the stages; work that has an estimate is to do."""
+    """Yield the stages, those without a `PlanStep` last; work that has an estimate is to do."""
     distinct: dict[str, Work] = {}
     for work in works:
         _add_work(distinct, work)
-    names = dict.fromkeys(work.name for work in distinct.values())
-    for name in sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER)):
-        digests = [digest for digest, work in distinct.items() if work.name == name]
+    order = list[str](PlanStep)
+    titles = dict.fromkeys(work.title for work in distinct.values())
+    for title in sorted(titles, key=lambda title: order.index(title) if title in order else len(order)):
+        digests = [digest for digest, work in distinct.items() if work.title == title]
         to_do = [estimates[digest] for digest in digests if digest in estimates]
         yield PlannedStage(
-            name=name,
+            name=title,
             distinct=len(digests),
             there=sum(digest in there for digest in digests),
             to_do=len(to_do),

@@ -21,6 +21,7 @@ from retrievers.postings import load_postings
 from retrievers.search import search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
+from retrievers.work import POSTINGS
 from tests.retrievers.test_contract import Counting
 from tests.strategies.corpora import LETTER_QUERIES, TITLED_LETTER_CORPORA
 from tests.strategies.settings import at_most
@@ -229,7 +230,7 @@ def test_stored_counts_of_other_fields_are_counted_again(harbour: Corpus, caplog
     class Mistaken(MemoryStore):
         def arrays(self, key: Key, build: Any) -> Arrays:
             columns = dict(build())
-            return columns | {"counts": columns["counts"][:, :1]} if key.kind == "postings" else columns
+            return columns | {"counts": columns["counts"][:, :1]} if key.kind == POSTINGS else columns
 
     postings = load_postings(harbour, WORDS, Mistaken(), ["text", "title"])
     assert postings.counts.shape == (len(postings.documents), 2)

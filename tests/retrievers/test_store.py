@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from retrievers.store import Key, fingerprint
+from retrievers.work import WorkKind
+
+K = WorkKind("k", "index")
+L = WorkKind("l", "index")
 
 
 def test_fingerprints_keep_texts_apart() -> None:
@@ -11,10 +15,10 @@ def test_fingerprints_keep_texts_apart() -> None:
 
 def test_a_key_names_every_part_and_the_code() -> None:
     keys = {
-        Key.of("k", "retrievers.base", a=1).digest,
-        Key.of("k", "retrievers.base", a=2).digest,
-        Key.of("k", "retrievers.base", b=1).digest,
-        Key.of("k", "retrievers.bm25", a=1).digest,
-        Key.of("l", "retrievers.base", a=1).digest,
+        Key.of(K, "retrievers.base", a=1).digest,
+        Key.of(K, "retrievers.base", a=2).digest,
+        Key.of(K, "retrievers.base", b=1).digest,
+        Key.of(K, "retrievers.bm25", a=1).digest,
+        Key.of(L, "retrievers.base", a=1).digest,
     }
     assert len(keys) == 5

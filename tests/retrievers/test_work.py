@@ -1,44 +1,68 @@
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+import pickle
+import re
 from pathlib import Path
 
 import pytest
 
-from retrievers.work import KINDS, kind_of
+from retrievers import work
+from retrievers.search import Work
+from retrievers.store import Key
+from retrievers.work import KINDS, LSA, POOLED_TOKEN_VECTORS, RANKINGS, PlanStep, WorkKind, kind_of
 from runner.sweep.estimates import _MODELS
 
 ROOT = Path(__file__).parents[2]
 
-MAKERS = {"of", "_key", "_index_key", "beside", "build_key", "_load_or_run"}
-"""The functions whose first argument is a kind of work."""
+OWN = {name: value for name, value in vars(work).items() if isinstance(value, WorkKind)}
+"""The kinds of work of this program, by the names of their constants."""
 
-ROLES = ("document", "query")
-"""What encoders make keys for; the kind is put together from the role."""
+NO_MODEL = {
+    "candidates", "live pair scores", "live vectors", "query terms", "points", "searcher", "encoding planned",
+    "live code", "live postings", "live fts5 database", "live vector index", "live qdrant index", "live pair model",
+    "live rankings",
+}  # fmt: skip
+"""The kinds of work in memory only, which no plan lists."""
 
-COMPOSED = {f"{role} {what}" for role in ROLES for what in ("vectors", "term weights", "token vectors")}
-"""The kinds whose names are put together in the code."""
+NOT_PLANNED = {"rankings of a block", "pair scores", "bundles", "drafts", "verdicts"}
+"""The kinds of work that no plan lists, because what they are done for shows only during a search or synthesis."""
 
-
-def kinds_in(source: Path) -> Iterator[str]:
-    """Yield the kinds of work that a module makes keys for."""
-    for node in ast.walk(ast.parse(source.read_text())):
-        if isinstance(node, ast.Call) and node.args and isinstance(name := node.args[0], ast.Constant):
-            called = node.func
-            called_by = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-            key = not isinstance(called, ast.Attribute) or called_by != "of" or ast.unparse(called.value) == "Key"
-            if called_by in MAKERS and key and isinstance(name.value, str) and name.value not in ROLES:
-                yield name.value
+NOT_MEASURED = {"pooled token vectors", "qdrant index", "postgres index"}
+"""The kinds of work whose time depends on a library or server; a plan says that it is unknown until it is measured."""
 
 
-def test_the_table_has_every_kind_of_work_and_no_other() -> None:
-    sources = [file for room in ("retrievers", "runner") for file in (ROOT / room).rglob("*.py")]
-    assert COMPOSED | {kind for file in sources for kind in kinds_in(file)} == set(KINDS)
+def test_every_kind_of_work_is_used() -> None:
+    files = [file for room in ("retrievers", "runner") for file in (ROOT / room).rglob("*.py")]
+    used = {word for file in files if file != Path(work.__file__) for word in re.findall(r"\w+", file.read_text())}
+    assert OWN.keys() <= used
 
 
-def test_every_estimate_is_of_a_kind_in_the_table() -> None:
-    assert {model for model in _MODELS if model not in KINDS and model.partition(" ")[0] not in KINDS} == set()
+def test_the_name_of_a_constant_is_that_of_the_kind() -> None:
+    assert {name: kind.name.upper().replace(" ", "_") for name, kind in OWN.items()} == {name: name for name in OWN}
+
+
+def test_every_kind_of_work_has_a_cost_model_or_a_reason_to_have_none() -> None:
+    without = {kind.name for kind in OWN.values() if kind not in _MODELS}
+    assert without == NO_MODEL | NOT_PLANNED | NOT_MEASURED
+    assert {kind.name for kind in OWN.values() if kind.step is None}.isdisjoint(NOT_MEASURED)
+    assert all(kind.step is None for kind in OWN.values() if kind.name in NO_MODEL | NOT_PLANNED)
+
+
+def test_a_kind_of_a_plug_in_is_created_and_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "KINDS", dict(KINDS))
+    assert kind_of("graph of entities").counted
+    graph = WorkKind("graph of entities", "search", "entities", counted=False)
+    assert kind_of("graph of entities") is graph
+    assert WorkKind("graph of entities", "search", "entities", counted=False) == graph
+    with pytest.raises(ValueError, match="'graph of entities': is the name of another kind of work"):
+        WorkKind("graph of entities", "index")
+    with pytest.raises(ValueError, match="'rankings': is the name of another kind of work"):
+        WorkKind("rankings", "index")
+    assert kind_of("rankings") is RANKINGS
+
+
+def test_a_kind_is_pickled() -> None:
+    assert pickle.loads(pickle.dumps(RANKINGS)) == RANKINGS
 
 
 @pytest.mark.parametrize(
@@ -52,3 +76,18 @@ def test_what_queries_cause_is_search(name: str, stage: str) -> None:
 def test_what_a_plug_in_does_counts_as_indexing() -> None:
     kind = kind_of("graph of entities")
     assert (kind.stage, kind.title, kind.counted) == ("index", "graph of entities", True)
+    assert "graph of entities" not in KINDS
+
+
+def test_the_step_of_work_is_that_of_its_kind_unless_it_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "KINDS", dict(KINDS))
+    key = Key.of(RANKINGS, "retrievers.bm25")
+    assert [Work(key).title, Work(key, step=PlanStep.FUSE).title] == ["search", "fuse"]
+    assert Work(Key.of(LSA, "retrievers.bm25")).title == "embed"
+    assert Work(Key.of(WorkKind("graph", "index", "entities"), "retrievers.bm25")).title == "entities"
+
+
+def test_tokens_are_pooled_before_they_are_searched() -> None:
+    steps = list(PlanStep)
+    assert POOLED_TOKEN_VECTORS.step is not None
+    assert steps.index(PlanStep.EMBED) < steps.index(POOLED_TOKEN_VECTORS.step) < steps.index(PlanStep.SEARCH)

@@ -8,9 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from retrievers.store import Arrays, Key
+from retrievers.work import WorkKind
 from runner.store.base import WORTH_KEEPING_S
 
-KEY = Key.of("things", "retrievers.base", name="ünïcode / key")
+THINGS = WorkKind("things", "index")
+
+KEY = Key.of(THINGS, "retrievers.base", name="ünïcode / key")
 
 
 class Clock:
@@ -29,4 +32,4 @@ def slowly(calls: list[str], name: str = "built") -> Callable[[], Arrays]:
 
 
 def create_key(n: int) -> Key:
-    return Key.of("things", "retrievers.base", n=n)
+    return Key.of(THINGS, "retrievers.base", n=n)

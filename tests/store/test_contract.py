@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.stand_in.object_stores import SERVERS
 from retrievers.store import ENGINE_BYTES, Arrays, Key
+from retrievers.work import WorkKind
 from runner.config.objects import ConfigError
 from runner.objects import Objects
 from runner.processes import holder
@@ -31,7 +32,7 @@ Machine = Callable[[str], DiskStore]
 
 
 def key(n: int = 0, kind: str = "small things") -> Key:
-    return Key.of(kind, "retrievers.base", n=n, name="ünïcode / key")
+    return Key.of(WorkKind(kind, "index"), "retrievers.base", n=n, name="ünïcode / key")
 
 
 def arrays_of(n: int) -> Arrays:

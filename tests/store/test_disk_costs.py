@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 
 from retrievers.store import Arrays, Key
-from retrievers.work import METER
+from retrievers.work import LSA, METER, POSTINGS, RANKINGS, WorkKind
 from runner.store import entries
 from runner.store.base import WORTH_KEEPING_S
 from runner.store.disk import DiskStore
 from tests.store.building import KEY, Clock, create_key, slowly
 
+INNER = WorkKind("inner", "index")
+OUTER = WorkKind("outer", "index")
+
 
 def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path, clock: Clock) -> None:
-    inner = Key.of("inner", "retrievers.base", n=1)
-    outer = [Key.of("outer", "retrievers.base", n=n) for n in (1, 2)]
+    inner = Key.of(INNER, "retrievers.base", n=1)
+    outer = [Key.of(OUTER, "retrievers.base", n=n) for n in (1, 2)]
     store = DiskStore(tmp_path)
 
     def build(key: Key) -> Callable[[], Arrays]:
@@ -47,7 +50,7 @@ def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path, clock: C
 
 def test_an_index_has_its_size_and_all_work_what_its_calls_cost(tmp_path: Path, clock: Clock) -> None:
     """What an index is built from is an intermediate result: search does not read it."""
-    tokens, postings, rankings = (Key.of(kind, "retrievers.base") for kind in ("lsa", "postings", "rankings"))
+    tokens, postings, rankings = (Key.of(kind, "retrievers.base") for kind in (LSA, POSTINGS, RANKINGS))
     store = DiskStore(tmp_path)
 
     def build(nanos: int, size: int, inner: Callable[[], object] = list) -> Callable[[], Arrays]:
@@ -68,7 +71,7 @@ def test_an_index_has_its_size_and_all_work_what_its_calls_cost(tmp_path: Path, 
 
 
 def test_what_raises_is_counted_with_the_works_within_it(tmp_path: Path) -> None:
-    inner, outer = (Key.of(kind, "retrievers.base") for kind in ("inner", "outer"))
+    inner, outer = (Key.of(kind, "retrievers.base") for kind in (INNER, OUTER))
     store = DiskStore(tmp_path)
 
     def fail() -> Arrays:

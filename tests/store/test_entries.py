@@ -18,6 +18,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retrievers.store import Arrays, Key
+from retrievers.work import WorkKind
 from runner.processes import _place, holder
 from runner.store import entries, seals
 from runner.store.base import EntryUse
@@ -34,7 +35,10 @@ from runner.store.entries import (
 )
 from runner.store.seals import Damaged, Seals
 
-KEY = Key.of("small things", "retrievers.base", corpus="c", name="ünïcode / key")
+SMALL_THINGS = WorkKind("small things", "index")
+THINGS = WorkKind("things", "index")
+
+KEY = Key.of(SMALL_THINGS, "retrievers.base", corpus="c", name="ünïcode / key")
 ARRAYS: Arrays = {
     "a": np.arange(600, dtype=np.int32).reshape(2, 300),
     "empty": np.zeros((0, 3)),
@@ -68,7 +72,7 @@ def test_what_was_written_is_read_or_mapped(tmp_path: Path, mapped_from: int, mo
     assert same(arrays)
     assert not any(array.flags.writeable for array in arrays.values())
     assert isinstance(arrays["a"].base, np.memmap) == (mapped_from < 2400)
-    assert (manifest.kind, manifest.parts) == (KEY.kind, dict(KEY.parts))
+    assert (manifest.kind, manifest.parts) == (KEY.kind.name, dict(KEY.parts))
     assert {digest: tuple(cost) for digest, cost in manifest.costs.items()} == COSTS
 
 
@@ -150,9 +154,10 @@ def test_what_cannot_be_written_whole_leaves_nothing(tmp_path: Path) -> None:
 import resource, sys, numpy as np
 from pathlib import Path
 from retrievers.store import Key
+from retrievers.work import WorkKind
 from runner.store.entries import write
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-key = Key.of("things", "retrievers.store", n=1)
+key = Key.of(WorkKind("things", "index"), "retrievers.store", n=1)
 try:
     write(Path({str(tmp_path)!r}) / "things" / key.digest, key, {{"a": np.ones(100), "b": np.ones(9000)}}, {{}})
 except OSError as error:
@@ -244,7 +249,7 @@ def test_only_entries_are_listed_and_only_what_entries_leave_is_tidied(tmp_path:
 def test_an_entry_is_listed_with_what_it_is(tmp_path: Path) -> None:
     folder = make_entry(tmp_path)
     (entry,) = list_entries(tmp_path)
-    assert (entry.place, entry.kind, entry.parts, entry.seconds) == (str(folder), KEY.kind, dict(KEY.parts), 1.5)
+    assert (entry.place, entry.kind, entry.parts, entry.seconds) == (str(folder), KEY.kind.name, dict(KEY.parts), 1.5)
     assert entry.bytes == sum(file.stat().st_size for file in folder.iterdir())
     assert entry.made == (folder / "manifest.json").stat().st_mtime
     assert entry.used == entry.made
@@ -262,7 +267,7 @@ def test_a_store_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
 
 
 def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
-    first, second = (Key.of("things", "retrievers.store", n=n) for n in (1, 2))
+    first, second = (Key.of(THINGS, "retrievers.store", n=n) for n in (1, 2))
     for key in (first, second):
         make_entry(tmp_path, key)
     later = time.time() + 100

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from retrievers.store import Key
+from retrievers.work import WorkKind
 from runner.store import seals
 from runner.store.entries import find_damage, folder_of, read, write
 from runner.store.seals import Damaged, Seals
 
-KEY = Key.of("large things", "retrievers.store", n=1)
+LARGE_THINGS = WorkKind("large things", "index")
+
+KEY = Key.of(LARGE_THINGS, "retrievers.store", n=1)
 CONTENT = np.arange(5000, dtype=np.int32)
 DAY_AGO = time.time_ns() - 86400 * 10**9
 

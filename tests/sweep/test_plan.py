@@ -31,6 +31,7 @@ from retrievers.rank_bm25 import RankBM25
 from retrievers.search import Work, is_live, plan_rankings, search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
+from retrievers.work import DIAGNOSTICS, LATENCY, LIVE_MODEL, POSTINGS, RANKINGS, TOKENS_BY_TIE_ORDER, WorkKind
 from runner.__main__ import main
 from runner.evaluation import Bench
 from runner.experiment import Experiment
@@ -47,12 +48,14 @@ from tests.broken import Broken
 from tests.retrievers.test_contract import ALL, each
 from tests.test_evaluation import Small
 
+MINE = WorkKind("mine", "index")
+
 T = TypeVar("T")
 
-MEASURED = {"latency", "diagnostics"}
+MEASURED = {LATENCY, DIAGNOSTICS}
 """The kinds of work that are a part of searching, planned with it."""
 
-IN_MEMORY = {"live model", "tokens by tie order"}
+IN_MEMORY = {LIVE_MODEL, TOKENS_BY_TIE_ORDER}
 """The kinds of planned work that no store keeps on disk."""
 
 MINILM = Dense(SentenceTransformerEncoder(), index_type="hnsw")
@@ -118,7 +121,7 @@ def test_what_is_planned_is_what_a_search_asks_of_an_empty_store(retriever: Retr
         asked = {digest: key.kind for digest, key in store.asked.items() if key.kind not in MEASURED}
         kept = {digest: kind for digest, kind in plan.items() if kind not in IN_MEMORY}
         if isinstance(retriever, (Agentic, Expanded)):  # what a model asks for besides shows only when it is asked
-            kept |= {digest: kind for digest, kind in asked.items() if kind == "rankings"}
+            kept |= {digest: kind for digest, kind in asked.items() if kind == RANKINGS}
         assert kept == asked
         assert all(digest in store.shared for digest, kind in plan.items() if kind in IN_MEMORY)
 
@@ -126,7 +129,7 @@ def test_what_is_planned_is_what_a_search_asks_of_an_empty_store(retriever: Retr
 @pytest.mark.usefixtures("model")
 def test_a_model_is_opened_for_what_is_not_embedded_yet(harbour: Corpus) -> None:
     plan = plan_rankings(MINILM, harbour, ["ships"], 5, MemoryStore())
-    names = {name: [w for w in works(plan) if w.name == name] for name in ("search", "index", "embed", "open model")}
+    names = {name: [w for w in works(plan) if w.title == name] for name in ("search", "index", "embed", "open model")}
     assert {name: len({w.key.digest for w in found}) for name, found in names.items()} == {
         "search": 1,
         "index": 1,
@@ -140,8 +143,8 @@ def test_a_model_is_opened_for_what_is_not_embedded_yet(harbour: Corpus) -> None
 def test_opening_a_model_is_a_work_of_its_own_and_no_part_of_embedding(
     harbour: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    under_way: list[str] = []
-    opened: list[str] = []
+    under_way: list[WorkKind] = []
+    opened: list[WorkKind] = []
 
     class Nesting(MemoryStore):
         def share(self, key: Key, make: Callable[[], T]) -> T:
@@ -155,12 +158,12 @@ def test_opening_a_model_is_a_work_of_its_own_and_no_part_of_embedding(
 
     monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder: opened.append(under_way[-1]))
     search_cached(MINILM, harbour, ["ships"], 5, Nesting())
-    assert opened == ["live model"]
+    assert opened == [LIVE_MODEL]
 
 
 def test_a_retriever_that_cannot_plan_is_a_search(harbour: Corpus) -> None:
     plan = plan_rankings(Broken("never"), harbour, ["ships"], 5, MemoryStore())
-    assert (plan.name, plan.needs) == ("search", ())
+    assert (plan.title, plan.needs) == ("search", ())
 
 
 METRICS = MetricSettings(k_values=(1, 2), depth=10)
@@ -189,7 +192,7 @@ def test_once_evaluated_all_that_is_kept_is_there(
     assert all(stage.there == 0 and stage.to_do == stage.distinct for stage in before.stages)
     Bench(DiskStore(tmp_path)).evaluate(experiment(retriever))
     after = plan_for(Bench(DiskStore(tmp_path)), retriever)
-    in_memory = {w.name for w in works(plan_rankings(retriever, Small().load().corpus, [], 4, MemoryStore()))}
+    in_memory = {w.title for w in works(plan_rankings(retriever, Small().load().corpus, [], 4, MemoryStore()))}
     for stage in after.stages:
         if stage.name == "score and log" or is_live(retriever):
             assert stage.to_do == 1
@@ -235,17 +238,17 @@ def test_workers_share_the_work_but_no_combination_is_done_by_two(tmp_path: Path
 # Estimates
 
 
-def entry(kind: str, seconds: float, size: int, **parts: object) -> Entry:
+def entry(kind: WorkKind, seconds: float, size: int, **parts: object) -> Entry:
     key = Key.of(kind, "retrievers.store", **parts)
-    return Entry(kind, key.digest, kind, dict(key.parts), size, seconds, 0.0, ())
+    return Entry(kind.name, key.digest, kind.name, dict(key.parts), size, seconds, 0.0, ())
 
 
 def postings(characters: int, **parts: object) -> Key:
-    return Key.of("postings", "retrievers.store", corpus=str(characters), characters=characters, **parts)
+    return Key.of(POSTINGS, "retrievers.store", corpus=str(characters), characters=characters, **parts)
 
 
 def test_an_estimate_is_in_proportion_to_what_was_measured() -> None:
-    kept = [entry("postings", 700.0, 10_000_000, corpus="c", characters=10**10, analyzer="Analyzer()")]
+    kept = [entry(POSTINGS, 700.0, 10_000_000, corpus="c", characters=10**10, analyzer="Analyzer()")]
     whole, half = (Estimator(kept).of(postings(n, analyzer="Analyzer()")) for n in (10**10, 5 * 10**9))
     assert whole.seconds == pytest.approx(700, rel=0.01)
     assert whole.bytes == pytest.approx(10_000_000)
@@ -256,7 +259,7 @@ def test_an_estimate_is_in_proportion_to_what_was_measured() -> None:
 
 def test_the_most_alike_are_asked() -> None:
     kept = [
-        entry("postings", seconds, 1, corpus="c", characters=10**10, analyzer=f"Analyzer(stemmer={stemmer!r})")
+        entry(POSTINGS, seconds, 1, corpus="c", characters=10**10, analyzer=f"Analyzer(stemmer={stemmer!r})")
         for stemmer, seconds in (("english", 10.0), ("german", 1000.0), ("german", 3000.0))
     ]
     found = Estimator(kept).of(postings(10**10, analyzer="Analyzer(stemmer='english')"))
@@ -267,27 +270,27 @@ def test_the_most_alike_are_asked() -> None:
 
 def test_a_search_is_not_compared_with_another_retrievers() -> None:
     asked = {"documents": 1000, "asked": 100, "k": 10}
-    kept = [entry("rankings", 5.0, 1, retriever="RankBM25(k1=1.5)", **asked)]
-    assert Estimator(kept).of(Key.of("rankings", "retrievers.store", retriever="BM25(k1=1.5)", **asked)).rough
-    assert not Estimator(kept).of(Key.of("rankings", "retrievers.store", retriever="RankBM25(k1=2.0)", **asked)).rough
+    kept = [entry(RANKINGS, 5.0, 1, retriever="RankBM25(k1=1.5)", **asked)]
+    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.store", retriever="BM25(k1=1.5)", **asked)).rough
+    assert not Estimator(kept).of(Key.of(RANKINGS, "retrievers.store", retriever="RankBM25(k1=2.0)", **asked)).rough
 
 
 def test_measuring_is_part_of_a_search() -> None:
     parts = {"documents": 10**6, "asked": 1000, "k": 10, "retriever": "Dense(index_type='hnsw')"}
-    alone = Estimator([entry("rankings", 150.0, 1, **parts)]).of(Key.of("rankings", "retrievers.store", **parts))
-    kept = [entry("rankings", 150.0, 1, **parts), entry("diagnostics", 300.0, 1, **parts)]
-    assert Estimator(kept).of(Key.of("rankings", "retrievers.store", **parts)).seconds == pytest.approx(
+    alone = Estimator([entry(RANKINGS, 150.0, 1, **parts)]).of(Key.of(RANKINGS, "retrievers.store", **parts))
+    kept = [entry(RANKINGS, 150.0, 1, **parts), entry(DIAGNOSTICS, 300.0, 1, **parts)]
+    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.store", **parts)).seconds == pytest.approx(
         (alone.seconds or 0) + 300
     )
 
 
 def test_nothing_is_made_up_for_what_nobody_has_measured() -> None:
     for key in (
-        Key.of("rankings", "retrievers.store", retriever="Mine()", documents=10, asked=10, k=5),
-        Key.of("mine", "retrievers.store", a=1),
+        Key.of(RANKINGS, "retrievers.store", retriever="Mine()", documents=10, asked=10, k=5),
+        Key.of(MINE, "retrievers.store", a=1),
     ):
         assert Estimator([]).of(key).seconds is None
-    measured = Estimator([entry("mine", 7.0, 100, a=2)]).of(Key.of("mine", "retrievers.store", a=1))
+    measured = Estimator([entry(MINE, 7.0, 100, a=2)]).of(Key.of(MINE, "retrievers.store", a=1))
     assert measured.seconds == pytest.approx(7, rel=0.05)
 
 
@@ -296,7 +299,7 @@ def test_more_takes_longer(documents: int, asked: int, more: int) -> None:
     for retriever in ("BM25", "RankBM25", "SqliteFts", "Dense", "Hybrid"):
         less, most = (
             Estimator([]).of(
-                Key.of("rankings", "retrievers.store", retriever=f"{retriever}()", documents=d, asked=a, k=10)
+                Key.of(RANKINGS, "retrievers.store", retriever=f"{retriever}()", documents=d, asked=a, k=10)
             )
             for d, a in ((documents, asked), (documents + more, asked + more))
         )

@@ -20,6 +20,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
+from retrievers.work import DRAFTS, VERDICTS, WorkKind
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.answers import GoldPassage, locate_answer
 from runner.generation.synthesis.base import Bundle, Chunks, Draft, Generator, Request, check_types
@@ -236,16 +237,16 @@ class _Work:
         generator, on = self.synthesis.generator, self.synthesis.cache.generation
         inputs = [repr(request) for request in batch]
         drafts = generator.drafts(self.chunks, batch, self.journal)
-        return [Draft(**row) for row in self._load_or_run("drafts", generator, on, inputs, drafts)]
+        return [Draft(**row) for row in self._load_or_run(DRAFTS, generator, on, inputs, drafts)]
 
     def _verdicts(self, items: Sequence[Generated]) -> list[QueryVerdict]:
         validation, on = self.synthesis.validation, self.synthesis.cache.validation
         inputs = [f"{item.request!r}\0{item.draft.query}" for item in items]
         verdicts = validate_queries(validation, self.chunks, items, self.journal)
-        return [QueryVerdict(**row) for row in self._load_or_run("verdicts", validation, on, inputs, verdicts)]
+        return [QueryVerdict(**row) for row in self._load_or_run(VERDICTS, validation, on, inputs, verdicts)]
 
     def _load_or_run(
-        self, kind: str, settings: object, on: bool, inputs: Sequence[str], work: Iterator[tuple[int, object]]
+        self, kind: WorkKind, settings: object, on: bool, inputs: Sequence[str], work: Iterator[tuple[int, object]]
     ) -> list[dict[str, Any]]:
         """Return the results of work, in order, as JSON objects; the work only runs if the store lacks its results.
 
@@ -258,7 +259,7 @@ class _Work:
             results: dict[int, object] = {}
             for position, result in work:
                 results[position] = result
-                self.note(f"{self.so_far}; {len(results):,} of the next {len(inputs):,} {kind}")
+                self.note(f"{self.so_far}; {len(results):,} of the next {len(inputs):,} {kind.name}")
             rows = [results[position] for position in range(len(inputs))]
             return {"json": np.frombuffer(orjson.dumps(rows), dtype=np.uint8)}
 

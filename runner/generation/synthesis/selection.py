@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.nearest import find_nearest
 from retrievers.store import Arrays, Key, Store
+from retrievers.work import BUNDLES
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks
 
@@ -121,7 +122,7 @@ def _load_or_build(
     store: Store,
 ) -> list[Bundle]:
     """Return the bundles that start from the seeds, from the store if they are there."""
-    key = Key.of("bundles", __name__, chunks=fingerprint, selection=selection, seeds=seeds.tolist())
+    key = Key.of(BUNDLES, __name__, chunks=fingerprint, selection=selection, seeds=seeds.tolist())
 
     def build() -> Arrays:
         made = _Neighbourhood(selection, chunks.vectors, document_of).bundles(seeds)

@@ -17,7 +17,7 @@ class Builds(MemoryStore):
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
         def counted() -> Arrays:
-            self.count[key.kind] += 1
+            self.count[key.kind.name] += 1
             return build()
 
         return super().arrays(key, counted)

@@ -21,6 +21,7 @@ from retrievers.base import Corpus, Retriever
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.store import Key, MemoryStore, Store
 from retrievers.vector_search import VectorSearcher
+from retrievers.work import WorkKind
 from runner.datasets.beir import Beir
 from runner.evaluation import Bench
 from runner.experiment import Experiment
@@ -47,7 +48,9 @@ class TermSvd:
             svd = TruncatedSVD(self.dimensions, random_state=0)
             return svd.fit_transform(terms.fit_transform(corpus.contents())).astype(np.float32), terms, svd
 
-        documents, terms, svd = store.share(Key.of("term svd", "retrievers.store", corpus=corpus.fingerprint), fit)
+        documents, terms, svd = store.share(
+            Key.of(WorkKind("term svd", "index"), "retrievers.store", corpus=corpus.fingerprint), fit
+        )
 
         def embed_queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
             vectors = svd.transform(terms.transform(texts)).astype(np.float32)
@@ -77,7 +80,7 @@ class OneBuild(MemoryStore):
         self._shared = shared
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
-        return super().share(key, make) if "index" in key.kind else self._shared.share(key, make)
+        return super().share(key, make) if "index" in key.kind.name else self._shared.share(key, make)
 
 
 def check_mean_recall(

@@ -140,7 +140,7 @@ def test_a_plan_lists_the_work_of_a_search(cluster: Cluster, own: dict[str, Any]
     work = retriever.plan(corpus, QUERIES, 12, NoStore())
     search_cached(retriever, corpus, QUERIES, 12, store)
     del store.count["diagnostics"]  # planned as part of the search
-    assert Counter(planned.key.kind for planned in (work, *work.needs)) == store.count
+    assert Counter(planned.key.kind.name for planned in (work, *work.needs)) == store.count
     assert store.count["exact neighbours"] == exact_searches
 
 

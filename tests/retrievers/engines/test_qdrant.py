@@ -337,7 +337,7 @@ def test_a_plan_lists_the_work_of_a_search(own: dict[str, Any]) -> None:
     work = retriever.plan(SENTENCES, ["sea"], 3, NoStore())
     search_cached(retriever, SENTENCES, ["sea"], 3, store)
     del store.count["diagnostics"]  # planned as part of the search
-    assert Counter(planned.key.kind for planned in (work, *work.needs)) == store.count
+    assert Counter(planned.key.kind.name for planned in (work, *work.needs)) == store.count
 
 
 # Filters
