@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from retrievers.errors import RetrieverError as RetrieverError
 from retrievers.filters import Filter, Metadata
+from retrievers.notes import QueryNote
 from retrievers.store import NoStore, Store, fingerprint, fingerprint_texts
 
 NOTHING = -1
@@ -132,10 +133,10 @@ class Rankings:
     `unknown_ids[i]`, an id that is not in the corpus and occurs once (`retrievers.unknown`). `seconds` (float32 of
     shape (n,)) is the time of each query searched alone, NaN where it was not measured. `errors` maps the positions of
     failed queries, which have no hits, to messages.
-    `diagnostics` are figures about the search itself, such as the recall of an approximate index. `notes` maps
-    positions of queries to JSON, such as the steps of an agentic search. Rankings are not `settled`, and so not cached,
-    if something failed that may succeed next time. `addresses` are those of the services that answered, by the part of
-    the retriever that queried each ("" for the retriever itself).
+    `diagnostics` are figures about the search itself, such as the recall of an approximate index. `notes` are those
+    of queries by position, such as the steps of an agentic search. Rankings are not `settled`, and so not cached, if
+    something failed that may succeed next time. `addresses` are those of the services that answered, by the part of the
+    retriever that queried each ("" for the retriever itself).
     """
 
     documents: NDArray[np.int32]
@@ -143,7 +144,7 @@ class Rankings:
     seconds: NDArray[np.float32] | None = None
     errors: Mapping[int, str] | None = None
     diagnostics: Mapping[str, float] = field(default_factory=dict)
-    notes: Mapping[int, str] = field(default_factory=dict)
+    notes: Mapping[int, QueryNote] = field(default_factory=dict)
     settled: bool = True
     unknown_ids: Sequence[str] = ()
     addresses: Mapping[str, str] = field(default_factory=dict)

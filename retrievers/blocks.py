@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus, Rankings, Retriever, create_empty_rankings
+from retrievers.notes import QueryNote
 from retrievers.search import search_block
 from retrievers.store import Store
 from retrievers.unknown import align
@@ -41,7 +42,7 @@ def join_blocks(blocks: Sequence[Block], queries: int, k: int, documents: int) -
     """
     joined, seconds = create_empty_rankings(queries, k), np.full(queries, np.nan, dtype=np.float32)
     errors: dict[int, str] = {}
-    notes: dict[int, str] = {}
+    notes: dict[int, QueryNote] = {}
     figures: dict[str, float] = {}
     searched = sum(len(rows) for rows, _ in blocks)
     aligned = align([rankings for _, rankings in blocks], documents)

@@ -7,7 +7,6 @@ another weight or normalisation only costs arithmetic.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, list_ids, list_types
 from retrievers.candidates import Candidates, Floats, lay_out, rank_candidates
 from retrievers.fusion_methods import FUSIONS, Method, Normalization, Parameters, PartHits
+from retrievers.notes import QueryNote
 from retrievers.query_weights import PartWeights, QueryWeights, load_query_weights
 from retrievers.search import Work, build_rankings_key, plan_rankings, search_part
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
@@ -245,11 +245,11 @@ def _drop(rankings: Rankings, dropped: NDArray[np.bool_]) -> Rankings:
 
 def _attach_details(fused: Rankings, by_part: Mapping[str, Rankings]) -> Rankings:
     """Return rankings with the notes, addresses and errors of the parts; queries that failed in a part have no hits."""
-    notes: dict[int, dict[str, object]] = {}
+    notes: dict[int, dict[str, QueryNote]] = {}
     for name, rankings in by_part.items():
         for query, note in rankings.notes.items():
-            notes.setdefault(query, {})[name] = json.loads(note)
-    joined = {query: json.dumps(note) for query, note in notes.items()}
+            notes.setdefault(query, {})[name] = note
+    joined = {query: QueryNote.of_parts(parts) for query, parts in notes.items()}
     settled = all(rankings.settled for rankings in by_part.values())
     unknown = next(iter(by_part.values())).unknown_ids
     places = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -109,9 +108,8 @@ def complete_rankings(ranked: Rankings, searches: Sequence[Rankings], logs: Sequ
     for query, log in enumerate(logs):
         for name, value in log.figures.items():
             figures[name] = figures.get(name, 0.0) + value
-        base = [json.loads(search.notes[query]) for search in searches if query in search.notes]
-        if note := {**log.note, **({"base": base} if base else {})}:
-            notes[query] = json.dumps(note)
+        if note := log.note.with_base([search.notes[query] for search in searches if query in search.notes]):
+            notes[query] = note
     return replace(
         ranked,
         seconds=np.sum(seconds, axis=0),

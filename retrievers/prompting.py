@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from retrievers.base import RetrieverError
 from retrievers.chat import Chat, ChatError, Reply
-from retrievers.notes import QueryLog
+from retrievers.notes import QueryLog, QueryNote
 
 _LABEL = re.compile(
     r"^(?:[-*•>#]+\s+|\(?\d{1,2}[.):]\s+|(?:(?:search|new) )?(?:query|search|passage)(?: \d+)?:\s*)+", re.IGNORECASE
@@ -54,8 +54,8 @@ def ask_llm(llm: Chat, question: str, system: str, purpose: str) -> Call:
     return Call(outcome, time.perf_counter() - start)
 
 
-def summarise_calls(calls: Sequence[Call], /, **note: object) -> QueryLog:
-    """Return the log of calls, with a note; not settled if one failed."""
+def summarise_calls(calls: Sequence[Call], /, **noted: object) -> QueryLog:
+    """Return the log of calls, with a note of the values given; not settled if one failed."""
     failures = sum(call.failed for call in calls)
     figures = {
         "llm_calls": sum(call.outcome.calls for call in calls),
@@ -64,7 +64,7 @@ def summarise_calls(calls: Sequence[Call], /, **note: object) -> QueryLog:
         "llm_tokens_out": sum(call.outcome.tokens_out for call in calls),
         "llm_cost": sum(call.outcome.cost for call in calls),
     }
-    return QueryLog(sum(call.seconds for call in calls), note, figures, not failures)
+    return QueryLog(sum(call.seconds for call in calls), QueryNote(noted), figures, not failures)
 
 
 def check_prompt(name: str, prompt: str, *places: str) -> None:

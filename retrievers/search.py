@@ -23,6 +23,7 @@ from retrievers.base import (
     list_types,
 )
 from retrievers.index_facts import describe_indexes
+from retrievers.notes import QueryNote
 from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
 from retrievers.work import (
     DIAGNOSTICS,
@@ -241,7 +242,8 @@ def _pack_rankings(rankings: Rankings) -> Arrays:
     kept = {"documents": rankings.documents, "scores": rankings.scores}
     if rankings.seconds is not None:
         kept["seconds"] = rankings.seconds
-    for name, value in (("notes", dict(rankings.notes)), ("unknown_ids", list(rankings.unknown_ids))):
+    notes = {query: note.values for query, note in rankings.notes.items()}
+    for name, value in (("notes", notes), ("unknown_ids", list(rankings.unknown_ids))):
         if value:
             kept[name] = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
     return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in rankings.diagnostics.items()}
@@ -250,7 +252,7 @@ def _pack_rankings(rankings: Rankings) -> Arrays:
 def _unpack_rankings(kept: Arrays) -> Rankings:
     diagnostics = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
     notes = json.loads(kept["notes"].tobytes()) if "notes" in kept else {}
-    notes = {int(position): note for position, note in notes.items()}
+    notes = {int(query): QueryNote(values) for query, values in notes.items()}
     unknown = tuple(json.loads(kept["unknown_ids"].tobytes())) if "unknown_ids" in kept else ()
     seconds = kept.get("seconds")
     return Rankings(

@@ -75,7 +75,7 @@ def measure(
             expected=queries.gold,
             statuses=list_statuses(grader, rankings),
             errors=[errors.get(place, "") for place in places],
-            notes=[rankings.notes.get(place, "") for place in places],
+            notes=[rankings.notes[place].to_json() if place in rankings.notes else "" for place in places],
             expected_grades=queries.grades,
             clusters=queries.clusters,
             fields=queries.fields,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,12 +24,12 @@ CONF = Path(__file__).parents[2] / "conf" / "retriever"
 
 
 def steps_of(rankings: Rankings, query: int = 0) -> list[dict[str, Any]]:
-    steps: list[dict[str, Any]] = json.loads(rankings.notes[query])["steps"]
+    steps: list[dict[str, Any]] = rankings.notes[query].values["steps"]
     return steps
 
 
 def ended(rankings: Rankings) -> list[str]:
-    return [json.loads(rankings.notes[query])["ended"] for query in sorted(rankings.notes)]
+    return [rankings.notes[query].values["ended"] for query in sorted(rankings.notes)]
 
 
 def agentic(replies: Mapping[str, Sequence[str]], **settings: Any) -> Agentic:
@@ -207,7 +206,7 @@ def test_a_query_whose_search_fails_finds_nothing_and_says_why(harbour: Corpus) 
 def test_an_agent_over_an_agent_tells_of_both(harbour: Corpus) -> None:
     inner = agentic({"ships": ["ENOUGH"], "market": ["fish", "ENOUGH"]})
     outer = Agentic(inner, Said({"ships": ["market", "ENOUGH"]}))
-    note = json.loads(search(outer, harbour, ["ships"], 3).notes[0])
+    note = search(outer, harbour, ["ships"], 3).notes[0].values
     assert [[step["query"] for step in base["steps"]] for base in note["base"]] == [["ships"], ["market", "fish"]]
 
 

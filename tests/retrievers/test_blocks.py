@@ -6,6 +6,7 @@ import pytest
 from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.blocks import join_blocks
 from retrievers.bm25 import BM25
+from retrievers.notes import QueryNote
 from retrievers.search import search_block, search_cached
 from retrievers.store import MemoryStore
 
@@ -27,7 +28,7 @@ def test_joined_blocks_keep_errors_notes_figures_and_unknown_hits() -> None:
     first = Rankings(
         np.array([[0, 5], [6, NOTHING]], dtype=np.int32), np.array([[2, 1], [1, -np.inf]], dtype=np.float32),
         seconds=np.array([1, 2], dtype=np.float32), diagnostics={"llm_calls": 3, "index_recall_at_10": 1.0},
-        notes={1: "a"}, unknown_ids=("x", "y"),
+        notes={1: QueryNote({"a": 1})}, unknown_ids=("x", "y"),
     )  # fmt: skip
     second = Rankings(
         np.array([[5, 1]], dtype=np.int32), np.array([[2, 1]], dtype=np.float32), errors={0: "failed"},
@@ -37,7 +38,7 @@ def test_joined_blocks_keep_errors_notes_figures_and_unknown_hits() -> None:
     ids = [*(f"d{i}" for i in range(5)), *joined.unknown_ids]
     named = [[ids[document] for document in row if document != NOTHING] for row in joined.documents.tolist()]
     assert named == [["y"], ["y", "d1"], [], ["d0", "x"]]
-    assert joined.errors == {1: "failed"} and joined.notes == {0: "a"} and not joined.settled
+    assert joined.errors == {1: "failed"} and joined.notes == {0: QueryNote({"a": 1})} and not joined.settled
     assert joined.diagnostics == pytest.approx({"llm_calls": 4, "index_recall_at_10": 0.8})
     assert joined.seconds is not None
     assert np.array_equal(joined.seconds, [2, np.nan, np.nan, 1], equal_nan=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,7 +57,7 @@ def test_what_a_query_is_expanded_to_is_fused_with_it_by_ranks(
     assert found[0] == sorted(expected, key=lambda name: (expected[name], name), reverse=True)
     np.testing.assert_allclose(rankings.scores[0, : len(found[0])], [expected[name] for name in found[0]], rtol=1e-6)
     assert found[1] == ids_of(search(BM25(), harbour, ["café"], 6), harbour)[0]
-    notes = [json.loads(rankings.notes[query]) for query in (0, 1)]
+    notes = [rankings.notes[query].values for query in (0, 1)]
     assert [note["queries"] for note in notes] == [queries, []]
     assert notes[0]["llm"]["reply"] == reply
     assert rankings.diagnostics["llm_calls"] == 2
@@ -117,7 +116,7 @@ def test_passages_are_the_paragraphs_of_a_reply(reply: str, n: int, found: list[
 def test_when_the_model_fails_the_base_ranking_stands(harbour: Corpus, method: str) -> None:
     rankings = search(expanded({"ships": FAILS, "fish": "market"}, method=method), harbour, ["ships", "fish"], 4)
     assert ids_of(rankings, harbour)[0] == ids_of(search(BM25(), harbour, ["ships"], 4), harbour)[0]
-    note = json.loads(rankings.notes[0])
+    note = rankings.notes[0].values
     assert (note["queries"], note["llm"]["error"]) == ([], "the model is out of reach")
     assert rankings.errors is None
     assert not rankings.settled

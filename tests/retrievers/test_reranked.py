@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -267,7 +266,7 @@ def test_the_best_climb_to_the_top_window_by_window() -> None:
     assert len(judge.log) == 5
     np.testing.assert_allclose(rankings.scores[0], 1 / np.arange(1, 31), rtol=1e-6)
     assert rankings.diagnostics["llm_calls"] == 5
-    steps = json.loads(rankings.notes[0])["calls"]
+    steps = rankings.notes[0].values["calls"]
     assert [step["ranks"] for step in steps] == [[21, 30], [16, 25], [11, 20], [6, 15], [1, 10]]
 
 
@@ -284,7 +283,7 @@ def test_when_the_model_fails_the_base_ranking_stands(replies: int) -> None:
     rankings = search(listwise(Judge(replies), window=10, step=5, threads=1), BOATS, ["boat"], 30)
     assert ids_of(rankings, BOATS) == ids_of(search(BM25(), BOATS, ["boat"], 30), BOATS)
     np.testing.assert_allclose(rankings.scores[0], 1 / np.arange(1, 31), rtol=1e-6)
-    calls = json.loads(rankings.notes[0])["calls"]
+    calls = rankings.notes[0].values["calls"]
     assert [call.get("error") for call in calls] == [None] * replies + ["no budget is left"]
     assert rankings.errors is None
     assert not rankings.settled
@@ -327,7 +326,7 @@ def test_a_plan_needs_what_the_base_finds(harbour: Corpus) -> None:
 def test_a_reranking_of_a_reranking_is_a_reranking(harbour: Corpus) -> None:
     inner = listwise(Said({"ferries": ["[2] > [1]"]}))
     rankings: Rankings = search(Reranked(inner, Overlap()), harbour, ["ferries"], 3)
-    assert json.loads(rankings.notes[0])["base"][0]["calls"][0]["reply"] == "[2] > [1]"
+    assert rankings.notes[0].values["base"][0]["calls"][0]["reply"] == "[2] > [1]"
     assert rankings.diagnostics["base.llm_calls"] == 1
 
 

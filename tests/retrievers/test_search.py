@@ -12,6 +12,7 @@ import pytest
 from retrievers.base import Corpus, Rankings, create_empty_rankings
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
+from retrievers.notes import QueryNote
 from retrievers.search import is_live, search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 
@@ -67,14 +68,17 @@ class Noting:
         self.asked.append(len(queries))
         seconds = np.full(len(queries), 0.1, dtype=np.float32)
         return replace(
-            create_empty_rankings(len(queries), k), seconds=seconds, notes={1: '{"steps": 2}'}, settled=self.settled
+            create_empty_rankings(len(queries), k),
+            seconds=seconds,
+            notes={1: QueryNote({"steps": 2})},
+            settled=self.settled,
         )
 
 
 def test_notes_are_kept_with_the_rankings(harbour: Corpus) -> None:
     retriever, store = Noting(), MemoryStore()
     for _ in range(2):
-        assert search_cached(retriever, harbour, ["a", "b"], 2, store).notes == {1: '{"steps": 2}'}
+        assert search_cached(retriever, harbour, ["a", "b"], 2, store).notes == {1: QueryNote({"steps": 2})}
     assert retriever.asked == [2]
 
 
@@ -84,7 +88,7 @@ def test_what_may_be_otherwise_next_time_is_not_kept(harbour: Corpus, retriever:
     for asked in (retriever, retriever, Hybrid({"one": retriever, "other": BM25()})):
         found = search_cached(asked, harbour, ["a", "b"], 2, store)
         assert found.settled == retriever.settled
-    assert found.notes == {1: '{"one": {"steps": 2}}'}
+    assert found.notes == {1: QueryNote({"one": {"steps": 2}})}
     assert retriever.asked == [2, 2, 2]
 
 

@@ -115,5 +115,5 @@ def test_an_agent_sees_that_a_hit_has_no_text_and_notes_its_id(merge: str) -> No
     rankings = search(Agentic(base, chat, merge=merge), "q")  # type: ignore[arg-type]  # a parameter of the test
     assert ids_of(rankings) == [["x", "y", "b"] if merge == "rrf" else ["y", "x"]]
     assert NO_TEXT in chat.log[0]
-    assert '"found": ["x", "b"]' in rankings.notes[0]
-    assert '"found": ["y", "x"]' in rankings.notes[0]
+    assert '"found": ["x", "b"]' in rankings.notes[0].to_json()
+    assert '"found": ["y", "x"]' in rankings.notes[0].to_json()
