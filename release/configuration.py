@@ -45,7 +45,7 @@ TARGETS = {
     ("serve", ""): "runner.commands.serve.ServeSettings",
     ("synthesize", ""): "runner.commands.synthesize.SynthesizeSettings",
     ("table", ""): "runner.commands.table.PaperSettings",
-    ("traces", ""): "runner.commands.traces.TraceSettings",
+    ("traces", ""): "runner.agents.settings.TraceSettings",
     ("ui", ""): "runner.commands.ui.Address",
 }
 """Classes of settings that no `_target_` names, by file and key; a dataclass field has the settings of its class."""

@@ -7,6 +7,8 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -310,6 +312,14 @@ def test_one_trace_is_printed_as_json_and_nothing_else(here: Path, capfdbinary: 
     assert document["provenance"]["task_name"] == "task-000"
     assert document["summary"]["ground_truth_files_hit"] == 2
     assert printed.err == b""
+
+
+def test_one_trace_is_printed_without_loading_reports_or_tracking(here: Path) -> None:
+    words = ["traces", "file=runs/official/run_1/mcp/task-000/agent/trajectory.json", "tasks=tasks"]
+    loaded = "sorted({'rich', 'jinja2', 'runner.agent_evaluation', 'runner.tracking'} & set(sys.modules))"
+    code = f"import sys; from runner.__main__ import main; print(main({words!r}), {loaded}, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "0 []"
 
 
 @pytest.mark.parametrize(

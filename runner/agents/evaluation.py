@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.code import hash_code, modules_behind
 from retrievers.store import fingerprint
-from runner.agents.events.document import build_document, iter_json
+from runner.agents.events.document import build_document, iter_json, load_document
 from runner.agents.events.records import EventDocument
 from runner.agents.events.sightings import Sighting, View, choose_richer, create_observer
 from runner.agents.formats import read_trace
@@ -101,6 +101,10 @@ class Evaluation:
             file.writelines(iter_json(document))
         metrics_file.write_bytes(orjson.dumps(round_numbers(artifact), option=orjson.OPT_INDENT_2))
         return artifact
+
+    def load_events(self, name: str) -> EventDocument:
+        """Return the events of a run, given its artifact's name."""
+        return load_document(self.files(name)[0])
 
     def files(self, name: str) -> tuple[Path, Path]:
         """Return the paths of the events and the measures of a run, given its artifact's name."""

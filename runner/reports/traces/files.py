@@ -1,0 +1,28 @@
+"""Writes the files of a report about agents' runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runner.agents.artifact_store import check_output
+from runner.agents.measures import summary
+from runner.reports.traces.markdown import render_markdown
+from runner.reports.traces.page import render_page
+from runner.reports.traces.report import TraceReport, report_json, summary_json
+
+PAGE = "report.html"
+
+
+def write_report(output: Path, report: TraceReport) -> dict[str, str]:
+    """Write a report, and return the texts that are logged with each configuration by name.
+
+    Raises `ConfigError` if the folder cannot be written to.
+    """
+    texts = {"report.md": render_markdown(report), PAGE: render_page(report)}
+    with check_output(output):
+        (output / summary.FILE).write_bytes(summary_json(report))
+        with (output / "report.json").open("wb") as file:
+            file.writelines(report_json(report))
+        for name, text in texts.items():
+            (output / name).write_text(text, encoding="utf-8")
+    return texts
