@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,6 +24,7 @@ from runner.agents import evaluation, formats
 from runner.agents.artifact_store import ArtifactStore, open_artifacts
 from runner.agents.events.document import load_document
 from runner.agents.runs.layout import find_runs
+from runner.reports.traces import files
 from runner.tracking.settings import Tracking
 from tests.agents.recorded import trajectory, world, write_run
 
@@ -178,6 +180,18 @@ def test_a_report_that_cannot_be_written_is_one_line(again: Path, capsys: pytest
     (again / "out" / "report.md").mkdir()
     assert main(SILENT) == USER_MISTAKE
     assert "error: output=out: cannot be written (Is a directory)" in capsys.readouterr().err
+
+
+def test_a_kill_while_a_report_is_written_leaves_no_partial_file(again: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = content(again / "out")
+
+    def iter_killed(_: object) -> Iterator[bytes]:
+        yield b"{"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "report_json", iter_killed)
+    assert main(SILENT) == INTERRUPTED
+    assert content(again / "out") == before
 
 
 def test_after_an_interrupt_the_same_command_goes_on(

@@ -16,6 +16,7 @@ import orjson
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.code import hash_code, modules_behind
+from retrievers.files import replace_file
 from retrievers.store import fingerprint
 from runner.agents.events.document import build_document, iter_json, load_document
 from runner.agents.events.records import EventDocument
@@ -97,9 +98,10 @@ class Evaluation:
         artifact = build_artifact(document, _complete_outcome(run.folder, trace), self.reading.k_values)
         events_file, metrics_file = self.files(run.artifact)
         events_file.parent.mkdir(parents=True, exist_ok=True)
-        with events_file.open("wb") as file:
+        with replace_file(events_file) as new, new.open("wb") as file:
             file.writelines(iter_json(document))
-        metrics_file.write_bytes(orjson.dumps(round_numbers(artifact), option=orjson.OPT_INDENT_2))
+        with replace_file(metrics_file) as new:
+            new.write_bytes(orjson.dumps(round_numbers(artifact), option=orjson.OPT_INDENT_2))
         return artifact
 
     def load_events(self, name: str) -> EventDocument:

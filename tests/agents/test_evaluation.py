@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runner.agents import evaluation
 from runner.agents.evaluation import Evaluation, Job, Reading, iter_jobs, read_events
 from runner.agents.events.document import load_document
 from runner.agents.measures.stages import round_numbers
@@ -37,9 +39,9 @@ def the_job(folder: Path, reading: Reading | None = None) -> Job:
 
 def evaluated(folder: Path, reading: Reading | None = None) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Return what an evaluation returns, and the documents that it writes."""
-    evaluation, job = Evaluation(reading or Reading(), folder / "out"), the_job(folder, reading)
-    made = evaluation(job)
-    events, metrics = evaluation.files(job.run.artifact)
+    evaluate, job = Evaluation(reading or Reading(), folder / "out"), the_job(folder, reading)
+    made = evaluate(job)
+    events, metrics = evaluate.files(job.run.artifact)
     return made, load_document(events), json.loads(metrics.read_bytes())
 
 
@@ -52,6 +54,23 @@ def test_a_run_becomes_its_events_and_its_metrics_rounded(tmp_path: Path) -> Non
     assert metrics["file_level_metrics"]["file_recall"] == 0.3333
     assert metrics == json.loads(orjson.dumps(round_numbers(made)))
     assert metrics["provenance"]["benchmark"] == "suite"
+
+
+def test_a_kill_while_events_are_written_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_run(tmp_path, "mcp", TASK, trajectory("a.py"))
+    evaluated(tmp_path)
+    before = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.json")}
+
+    def iter_killed(_: object) -> Iterator[bytes]:
+        yield b"{"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluation, "iter_json", iter_killed)
+    with pytest.raises(KeyboardInterrupt):
+        evaluated(tmp_path)
+    assert {file: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()} == before
 
 
 def test_what_the_records_do_not_say_of_the_outcome_the_trace_does(tmp_path: Path) -> None:

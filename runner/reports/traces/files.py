@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from retrievers.files import replace_file
 from runner.agents.artifact_store import check_output
 from runner.agents.measures import summary
 from runner.reports.traces.markdown import render_markdown
@@ -14,15 +15,17 @@ PAGE = "report.html"
 
 
 def write_report(output: Path, report: TraceReport) -> dict[str, str]:
-    """Write a report, and return the texts that are logged with each configuration by name.
+    """Write a report, each file atomically, and return the texts that are logged with each configuration by name.
 
     Raises `ConfigError` if the folder cannot be written to.
     """
     texts = {"report.md": render_markdown(report), PAGE: render_page(report)}
     with check_output(output):
-        (output / summary.FILE).write_bytes(summary_json(report))
-        with (output / "report.json").open("wb") as file:
+        with replace_file(output / summary.FILE) as new:
+            new.write_bytes(summary_json(report))
+        with replace_file(output / "report.json") as new, new.open("wb") as file:
             file.writelines(report_json(report))
         for name, text in texts.items():
-            (output / name).write_text(text, encoding="utf-8")
+            with replace_file(output / name) as new:
+                new.write_text(text, encoding="utf-8")
     return texts
