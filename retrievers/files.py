@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -39,3 +39,10 @@ def hash_file(path: Path) -> str:
 def _hash_file_once(path: Path, size: int, mtime_ns: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def replace_texts(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write the text of each file into a folder, each file atomically; raises `OSError`."""
+    for name, text in texts.items():
+        with replace_file(folder / name) as new:
+            new.write_text(text, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
@@ -14,34 +13,14 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from runner.analysis.grades import verdict_columns
-from runner.analysis.judging import (
-    SCALE,
-    JudgedRankings,
-    Judging,
-    Pair,
-    Place,
-    Standing,
-    bounds,
-    fill_judgments,
-    judge_pairs,
-    pool,
-    read_content,
-)
-from runner.analysis.judging_order import UNJUDGED, RankedPool, order_pairs
-from runner.analysis.pair_strata import divide_strata, list_strata, weigh_pairs
-from runner.analysis.people import (
-    FEWEST,
-    draw_pairs,
-    name_runs,
-    people_grades,
-    rank_pool,
-    replace_grades,
-    report_judge,
-)
-from runner.analysis.prediction_powered import GradedSample, Ints
-from runner.analysis.sheet import PairIds, SheetRow, load_sheet, match_sheet, save_sheet
-from runner.analysis.verdicts import GradeVerdict, cut_warning, shorten
+from retrievers.files import replace_texts
+from runner.analysis.judged_files import JUDGMENTS, format_correction, format_scores, write_people, write_verdicts
+from runner.analysis.judged_pool import GradedSheet, JudgedPool
+from runner.analysis.judging import SCALE, JudgedRankings, Judging, judge_pairs, pool
+from runner.analysis.judging_order import UNJUDGED
+from runner.analysis.people import FEWEST, name_runs, report_judge
+from runner.analysis.prediction_powered import GradedSample
+from runner.analysis.verdicts import GradeVerdict, cut_warning
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
@@ -53,7 +32,7 @@ from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
 from runner.lookup import as_typed, results_of_run
-from runner.metrics.measures import parse
+from runner.metrics.measures import Measure, parse
 from runner.reports import console
 from runner.reports.judging import (
     confusion_table,
@@ -87,6 +66,11 @@ class JudgeSettings:
     seed: int = Field(default=0, ge=0)
 
     @property
+    def has_judge(self) -> bool:
+        """Return whether a language model judges."""
+        return not isinstance(self.judging.llm, NoLLM)
+
+    @property
     def sheet_order(self) -> QueueOrder:
         """Return the order of a sheet."""
         return self.order or "random"
@@ -94,69 +78,30 @@ class JudgeSettings:
 
 def main(cfg: DictConfig) -> int:
     """Pool, judge and score; write the judgments and scores to a folder, and log them."""
-    started = now()
-    config = resolve_config(cfg)
+    started, config = now(), resolve_config(cfg)
     words = as_typed(config["run"], "run", HydraConfig.get().overrides.task)
     own = build_settings(JudgeSettings, config, plugins=config["plugins"])
-    judging = own.judging
-    has_judge = not isinstance(judging.llm, NoLLM)
-    if own.by == "hand" and has_judge:
-        raise ConfigError("by=hand: people judge, not a language model; remove llm=")
-    if own.by == "model" and not has_judge and own.sample is None:
-        raise ConfigError(
-            "llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL, or judge yourself "
-            "with by=hand"
-        )
+    _check_judge(own)
     tracking = build(config["tracking"], "tracking")
     with Status("reading the results"):
         run, results = _load_results(words, tracking)
-        ranked = load_rankings(results, judging.depth, config["plugins"])
+        ranked = load_rankings(results, own.judging.depth, config["plugins"])
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
     if own.by == "hand":
         return _judge_by_hand(own, results, ranked, folder)
+    judged, journal = _judge(own, ranked, folder)
+    sheet = _load_sheet(own, folder, judged)
     measure = parse(results[0].primary)
-    pairs = pool(ranked, judging.depth)
-    ids = list_pair_ids(ranked[0].dataset, pairs)
-    verdicts, journal = (
-        _judge(judging, ranked, pairs, folder) if has_judge else (load_verdicts(folder, ids, own.sheet_order), None)
-    )
-    sheet = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
-    rows = load_sheet(sheet) if own.sample is not None else []
-    places = match_sheet(sheet, rows, {pair: place for place, pair in enumerate(ids)}, own.sheet_order)
-    people = people_grades(len(pairs), places, [row.grade for row in rows])
-    final = replace_grades(verdicts, people)
-    after = {id(one.judgments): fill_judgments(one.judgments, pairs, final) for one in ranked}
-    standings = [
-        Standing(
-            result.name,
-            bounds(own, measure, judging.depth),
-            bounds(own._replace(judgments=after[id(own.judgments)]), measure, judging.depth),
-        )
-        for result, own in zip(results, ranked, strict=True)
-    ]
-    warnings = [warning for warning in (SCALE.warning(verdicts), cut_warning(verdicts)) if warning]
-    files = _files(pool_figures(verdicts), warnings, standings)
-    _write(folder, ids, verdicts if has_judge else (), files)
-    console.show_table(pool_table(verdicts))
-    console.show_table(standings_table(standings, str(measure), judging.depth))
-    for warning in warnings:
-        console.note(f"warning: {warning}")
-    if journal is not None and not _note_missing(verdicts):
+    warnings = [warning for warning in (SCALE.warning(judged.verdicts), cut_warning(judged.verdicts)) if warning]
+    files = _score(own, folder, judged, sheet, results, measure, warnings)
+    if journal is not None and not _note_missing(judged.verdicts):
         journal.forget()
     if own.sample is not None:
-        ranks = rank_pool(ranked, list(pairs), judging.depth)
-        _extend_sheet(own, sheet, rows, ranked, pairs, verdicts, places, ranks)
-        _write_people(folder / "people.tsv", ids, people)
-        if own.sheet_order == "random":
-            named = name_runs((result.name for result in results), ranked)
-            strata = divide_strata(list_strata(verdicts), ranks, len(rows))
-            cutoff = min(measure.cutoff or judging.depth, judging.depth)
-            files |= _correct_judge(own, named, pairs, strata, people, cutoff)
-            _write_files(folder, files)
-    if has_judge:
-        console.line(f"judgments: {folder / 'judgments.tsv'}")
-    parameters = {"judge": repr(judging.llm), "prompt": judging.prompt, "depth": str(judging.depth)}
-    figures = {f"judge/{name}": value for name, value in pool_figures(verdicts).items()}
+        files |= _use_people(own, folder, judged, sheet, results, measure)
+    if own.has_judge:
+        console.line(f"judgments: {folder / JUDGMENTS}")
+    parameters = {"judge": repr(own.judging.llm), "prompt": own.judging.prompt, "depth": str(judged.depth)}
+    figures = {f"judge/{name}": value for name, value in pool_figures(judged.verdicts).items()}
     tags = {"kind": "judging", "judged_run": run, "warnings": " ".join(warnings)}
     with BackgroundTracker(tracking) as tracker:
         tracker.start()
@@ -164,7 +109,7 @@ def main(cfg: DictConfig) -> int:
     console.document(
         lambda: {
             "run": logged.id or None,
-            "judgments": str(folder / "judgments.tsv"),
+            "judgments": str(folder / JUDGMENTS),
             "measure": str(measure),
             **{name.removesuffix(".json"): orjson.Fragment(text) for name, text in files.items()},
         }
@@ -172,6 +117,17 @@ def main(cfg: DictConfig) -> int:
     if logged.id:  # empty with tracking=none
         console.line(f"run: {logged.id}")
     return 0
+
+
+def _check_judge(own: JudgeSettings) -> None:
+    """Raise `ConfigError` if nobody judges, or both people and a language model."""
+    if own.by == "hand" and own.has_judge:
+        raise ConfigError("by=hand: people judge, not a language model; remove llm=")
+    if own.by == "model" and not own.has_judge and own.sample is None:
+        raise ConfigError(
+            "llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL, or judge yourself "
+            "with by=hand"
+        )
 
 
 def _judge_by_hand(
@@ -184,16 +140,52 @@ def _judge_by_hand(
     return 0
 
 
-def _judge(
-    judging: Judging, ranked: Sequence[JudgedRankings], pairs: Mapping[Pair, Place], folder: Path
-) -> tuple[list[GradeVerdict], Journal]:
-    """Let the model grade the pool, and show its cost."""
+def _judge(own: JudgeSettings, ranked: Sequence[JudgedRankings], folder: Path) -> tuple[JudgedPool, Journal | None]:
+    """Let the model grade the pool, and show its cost; without a model, load the earlier verdicts from the folder."""
+    judging = own.judging
+    pairs = pool(ranked, judging.depth)
+    ids = list_pair_ids(ranked[0].dataset, pairs)
+    if not own.has_judge:
+        return JudgedPool(ranked, judging.depth, pairs, ids, load_verdicts(folder, ids, own.sheet_order)), None
     try:
         with Progress(len(pairs), what="pairs") as progress:
-            return judge_pairs(judging, ranked, pairs, folder, progress.advance)
+            verdicts, journal = judge_pairs(judging, ranked, pairs, folder, progress.advance)
     finally:  # the cost is shown even after an error
         if spent := describe_spending([judging]):
             console.note(spent)
+    return JudgedPool(ranked, judging.depth, pairs, ids, verdicts), journal
+
+
+def _load_sheet(own: JudgeSettings, folder: Path, judged: JudgedPool) -> GradedSheet:
+    """Return the sheet that people grade, which is empty unless a sample is requested."""
+    path = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
+    if own.sample is None:
+        return GradedSheet(path, own.sheet_order, [], [])
+    return GradedSheet.load(path, own.sheet_order, judged.ids)
+
+
+def _score(
+    own: JudgeSettings,
+    folder: Path,
+    judged: JudgedPool,
+    sheet: GradedSheet,
+    results: Sequence[Result],
+    measure: Measure,
+    warnings: Sequence[str],
+) -> dict[str, str]:
+    """Score the results with the grades, write and show the scores, and return them as files."""
+    people = sheet.grades(len(judged.pairs))
+    standings = judged.compare_standings([result.name for result in results], people, measure)
+    files = format_scores(pool_figures(judged.verdicts), warnings, standings)
+    folder.mkdir(parents=True, exist_ok=True)
+    if own.has_judge and judged.verdicts:
+        write_verdicts(folder, judged.ids, judged.verdicts)
+    replace_texts(folder, files)
+    console.show_table(pool_table(judged.verdicts))
+    console.show_table(standings_table(standings, str(measure), judged.depth))
+    for warning in warnings:
+        console.note(f"warning: {warning}")
+    return files
 
 
 def _note_missing(verdicts: Sequence[GradeVerdict]) -> bool:
@@ -209,101 +201,47 @@ def _note_missing(verdicts: Sequence[GradeVerdict]) -> bool:
     return bool(left)
 
 
-def _extend_sheet(
+def _use_people(
     own: JudgeSettings,
-    sheet: Path,
-    rows: Sequence[SheetRow],
-    ranked: Sequence[JudgedRankings],
-    pairs: Mapping[Pair, Place],
-    verdicts: Sequence[GradeVerdict],
-    places: Sequence[int],
-    ranks: RankedPool,
-) -> None:
-    """Add pairs to the sheet until it has the requested number, and print how many wait for a grade."""
-    ids, grades = list_pair_ids(ranked[0].dataset, pairs), [row.grade for row in rows]
-    size = min(int(own.sample or 0), len(pairs))
-    if own.sheet_order == "random":
-        strata = divide_strata(list_strata(verdicts), ranks, max(size, len(rows)))
-        new = draw_pairs(strata, weigh_pairs(ranks), places, size, own.seed)
-    else:
-        people = people_grades(len(pairs), places, grades)
-        waiting = {place for place in places if people[place] == UNJUDGED}
-        ordered = order_pairs(own.sheet_order, ranks, people, max(size - len(rows), 0) + len(waiting))
-        new = [place for place in ordered if place not in waiting][: max(size - len(rows), 0)]
-    if new:
-        added = [SheetRow(ids[place], *_texts(own, ranked, pairs, place), order=own.sheet_order) for place in new]
-        save_sheet(sheet, [*rows, *added])
-    if empty := len(new) + grades.count(None):
+    folder: Path,
+    judged: JudgedPool,
+    sheet: GradedSheet,
+    results: Sequence[Result],
+    measure: Measure,
+) -> dict[str, str]:
+    """Extend the sheet, write the grades in it, and return the estimates that these correct as a file."""
+    if waiting := sheet.extend(judged, int(own.sample or 0), own.judging.max_characters, own.seed):
         console.line(
-            f"sheet: {sheet} has {empty:,} pairs to grade; write a grade from {SCALE.least} to {SCALE.greatest} in the "
-            "column 'grade', from the top, then run the same command without llm="
+            f"sheet: {sheet.path} has {waiting:,} pairs to grade; write a grade from {SCALE.least} to {SCALE.greatest} "
+            "in the column 'grade', from the top, then run the same command without llm="
         )
+    write_people(folder, judged.ids, sheet.grades(len(judged.pairs)))
+    if own.sheet_order != "random":
+        return {}
+    runs = name_runs((result.name for result in results), judged.ranked)
+    files = _correct_judge(judged, sheet, runs, min(measure.cutoff or judged.depth, judged.depth), own.seed)
+    replace_texts(folder, files)
+    return files
 
 
 def _correct_judge(
-    own: JudgeSettings,
-    runs: Mapping[str, JudgedRankings],
-    pairs: Mapping[Pair, Place],
-    strata: Ints,
-    people: Ints,
-    k: int,
+    judged: JudgedPool, sheet: GradedSheet, runs: Mapping[str, JudgedRankings], k: int, seed: int
 ) -> dict[str, str]:
     """Show estimates corrected by people's grades and return them as a file; {} if there are too few grades."""
+    people = sheet.grades(len(judged.pairs))
     graded = np.flatnonzero(people != UNJUDGED)
     if len(graded) < FEWEST:
         if len(graded):
             console.note(f"{len(graded)} of at least {FEWEST} grades; estimates appear once there are enough")
         return {}
     with Status("correcting the judge"):
-        sample = GradedSample(strata, graded, people[graded], SCALE.greatest)
-        report = report_judge(sample, runs, list(pairs), k, own.seed)
+        sample = GradedSample(judged.divide(len(sheet.rows)), graded, people[graded], SCALE.greatest)
+        report = report_judge(sample, runs, list(judged.pairs), k, seed)
     console.show_table(judge_table(report))
     console.show_table(confusion_table(report))
     console.show_table(correction_table(report))
     console.line(f"nDCG@{k} is corrected to first order, the other measures exactly; intervals are of 95 %")
-    return {"correction.json": orjson.dumps(asdict(report), option=orjson.OPT_INDENT_2).decode()}
-
-
-def _texts(
-    own: JudgeSettings, ranked: Sequence[JudgedRankings], pairs: Mapping[Pair, Place], place: int
-) -> tuple[str, str]:
-    """Return the query and the document of a pair, shortened for the sheet."""
-    (query, _), (run, position) = list(pairs.items())[place]
-    text, document = ranked[0].dataset.queries.texts[query], read_content(ranked[run].dataset.corpus, position)
-    return shorten(text, own.judging.max_characters), shorten(document, own.judging.max_characters)
-
-
-def _write_people(path: Path, ids: Sequence[PairIds], people: Ints) -> None:
-    """Write people's grades as qrels."""
-    rows = [f"{q}\t{d}\t{grade}\n" for (q, d), grade in zip(ids, people.tolist(), strict=True) if grade != UNJUDGED]
-    if rows:
-        path.write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-
-
-def _files(figures: Mapping[str, float], warnings: Sequence[str], standings: Sequence[Standing]) -> dict[str, str]:
-    """Return the files to write and to log: the scores, and the counts of outcomes with the warnings."""
-    contents: dict[str, object] = {
-        "standings.json": [asdict(standing) for standing in standings],
-        "summary.json": {**figures, "warnings": list(warnings)},
-    }
-    return {name: orjson.dumps(content, option=orjson.OPT_INDENT_2).decode() for name, content in contents.items()}
-
-
-def _write(folder: Path, ids: Sequence[PairIds], verdicts: Sequence[GradeVerdict], files: Mapping[str, str]) -> None:
-    """Write the judgments of the model as qrels, its verdicts with their reasons, if there are any, and other files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if verdicts:
-        pairs = list(zip(ids, verdicts, strict=True))
-        rows = [f"{q}\t{d}\t{v.grade:.0f}\n" for (q, d), v in pairs if v.grade is not None]
-        (folder / "judgments.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows), encoding="utf-8")
-        records = [{"query_id": q, "document_id": d, **verdict_columns(v)} for (q, d), v in pairs]
-        (folder / "verdicts.jsonl").write_bytes(b"".join(orjson.dumps(record) + b"\n" for record in records))
-    _write_files(folder, files)
-
-
-def _write_files(folder: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    return format_correction(report)
 
 
 def _load_results(words: Sequence[str], tracking: Tracking) -> tuple[str, list[Result]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from retrievers.files import replace_file
+from retrievers.files import replace_file, replace_texts
 from runner.agents.artifact_store import check_output
 from runner.agents.measures import summary
 from runner.reports.traces.markdown import render_markdown
@@ -25,7 +25,5 @@ def write_report(output: Path, report: TraceReport) -> dict[str, str]:
             new.write_bytes(summary_json(report))
         with replace_file(output / "report.json") as new, new.open("wb") as file:
             file.writelines(report_json(report))
-        for name, text in texts.items():
-            with replace_file(output / name) as new:
-                new.write_text(text, encoding="utf-8")
+        replace_texts(output, texts)
     return texts

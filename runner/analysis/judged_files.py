@@ -1,0 +1,62 @@
+"""Write the files of a judged pool: judgments as qrels, verdicts with their reasons, and scores.
+
+Each file is replaced as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import orjson
+
+from retrievers.files import replace_texts
+from runner.analysis.grades import verdict_columns
+from runner.analysis.judging import Standing
+from runner.analysis.judging_order import UNJUDGED, Ints
+from runner.analysis.people import JudgeReport
+from runner.analysis.sheet import PairIds
+from runner.analysis.verdicts import GradeVerdict
+
+JUDGMENTS, VERDICTS, PEOPLE = "judgments.tsv", "verdicts.jsonl", "people.tsv"
+
+
+def write_verdicts(folder: Path, ids: Sequence[PairIds], verdicts: Sequence[GradeVerdict]) -> None:
+    """Write the judgments of the model as qrels, and its verdicts with their reasons."""
+    pairs = list(zip(ids, verdicts, strict=True))
+    records = [{"query_id": q, "document_id": d, **verdict_columns(v)} for (q, d), v in pairs]
+    graded = ((pair, verdict.grade) for pair, verdict in pairs if verdict.grade is not None)
+    lines = b"".join(orjson.dumps(record) + b"\n" for record in records)
+    replace_texts(folder, {JUDGMENTS: _format_qrels(graded), VERDICTS: lines.decode()})
+
+
+def write_people(folder: Path, ids: Sequence[PairIds], people: Ints) -> None:
+    """Write people's grades as qrels, if there are any."""
+    graded = [(pair, grade) for pair, grade in zip(ids, people.tolist(), strict=True) if grade != UNJUDGED]
+    if graded:
+        replace_texts(folder, {PEOPLE: _format_qrels(graded)})
+
+
+def format_scores(
+    figures: Mapping[str, float], warnings: Sequence[str], standings: Sequence[Standing]
+) -> dict[str, str]:
+    """Return the files of the scores, and of the counts of outcomes with the warnings."""
+    return {
+        "standings.json": _dump([asdict(standing) for standing in standings]),
+        "summary.json": _dump({**figures, "warnings": list(warnings)}),
+    }
+
+
+def format_correction(report: JudgeReport) -> dict[str, str]:
+    """Return the file of the estimates that people's grades correct."""
+    return {"correction.json": _dump(asdict(report))}
+
+
+def _format_qrels(graded: Iterable[tuple[PairIds, float]]) -> str:
+    rows = (f"{query}\t{document}\t{grade:.0f}\n" for (query, document), grade in graded)
+    return f"query-id\tcorpus-id\tscore\n{''.join(rows)}"
+
+
+def _dump(content: object) -> str:
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()
