@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -54,11 +55,24 @@ def compare(traces: Path, file: Path) -> tuple[set[str], set[str]]:
     return files_of(traces / _trace(file)) - (unsure - agent_saw), agent_saw
 
 
+class Counts(NamedTuple):
+    """How many files both the events of a trace and its list have, and how many each has."""
+
+    both: int
+    events_have: int
+    agent_saw: int
+
+
+def count(traces: Path, file: Path) -> Counts:
+    events_have, agent_saw = compare(traces, file)
+    return Counts(len(events_have & agent_saw), len(events_have), len(agent_saw))
+
+
 def _trace(file: Path) -> str:
     return json.loads(file.read_text()).get("trace") or f"trials/{file.stem}/trajectory.json"
 
 
-@pytest.mark.parametrize("name", [file.stem for file in LISTS])
+@pytest.mark.parametrize("name", [file.stem for file in LISTS if file.stem not in HELD_BACK])
 def test_precision_and_recall_of_each_trace_s_events_are_at_least_95_percent(real_traces: Path, name: str) -> None:
     (file,) = (file for file in LISTS if file.stem == name)
     events_have, agent_saw = compare(real_traces, file)
@@ -66,6 +80,12 @@ def test_precision_and_recall_of_each_trace_s_events_are_at_least_95_percent(rea
     extra, missed = sorted(events_have - agent_saw), sorted(agent_saw - events_have)
     assert len(both) >= 0.95 * len(events_have), f"precision {len(both)}/{len(events_have)}, not seen: {extra}"
     assert len(both) >= 0.95 * len(agent_saw), f"recall {len(both)}/{len(agent_saw)}, missed: {missed}"
+
+
+def test_precision_and_recall_of_each_held_back_trace_are_at_least_95_percent(real_traces: Path) -> None:
+    counts = sorted(count(real_traces, file) for file in LISTS if file.stem in HELD_BACK)
+    low = [each for each in counts if each.both < 0.95 * max(each.events_have, each.agent_saw)]
+    assert not low, "only counts are shown, because the names would tell what to tune rules on"
 
 
 def test_traces_of_all_kinds_are_listed_and_a_quarter_is_held_back() -> None:
@@ -80,11 +100,9 @@ def test_traces_of_all_kinds_are_listed_and_a_quarter_is_held_back() -> None:
 def test_precision_and_recall_over_the_lists_are_at_least_98_percent(
     real_traces: Path, held_back: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    sets = [compare(real_traces, file) for file in LISTS if (file.stem in HELD_BACK) is held_back]
-    both, events_have, agent_saw = (
-        sum(map(len, column)) for column in zip(*((ours & theirs, ours, theirs) for ours, theirs in sets), strict=True)
-    )
+    counts = [count(real_traces, file) for file in LISTS if (file.stem in HELD_BACK) is held_back]
+    both, events_have, agent_saw = map(sum, zip(*counts, strict=True))
     precision, recall = both / events_have, both / agent_saw
-    name = f"hand-checked traces{', held back' * held_back} ({len(sets)} lists)"
+    name = f"hand-checked traces{', held back' * held_back} ({len(counts)} lists)"
     record_property("score", f"{name}: precision {precision:.4f}, recall {recall:.4f}")
     assert min(precision, recall) >= 0.98
