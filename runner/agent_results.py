@@ -15,22 +15,20 @@ import numpy as np
 import orjson
 
 from retrievers.store import fingerprint
-from runner.agents.measures.figures import OUTCOMES, PROBES, FigureNames, Floats, group_columns
+from runner.agents.measures.differences import PRIMARY
+from runner.agents.measures.figures import FigureNames, Floats, group_columns
 from runner.agents.measures.matching import LOW, TaskTrial, build_trial, select_latest
 from runner.agents.measures.rankings import rank_files
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import NO_GROUND_TRUTH
 from runner.agents.measures.summary import summarise_values
-from runner.agents.measures.taxonomy import LABELS
+from runner.agents.measures.task_figures import TaskFigure, find_figure, list_task_figures
 from runner.environment import describe_environment
 from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.settings import MetricSettings
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
-DIAGNOSTICS = (
-    *("file_recall", "context_efficiency", "ttfr_seconds", "ttfr_tokens", "n_retrieved", "chunk_recall", "line_recall"),
-    *(*PROBES, *LABELS, *OUTCOMES),
-)
+DIAGNOSTICS = tuple(figure for figure in list_task_figures() if figure.is_logged)
 """The figures that a result contains in addition to its measures."""
 
 
@@ -79,7 +77,7 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
     }
     if low := sum(task.trial.confidence == LOW for task in tasks):
         diagnostics["agent/low_confidence"] = low
-        means = _compute_means(confident, ("file_recall",))
+        means = _compute_means(confident, (find_figure(PRIMARY),))
         diagnostics |= {f"{key}_without_low_confidence": mean for key, mean in means.items()}
     measurements = measure(
         replace(ranked.rankings, diagnostics=diagnostics),
@@ -133,10 +131,11 @@ def _build_config(name: str, tasks: Sequence[_AgentTask], settings: MetricSettin
     }
 
 
-def _compute_means(figures: Mapping[str, Floats], names: Sequence[str] = DIAGNOSTICS) -> dict[str, float]:
-    """Return the mean of each diagnostic over the tasks that have it."""
-    means = {name: summarise_values(figures[name][~np.isnan(figures[name])])["mean"] for name in names}
-    return {f"agent/{name}": mean for name, mean in means.items() if mean is not None}
+def _compute_means(columns: Mapping[str, Floats], figures: Sequence[TaskFigure] = DIAGNOSTICS) -> dict[str, float]:
+    """Return the mean of each figure over the tasks that have it, by its name in MLflow."""
+    values = {figure.mlflow: columns[figure.name] for figure in figures}
+    means = {name: summarise_values(column[~np.isnan(column)])["mean"] for name, column in values.items()}
+    return {name: mean for name, mean in means.items() if mean is not None}
 
 
 def _compute_timings(seconds: Floats) -> Timings:

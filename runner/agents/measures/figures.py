@@ -6,7 +6,7 @@ A figure that could not be computed is absent.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,24 +15,13 @@ from numpy.typing import NDArray
 
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import AT_CUTOFFS
-from runner.agents.measures.taxonomy import LABELS
+from runner.agents.measures.task_figures import Stage, list_names, list_task_figures
 from runner.metrics.settings import MetricSettings
 
 Floats = NDArray[np.float64]
 
-PROBES = (
-    "util_read_overlap_with_relevant_files",
-    "util_write_overlap_with_relevant_files_proxy",
-    "util_write_overlap_with_expected_edit_files",
-    "util_read_before_write_ratio",
-)
-"""The utilisation probes."""
-
-OUTCOMES = ("reward", "cost", "seconds", "tokens")
-"""The numbers that describe how a task ended; the cost is in dollars."""
-
-SIZES = ("n_retrieved", "n_ground_truth", "n_overlap")
-"""The number of retrieved files, of gold files, and of files that are both."""
+OUTCOMES = list_names("outcome")
+"""The figures that describe how a task ended."""
 
 REWARD = OUTCOMES.index("reward") - len(OUTCOMES)
 """The position of the reward in a row, counted from its end."""
@@ -50,14 +39,12 @@ class FigureNames:
     @cached_property
     def measures(self) -> tuple[str, ...]:
         """Return the file-level measures; `ttfr` is the time to the first relevant file."""
-        at_cutoffs = (f"{name}@{k}" for k in self.cutoffs for name in AT_CUTOFFS)
-        whole = ("mrr", "map_score", "file_recall", "context_efficiency")
-        return (*whole, *at_cutoffs, "ttfr_seconds", "ttfr_tokens")
+        return tuple(figure.name for figure in list_task_figures(self.cutoffs) if figure.stage == "files")
 
     @cached_property
     def all(self) -> tuple[str, ...]:
         """Return every figure, in the order of a row."""
-        return (*self.measures, *SIZES, "chunk_recall", "line_recall", *PROBES, *LABELS, *OUTCOMES)
+        return tuple(figure.name for figure in list_task_figures(self.cutoffs))
 
     @property
     def headline(self) -> tuple[str, ...]:
@@ -82,17 +69,18 @@ def list_figures(artifact: Artifact) -> dict[str, float]:
     """Return the known figures of an artifact by name."""
     metrics = artifact["file_level_metrics"]
     tables = {name: metrics.get(name) or {} for name in AT_CUTOFFS}
-    values: dict[str, object] = {
-        **{f"{name}@{k}": value for name, table in tables.items() for k, value in table.items()},
-        **metrics,
-        **artifact["chunk_level_metrics"],
-        **artifact["utilization_probes"],
-        **artifact["error_taxonomy"]["labels"],
-        **(artifact["outcome"] or {}),
+    at_cutoffs = {f"{name}@{k}": value for name, table in tables.items() for k, value in table.items()}
+    stages: Mapping[Stage, Mapping[str, object]] = {
+        "files": {**metrics, **at_cutoffs},
+        "sizes": metrics,
+        "chunks": artifact["chunk_level_metrics"],
+        "probes": artifact["utilization_probes"],
+        "errors": artifact["error_taxonomy"]["labels"],
+        "outcome": artifact["outcome"] or {},
     }
-    names = FigureNames(tuple(map(int, tables["ndcg"])))
-    known = {name: value for name in names.all if isinstance(value := values.get(name), int | float)}
-    return {name: float(value) for name, value in known.items() if math.isfinite(value)}
+    figures = list_task_figures(tuple(map(int, tables["ndcg"])))
+    values = ((figure.name, stages[figure.stage].get(figure.name)) for figure in figures)
+    return {name: float(value) for name, value in values if isinstance(value, int | float) and math.isfinite(value)}
 
 
 def build_row(artifact: Artifact, names: FigureNames) -> Floats:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import TypedDict
 
-from runner.agents.measures.figures import OUTCOMES, PROBES, SIZES, FigureNames, Floats, build_row, group_columns
+from runner.agents.measures.figures import FigureNames, Floats, build_row, group_columns
 from runner.agents.measures.matching import LOW
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import NO_GROUND_TRUTH, SCHEMA_VERSION
-from runner.agents.measures.taxonomy import CATEGORY, LABELS, SLICES
+from runner.agents.measures.task_figures import Stage, list_names
+from runner.agents.measures.taxonomy import CATEGORY, SLICES
 
 FILE = "run_retrieval_summary.json"
 
@@ -57,7 +58,7 @@ class Fold:
 
     def to_json(self) -> dict[str, object]:
         """Return the summary with the keys of the published evaluation."""
-        totals = {f"mean_{name.removeprefix('n_')}": self.figures[name]["mean"] for name in SIZES}
+        totals = {f"mean_{name.removeprefix('n_')}": self.figures[name]["mean"] for name in list_names("sizes")}
         content: dict[str, object] = {
             "total_event_files": self.n_tasks,
             "computable_tasks": self.n_measured,
@@ -67,22 +68,25 @@ class Fold:
             "ground_truth_confidences": self.confidences,
             "trace_sources": self.sources,
             "chunk_capable_tasks": self.n_chunk_capable,
-            "file_level_aggregates": {**self._select(self.measures), "_totals": {"n_tasks": self.n_measured, **totals}},
-            "chunk_level_aggregates": self._select(("chunk_recall", "line_recall")),
+            "file_level_aggregates": {
+                **{name: self.figures[name] for name in self.measures},
+                "_totals": {"n_tasks": self.n_measured, **totals},
+            },
+            "chunk_level_aggregates": self._select("chunks"),
             "utilization_aggregates": {
-                **self._select(PROBES),
+                **self._select("probes"),
                 "n_tasks_with_probes": self.n_probed,
                 "n_tasks_with_expected_edit_probe": self.n_edits_probed,
             },
-            "error_taxonomy_aggregates": {**self._select(LABELS), "slice_distributions": self.slices},
-            "outcome_aggregates": self._select(OUTCOMES),
+            "error_taxonomy_aggregates": {**self._select("errors"), "slice_distributions": self.slices},
+            "outcome_aggregates": self._select("outcome"),
         }
         if self.without_low_confidence:
             content["without_low_confidence"] = self.without_low_confidence.to_json()
         return content
 
-    def _select(self, names: Iterable[str]) -> dict[str, ValueSummary]:
-        return {name: self.figures[name] for name in names}
+    def _select(self, stage: Stage) -> dict[str, ValueSummary]:
+        return {name: self.figures[name] for name in list_names(stage)}
 
 
 @dataclass(frozen=True, eq=False)

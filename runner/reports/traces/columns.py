@@ -5,20 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runner.agents.measures.figures import OUTCOMES, SIZES, list_figures
+from runner.agents.measures.differences import PRIMARY
+from runner.agents.measures.figures import list_figures
 from runner.agents.measures.records import Artifact
-from runner.agents.measures.taxonomy import CATEGORY, LABELS, SLICES
+from runner.agents.measures.task_figures import Unit, find_figure
+from runner.agents.measures.taxonomy import CATEGORY, SLICES
 from runner.reports.explorer.data import DataColumn, Format
 from runner.reports.traces.report import TraceReport
-from runner.reports.traces.tables import title
 
-_COUNTS = (*SIZES, *LABELS, "tokens", "ttfr_tokens")
+_FORMATS: Mapping[Unit, Format] = {
+    "share": "score",
+    "files": "integer",
+    "tokens": "integer",
+    "seconds": "seconds",
+    "dollars": "number",
+    "reward": "number",
+}
 _SHOWN = ("mrr", "reward", "cost", "seconds")
 
 
 def build_columns(report: TraceReport) -> list[DataColumn]:
     """Return what is known of each task in each configuration: its groups, then its figures."""
-    known: dict[str, list[Any]] = {}
+    primary = find_figure(PRIMARY)
+    known: dict[str, list[str]] = {}
     figures: dict[str, list[float | None]] = {name: [] for name in report.names.all}
     for name, artifact in report.tasks.items():
         for key, value in _describe_groups(name, artifact).items():
@@ -36,14 +45,15 @@ def build_columns(report: TraceReport) -> list[DataColumn]:
             for i, (key, values) in enumerate(known.items())
             if key != "task" and any(values)
         ),
-        DataColumn("value", "recall", "recall", figures.pop("file_recall"), "score", "measure",
-                   definition="Share of the gold files that were found"),
+        DataColumn("value", primary.title, primary.title, figures.pop(PRIMARY), _FORMATS[primary.unit], "measure",
+                   definition=primary.definition),
         *(
             DataColumn(
-                f"m{i}", figure, title(figure), values, _format(figure), _kind(figure),
-                shown=figure in (*_SHOWN, *report.names.headline),
+                f"m{i}", name, figure.title, values, _FORMATS[figure.unit], "cost" if figure.is_cost else "measure",
+                shown=name in (*_SHOWN, *report.names.headline),
             )
-            for i, (figure, values) in enumerate(figures.items())
+            for i, (name, values) in enumerate(figures.items())
+            for figure in [find_figure(name)]
             if any(value is not None for value in values)
         ),
     ]  # fmt: skip
@@ -64,13 +74,3 @@ def _describe_groups(name: str, artifact: Artifact) -> Mapping[str, str]:
         **{slice_name.replace("_", " "): groups.get(slice_name) or "" for slice_name in (*SLICES, CATEGORY)},
         "not measured": (metrics["reason"] or "").replace("_", " "),
     }
-
-
-def _format(figure: str) -> Format:
-    if figure in _COUNTS:
-        return "integer"
-    return "seconds" if figure.endswith("seconds") else "number" if figure in OUTCOMES else "score"
-
-
-def _kind(figure: str) -> Any:  # noqa: ANN401 (a literal)
-    return "cost" if figure in ("cost", "seconds", "tokens") or figure.startswith("ttfr") else "measure"
