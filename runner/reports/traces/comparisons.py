@@ -5,25 +5,19 @@ Knows nothing of how a table is rendered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from runner.agents.measures.differences import FEWEST, PRIMARY, ConfidentMeans, Delta, TraceComparison
+from runner.agents.measures.task_figures import find_figure
 from runner.reports.comparison.significance import in_words
 from runner.reports.rendering.numbers import duration, interval_title, number, p_value, score
 from runner.reports.rendering.tables import Column, Table
 from runner.reports.traces.report import TraceReport
-from runner.reports.traces.tables import title
+from runner.reports.traces.tables import format_figure, title
 
 _LARGE = 1000  # the smallest difference without decimals
-_TILES: Mapping[str, Callable[[float], str]] = {
-    PRIMARY: score,
-    "ttfr_seconds": duration,
-    "reward": score,
-    "cost": lambda dollars: score(dollars, 2),
-    "seconds": duration,
-}
-_PLOTTED = (PRIMARY, "mrr", "map_score", "context_efficiency", "chunk_recall", "line_recall")
+_TILES = (PRIMARY, "ttfr_seconds", "reward", "cost", "seconds")
 
 
 def describe_decisions(report: TraceReport) -> list[str]:
@@ -48,10 +42,11 @@ def tiles(report: TraceReport) -> list[tuple[str, str, str]]:
     return [
         (
             title(name),
-            show(delta["mean_other"]),
-            f"baseline {show(delta['mean_baseline'])}{_format_pairs(delta, n)}{_format_insignificance(delta)}",
+            format_figure(name, delta["mean_other"]),
+            f"baseline {format_figure(name, delta['mean_baseline'])}{_format_pairs(delta, n)}"
+            f"{_format_insignificance(delta)}",
         )
-        for name, show in _TILES.items()
+        for name in _TILES
         if (delta := deltas.get(name))
     ]
 
@@ -154,7 +149,7 @@ def list_differences(comparison: TraceComparison) -> list[dict[str, object]]:
             "significant": of["significant"],
         }
         for name, of in _list_deltas(comparison).items()
-        if (name in _PLOTTED or name.startswith("ndcg@")) and (interval := of["interval"])
+        if (figure := find_figure(name)).unit == "share" and figure.stage != "probes" and (interval := of["interval"])
     ]
 
 
@@ -307,7 +302,7 @@ def _format_interval(bounds: Sequence[float] | None) -> str:
 
 
 def _title_with_unit(figure: str) -> str:
-    return f"{title(figure)}, s" if figure.endswith("seconds") else title(figure)
+    return f"{title(figure)}, s" if find_figure(figure).unit == "seconds" else title(figure)
 
 
 def _format_value(value: float) -> str:

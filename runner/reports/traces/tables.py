@@ -5,14 +5,15 @@ Knows nothing of how a table is rendered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from itertools import islice
 
 from runner.agents.measures.figures import list_figures
 from runner.agents.measures.matching import LOW
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.summary import Fold
-from runner.agents.measures.taxonomy import LABELS
+from runner.agents.measures.task_figures import Unit, find_figure, list_names
 from runner.reports.rendering.numbers import duration, gist, number, score
 from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.reports.traces.report import TraceReport
@@ -27,18 +28,15 @@ TIMELINE = (
 )
 """The explanation of a timeline."""
 
-_TITLES = {
-    "file_recall": "recall",
-    "mrr": "MRR",
-    "map_score": "MAP",
-    "context_efficiency": "efficiency",
-    "ttfr_seconds": "first gold",
-    "ttfr_tokens": "tokens to first gold",
-    "cost": "cost, $",
-    "seconds": "time",
-}
 _CONFIDENCES = ("high", "medium", LOW, "unknown")
-_SYMBOLS = {"ndcg": "nDCG", "precision": "P", "recall": "R", "f1": "F1"}
+_FORMATS: Mapping[Unit, Callable[[float | None], str]] = {
+    "share": score,
+    "reward": score,
+    "dollars": lambda value: score(value, 2),
+    "seconds": duration,
+    "tokens": number,
+    "files": lambda value: number(None if value is None else int(value)),
+}
 
 
 def heading(report: TraceReport) -> str:
@@ -59,14 +57,11 @@ def configurations_table(report: TraceReport) -> Table:
         Column("configuration", least=12),
         Column("measured", numeric=True),
         Column("gold confidence", least=8, spare=2),
-        *(
-            Column(title(name), score, numeric=True, spare=int(name not in ("file_recall", "mrr")))
-            for name in _list_measures(report)
-        ),
-        Column(title("ttfr_seconds"), duration, numeric=True, spare=4),
-        Column("reward", score, numeric=True),
-        Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=2),
-        Column(title("seconds"), duration, numeric=True, spare=3),
+        *(_column(name, spare=int(name not in ("file_recall", "mrr"))) for name in _list_measures(report)),
+        _column("ttfr_seconds", spare=4),
+        _column("reward"),
+        _column("cost", spare=2),
+        _column("seconds", spare=3),
     ]
     return Table(columns, _build_rows(report, report.summary.by_configuration.items()))
 
@@ -119,8 +114,8 @@ def errors_table(report: TraceReport) -> Table:
     columns = [Column("error", least=20), Column("counts", least=24, spare=1)]
     columns += [Column(name, number, numeric=True) for name in folds]
     rows = [
-        [label.replace("_", " "), meaning, *(fold.figures[label]["mean"] for fold in folds.values())]
-        for label, meaning in LABELS.items()
+        [error.title, error.definition, *(fold.figures[error.name]["mean"] for fold in folds.values())]
+        for error in map(find_figure, list_names("errors"))
     ]
     return Table(columns, rows if folds else [])
 
@@ -146,18 +141,15 @@ def tasks_table(report: TraceReport, limit: int = TASKS) -> Table:
         Column("task", least=16),
         Column("configuration"),
         Column("suite", spare=5),
-        Column("gold", _format_count, numeric=True, spare=4),
+        Column("gold", _FORMATS["files"], numeric=True, spare=4),
         Column("gold confidence", spare=4),
-        Column("found", _format_count, numeric=True, spare=4),
-        Column("seen", _format_count, numeric=True, spare=3),
-        *(
-            Column(title(name), score, numeric=True, spare=int(name != "file_recall"))
-            for name in _list_measures(report)[:3]
-        ),
-        Column("first gold at step", _format_count, numeric=True, spare=6),
-        Column("reward", score, numeric=True),
-        Column(title("cost"), lambda value: score(value, 2), numeric=True, spare=6),
-        Column(title("seconds"), duration, numeric=True, spare=6),
+        Column("found", _FORMATS["files"], numeric=True, spare=4),
+        Column("seen", _FORMATS["files"], numeric=True, spare=3),
+        *(_column(name, spare=int(name != "file_recall")) for name in _list_measures(report)[:3]),
+        Column("first gold at step", _FORMATS["files"], numeric=True, spare=6),
+        _column("reward"),
+        _column("cost", spare=6),
+        _column("seconds", spare=6),
         Column("not measured", spare=7),
     ]
     return Table(columns, [_build_task(report, name, task) for name, task in islice(report.tasks.items(), limit)])
@@ -191,10 +183,8 @@ def tiles(report: TraceReport) -> list[tuple[str, str, str]]:
     if len(report.summary.by_configuration) > 1:
         return []
     figures = report.summary.whole.figures
-    shown: dict[str, Callable[[float | None], str]]
-    shown = {name: score for name in ("file_recall", "mrr", *report.names.headline)}
-    shown |= {"ttfr_seconds": duration, "reward": score}
-    return [(title(name), show(figures[name]["mean"]), f"of {figures[name]['n']:,}") for name, show in shown.items()]
+    shown = ("file_recall", "mrr", *report.names.headline, "ttfr_seconds", "reward")
+    return [(title(name), format_figure(name, (of := figures[name])["mean"]), f"of {of['n']:,}") for name in shown]
 
 
 def describe_task(report: TraceReport, artifact: Artifact) -> str:
@@ -225,10 +215,12 @@ def timelines_note(report: TraceReport) -> str:
 
 def title(figure: str) -> str:
     """Return the title of a figure in tables."""
-    measure, at, cutoff = figure.partition("@")
-    if at:
-        return f"{_SYMBOLS[measure]}@{cutoff}"
-    return _TITLES.get(figure, figure.removeprefix("util_").replace("_", " "))
+    return find_figure(figure).title
+
+
+def format_figure(figure: str, value: float | None) -> str:
+    """Return the value of a figure in its unit."""
+    return _FORMATS[find_figure(figure).unit](value)
 
 
 def confidence_note(report: TraceReport) -> str:
@@ -240,6 +232,10 @@ def confidence_note(report: TraceReport) -> str:
         f"The gold of {low:,} of {report.summary.whole.n_measured:,} measured tasks has low confidence, because "
         "only the prose of the task mentions it. A second row shows the means without these tasks."
     )
+
+
+def _column(figure: str, spare: int = 0) -> Column:
+    return Column(title(figure), partial(format_figure, figure), numeric=True, spare=spare)
 
 
 def _list_measures(report: TraceReport) -> tuple[str, ...]:
@@ -276,7 +272,3 @@ def _build_task(report: TraceReport, name: str, artifact: Artifact) -> list[obje
         *(known.get(figure) for figure in ("reward", "cost", "seconds")),
         (metrics["reason"] or "").replace("_", " "),
     ]  # fmt: skip
-
-
-def _format_count(value: float | None) -> str:
-    return number(None if value is None else int(value))
