@@ -18,7 +18,7 @@ from runner.config.values import public, resolve_config, without_environment
 from runner.generation.mining.base import Mining
 from runner.generation.mining.forward import count_unfinished
 from runner.generation.mining.mine import mine_cases, select_kept
-from runner.generation.mining.output import DOUBTFUL, REJECTED, compute_figures, write
+from runner.generation.mining.output import DOUBTFUL, REJECTED, write
 from runner.generation.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
@@ -85,7 +85,7 @@ def main(cfg: DictConfig) -> int:
         recorded = without_environment(cfg, config)
         decided = public({"source": recorded["source"], "mining": deciding(recorded["mining"], mining)})
         files = {"summary.json": beside(path, SUMMARY).read_text(encoding="utf-8")}
-        record = DatasetMade(path.stem, started, flatten(decided), compute_figures(summary), files, {"kind": "mining"})
+        record = DatasetMade(path.stem, started, flatten(decided), summary.to_figures(), files, {"kind": "mining"})
         run = tracker.log_at_once(record)
     console.document(
         lambda: {"run": run.id or None, "dataset": str(path), "summary": orjson.Fragment(files["summary.json"])}
@@ -93,7 +93,7 @@ def main(cfg: DictConfig) -> int:
     if run.id:  # empty with tracking=none
         console.line(f"run: {run.id}")
     console.line(f"dataset: {path}")
-    if not summary["total"]["queries_kept"]:
+    if not summary.total.queries_kept:
         console.error(f"no query was kept; see the reasons in {beside(path, REJECTED)} and {beside(path, DOUBTFUL)}")
         return NOTHING
     dataset = {"dataset": "mined", "dataset.path": str(path)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from runner.generation.mining.base import DocumentImpact, Query
@@ -13,6 +14,27 @@ GOLD, HARD, RANDOM = "gold", "hard negative", "random negative"
 
 SURE = 2
 """An impact differs from zero if it is more than this number of standard errors from it."""
+
+
+@dataclass(frozen=True)
+class RoleImpact:
+    """The impact of the documents with a role: their mean, and how many have a significant impact."""
+
+    documents: int
+    mean_impact: float
+    helpful: int
+    harmful: int
+
+
+@dataclass(frozen=True)
+class ImpactSummary:
+    """How many queries were measured, and with what result; `subsets` counts the answers."""
+
+    queries: int
+    answered_without_documents: int
+    converged: int
+    subsets: int
+    roles: Mapping[str, RoleImpact]
 
 
 def describe_impact(query: Query) -> dict[str, Any]:
@@ -43,7 +65,7 @@ def iter_impact_rows(queries: Sequence[Query], targets: Targets) -> Iterator[dic
             }
 
 
-def count_impacts(queries: Sequence[Query]) -> dict[str, Any]:
+def count_impacts(queries: Sequence[Query]) -> ImpactSummary:
     """Return how many queries were measured and converged, and the mean and significant impacts of each role.
 
     A document is helpful if its impact is more than two standard errors above 0, harmful if it is as far below.
@@ -54,23 +76,23 @@ def count_impacts(queries: Sequence[Query]) -> dict[str, Any]:
         for impact in query.impact.documents if query.impact else ():
             if impact.impact is not None:
                 by_role[_role(query, impact.document)].append(impact)
-    return {
-        "queries": len(measured),
-        "answered_without_documents": sum(impact.baseline is True for impact in measured),
-        "converged": sum(impact.converged for impact in measured),
-        "subsets": sum(impact.subsets for impact in measured),
-        "roles": {role: _role_counts(by_role[role]) for role in (GOLD, HARD, RANDOM) if role in by_role},
-    }
+    return ImpactSummary(
+        queries=len(measured),
+        answered_without_documents=sum(impact.baseline is True for impact in measured),
+        converged=sum(impact.converged for impact in measured),
+        subsets=sum(impact.subsets for impact in measured),
+        roles={role: _count_role(by_role[role]) for role in (GOLD, HARD, RANDOM) if role in by_role},
+    )
 
 
-def _role_counts(documents: Sequence[DocumentImpact]) -> Mapping[str, float]:
+def _count_role(documents: Sequence[DocumentImpact]) -> RoleImpact:
     impacts = [(document.impact or 0.0, document.error or 0.0) for document in documents]
-    return {
-        "documents": len(impacts),
-        "mean_impact": sum(impact for impact, _ in impacts) / len(impacts),
-        "helpful": sum(impact > SURE * error for impact, error in impacts),
-        "harmful": sum(impact < -SURE * error for impact, error in impacts),
-    }
+    return RoleImpact(
+        documents=len(impacts),
+        mean_impact=sum(impact for impact, _ in impacts) / len(impacts),
+        helpful=sum(impact > SURE * error for impact, error in impacts),
+        harmful=sum(impact < -SURE * error for impact, error in impacts),
+    )
 
 
 def _role(query: Query, document: int) -> str:

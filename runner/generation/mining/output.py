@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from runner.datasets.base import EXPECTED_ANSWER
 from runner.datasets.spans import SPANS, format_span
-from runner.generation.mining.base import Query, Verdict
-from runner.generation.mining.impacts import count_impacts, describe_impact, iter_impact_rows
-from runner.generation.mining.targets import Targets, Way
+from runner.generation.mining.base import Query
+from runner.generation.mining.impacts import describe_impact, iter_impact_rows
+from runner.generation.mining.summary import MiningSummary, summarize
+from runner.generation.mining.targets import Targets
 from runner.generation.saving import save
 
 SOURCE = "benchmark_mining"
@@ -20,7 +20,7 @@ DOUBTFUL, REJECTED, IMPACT = ".doubtful.jsonl", ".rejected.jsonl", ".impact.json
 """The suffixes of the files of doubtful queries, of rejected queries, and of the impact of documents."""
 
 
-def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:
+def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> MiningSummary:
     """Write all files next to each other, and return the summary."""
     corpus = targets.corpus
     columns = zip(corpus.ids, corpus.titles, corpus.texts, corpus.metadata, strict=True)
@@ -38,9 +38,9 @@ def write(path: Path, queries: Sequence[Query], kept: Sequence[Query], targets: 
     }
     if any(query.impact for query in queries):
         files = {IMPACT: iter_impact_rows(queries, targets), **files}
-    content = summarize(queries, kept, targets)
-    save(path, files, content)
-    return content
+    summary = summarize(queries, kept, targets)
+    save(path, files, summary.to_json())
+    return summary
 
 
 def format_row(query: Query, targets: Targets) -> dict[str, Any]:
@@ -81,59 +81,3 @@ def _iter_spans(query: Query, targets: Targets) -> Iterator[dict[str, Any]]:
         target = targets.all[gold]
         grade = 2 if rank == 1 else 1
         yield format_span(query.case.id, target.id, grade, target.text, 0, len(target.text))
-
-
-def summarize(queries: Sequence[Query], kept: Sequence[Query], targets: Targets) -> dict[str, Any]:
-    """Return the counts of cases and queries, by suite and in total, and facts about the targets."""
-    suites = dict.fromkeys(query.case.suite for query in queries)
-    return {
-        "suites": {
-            suite: _counts([q for q in queries if q.case.suite == suite], [q for q in kept if q.case.suite == suite])
-            for suite in suites
-        },
-        "total": _counts(queries, kept),
-        **({"impact": count_impacts(queries)} if any(query.impact for query in queries) else {}),
-        "targets": {
-            "documents": len(targets),
-            "without_docstring": sum(not target.docstring for target in targets.all),
-            "notes": list(targets.notes),
-        },
-    }
-
-
-def compute_figures(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of a summary for a tracker: the totals, and the kept queries by suite."""
-    total = summary["total"]
-    return {
-        **{name: total[name] for name in ("cases", "queries_kept", "gold_documents")},
-        **{f"verdict/{verdict}": n for verdict, n in total["verdicts"].items()},
-        **{f"golds/{way}": n for way, n in total["golds"].items()},
-        **{f"negatives/{kind}": n for kind, n in total["negatives"].items()},
-        **{f"held_by/{check}": n for check, n in total["held_by"].items()},
-        **{f"queries_kept/{suite}": own["queries_kept"] for suite, own in summary["suites"].items()},
-    }
-
-
-def _counts(queries: Sequence[Query], kept: Sequence[Query]) -> dict[str, Any]:
-    resolutions = [resolution for query in queries for resolution in query.resolutions]
-    ways = Counter(resolution.way for resolution in resolutions)
-    verdicts = Counter(query.verdict for query in queries)
-    return {
-        "cases": len(queries),
-        "queries_kept": len(kept),
-        "golds": {way: ways[way] for way in get_args(Way)},
-        "gold_documents": sum(len(query.golds) for query in kept),
-        "negatives": {
-            "hard": sum(len(query.hard_negatives) for query in kept),
-            "random": sum(len(query.random_negatives) for query in kept),
-        },
-        "verdicts": {verdict: verdicts[verdict] for verdict in get_args(Verdict)},
-        "held_by": _count(objection.check for query in queries for objection in query.objections),
-        "difficulty": _count(query.difficulty for query in kept),
-        "unresolved_names": _count(r.name for r in resolutions if r.way == "unresolved"),
-        "ambiguous_names": _count(r.name for r in resolutions if r.way == "ambiguous"),
-    }
-
-
-def _count(names: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(names).items()))

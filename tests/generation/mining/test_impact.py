@@ -116,5 +116,5 @@ def test_rows_and_counts_say_what_each_role_contributes(tmp_path: Path) -> None:
     assert roles[:2] == [("kit.A", "gold"), ("kit.B", "gold")]
     assert roles[2:] == [("kit.C", "hard negative"), ("kit.D", "hard negative"), ("kit.E", "random negative")]
     counts = count_impacts(after)
-    assert (counts["queries"], counts["subsets"]) == (1, 31)
-    assert (counts["roles"]["gold"]["helpful"], counts["roles"]["hard negative"]["harmful"]) == (1, 1)
+    assert (counts.queries, counts.subsets) == (1, 31)
+    assert (counts.roles["gold"].helpful, counts.roles["hard negative"].harmful) == (1, 1)

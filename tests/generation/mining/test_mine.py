@@ -288,7 +288,8 @@ def test_the_impact_of_documents_is_written_where_it_was_measured(material: Mini
     summary = write(tmp_path / "mined.jsonl", queries, select_kept(settings, queries), material.targets)
     measured = {row["id"] for row in rows(tmp_path / "mined.jsonl") if "impact" in row["metadata"]}  # type: ignore[operator]  # rows of JSON
     assert measured == {row["query_id"] for row in rows(tmp_path / "mined.jsonl.impact.jsonl")} != set()
-    assert summary["impact"]["queries"] == len(measured)
+    assert summary.impact is not None and summary.impact.queries == len(measured)
+    assert json.loads((tmp_path / "mined.jsonl.summary.json").read_text())["impact"] == summary.to_json()["impact"]
     assert impact_table(summary).rows
     assert impact_note(summary).startswith(f"impact of documents: {len(measured)} queries")
 
@@ -321,8 +322,10 @@ def test_what_is_written_is_whole_and_nothing_is_lost(material: MiningInput, tmp
     verified, rejected = rows(path), rows(path.with_name("mined.jsonl.rejected.jsonl"))
     assert rows(path.with_name("mined.jsonl.doubtful.jsonl")) == []
     assert {row["id"] for row in [*verified, *rejected]} == {case.id for case in material.cases}
-    assert json.loads(path.with_name("mined.jsonl.summary.json").read_text()) == summary
-    assert summary["suites"]["api"] == {
+    saved = json.loads(path.with_name("mined.jsonl.summary.json").read_text())
+    assert saved == summary.to_json()
+    assert list(saved) == ["suites", "total", "targets"]
+    assert saved["suites"]["api"] == {
         "cases": 3,
         "queries_kept": 2,
         "golds": {"exact": 1, "alias": 1, "name": 1, "ambiguous": 1, "unresolved": 2},
@@ -330,11 +333,11 @@ def test_what_is_written_is_whole_and_nothing_is_lost(material: MiningInput, tmp
         "negatives": {"hard": 8, "random": 2},
         "verdicts": {"verified": 2, "doubtful": 0, "rejected": 1},
         "held_by": {"gold": 1},
-        "difficulty": summary["suites"]["api"]["difficulty"],
+        "difficulty": saved["suites"]["api"]["difficulty"],
         "unresolved_names": {"kit.Gone": 1, "other.LoopAgent": 1},
         "ambiguous_names": {"kit.somewhere.Tool": 1},
     }
-    assert summary["total"]["cases"] == 6
+    assert summary.total.cases == 6
     (first, *_) = verified
     assert list(first) == ["id", "source", "query", "positive_ctxs", "negative_ctxs", "metadata"]
     assert [(c["fqn"], c["rank_relevance"]) for c in first["positive_ctxs"]] == [(PARALLEL, 1)]  # type: ignore[attr-defined]  # rows of JSON
