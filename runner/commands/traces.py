@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig
 
@@ -70,7 +69,7 @@ def _print_events(file: Path, reading: Reading, tasks: Tasks) -> int:
     return 0
 
 
-def _record_settings(config: Mapping[str, Any]) -> dict[str, str]:
+def _record_settings(config: Mapping[str, object]) -> dict[str, str]:
     """Return the settings that a report depends on, except for the baseline and the metrics."""
     names = ("path", "tasks", "tools", "shell", "sufficient_files", "timelines")
     given = {name: config[name] for name in names if config[name] is not None}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from runner.config.objects import ConfigError, suggestion
 from runner.config.yaml_files import YamlError, parse_yaml
@@ -79,7 +79,7 @@ def _load_shipped() -> Tools:
 
 def _load_table(file: Path) -> Tools:
     try:
-        content = parse_yaml(file.read_bytes(), str(file)) or {}
+        content: object = parse_yaml(file.read_bytes(), str(file)) or {}
     except (OSError, YamlError) as error:
         raise ConfigError(f"tools={file}: cannot be read ({' '.join(str(error).split())})") from error
     if not isinstance(content, Mapping):
@@ -104,10 +104,11 @@ def _load_table(file: Path) -> Tools:
     return Tools(kinds, prefixes)
 
 
-def _check_names(value: Any, place: str) -> list[str]:  # noqa: ANN401 (any YAML)
-    if not (isinstance(value, list) and all(isinstance(name, str) and name for name in value)):
+def _check_names(value: object, place: str) -> list[str]:
+    names = [name for name in value if isinstance(name, str) and name] if isinstance(value, list) else []
+    if not isinstance(value, list) or len(names) < len(value):
         raise ConfigError(f"{place} should be a list of tool names; it is {value!r}")
-    return value
+    return names
 
 
 def _suggest(word: object, possible: Iterable[str]) -> str:

@@ -112,7 +112,7 @@ def _find_task(position: _Position, records: Records, tasks: Tasks) -> tuple[str
     ]
     signalled = records.first_text("signals.json: task_id")
     placed = (position.name, signalled) if position.config_name else (signalled, position.name)
-    names = [name for name in (*recorded, *placed) if name]
+    names: list[str] = [name for name in [*recorded, *placed] if name]
     above = () if any(recorded) or signalled else reversed(position.above)
     for name in (*names, *above):
         if folders := tasks.find(name):

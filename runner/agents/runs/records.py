@@ -46,9 +46,10 @@ def read_json(path: Path) -> object:
     if text is None:
         return None
     try:
-        return orjson.loads(text)
+        content: object = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise UnusableFileError(f"invalid JSON ({error})") from None
+    return content
 
 
 def get_nested(value: object, *path: str) -> object:
