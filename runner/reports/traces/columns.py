@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from runner.agents.measures.differences import PRIMARY
 from runner.agents.measures.figures import list_figures
@@ -63,7 +62,6 @@ def _describe_groups(name: str, artifact: Artifact) -> Mapping[str, str]:
     """Return the name of a task and the groups that it belongs to, each of which is a slice."""
     provenance, metrics, slices = artifact["provenance"], artifact["file_level_metrics"], artifact["error_taxonomy"]
     outcome = artifact["outcome"] or {}
-    groups: Mapping[str, Any] = slices["slices"]
     confidence = artifact["coverage"].get("ground_truth_confidence") if metrics["computable"] else None
     return {
         "task": name.partition("/")[2],
@@ -71,6 +69,6 @@ def _describe_groups(name: str, artifact: Artifact) -> Mapping[str, str]:
         "suite": provenance["benchmark"],
         "model": outcome.get("model") or provenance.get("model") or "",
         "gold confidence": confidence or "",
-        **{slice_name.replace("_", " "): groups.get(slice_name) or "" for slice_name in (*SLICES, CATEGORY)},
+        **{slice_name.replace("_", " "): slices["slices"].get(slice_name) or "" for slice_name in (*SLICES, CATEGORY)},
         "not measured": (metrics["reason"] or "").replace("_", " "),
     }

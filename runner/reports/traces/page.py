@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ def render_page(report: TraceReport) -> str:
     names, columns = list(report.tasks), build_columns(report)
     plots = list(_list_plots(report))
     tasks = next(column for column in columns if column.id == "text").values
-    data: dict[str, Any] = {
+    data: dict[str, object] = {
         "kind": "traces",
         "noun": "tasks",
         "primary": "recall",
@@ -63,7 +62,7 @@ def _number_tasks(report: TraceReport) -> list[int]:
     return [numbers.setdefault(task, len(numbers)) for task in tasks]
 
 
-def _describe(report: TraceReport, name: str, artifact: Artifact) -> dict[str, Any]:
+def _describe(report: TraceReport, name: str, artifact: Artifact) -> dict[str, object]:
     """Return what the page shows of an opened task: its files in order of first sight, missed gold and its events."""
     gold, retrieved = artifact["ground_truth_files"], artifact["retrieved_files"]
     missed = [file for file in gold if file not in set(retrieved)]
