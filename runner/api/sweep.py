@@ -122,7 +122,7 @@ class SweepBoard:
         return f"SweepBoard({len(self.runs):,} results, {len(self.failures):,} failed{best})"
 
     def _repr_html_(self) -> str:
-        return "".join(render_leaderboard(board.leaderboard) for board in self.boards)
+        return "".join(render_leaderboard(board.leaderboard, list(board.results.values())) for board in self.boards)
 
 
 def run_sweep(

@@ -26,9 +26,9 @@ from runner.reports.evaluation import tables
 from runner.reports.evaluation.grades import missing_line
 from runner.reports.rendering import numbers
 from runner.reports.rendering.tables import Table
-from runner.reports.sweep import selection
 from runner.reports.sweep import tables as sweep_tables
-from runner.reports.terminal import open_console, show_groups
+from runner.reports.sweep.sections import list_sections
+from runner.reports.terminal import open_console, show_groups, show_sections
 from runner.reports.terminal import show_table as print_table
 from runner.result import Result
 
@@ -158,8 +158,8 @@ def show_compare_command(board: Leaderboard, overrides: Sequence[str]) -> None:
         line(f"compare the best two: {command}")
 
 
-def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
-    """Print the best combinations, which of them really differ, those that a race dropped, and the failures."""
+def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: int = 20) -> None:
+    """Print the best combinations, which of them really differ, and the sections of the report that are printed."""
     out = _open_output()
     if board.dataset is not None:
         out.print(Text(sweep_tables.board_heading(board), style="bold"))
@@ -170,20 +170,11 @@ def show_leaderboard(board: Leaderboard, top: int = 20) -> None:
                 style="dim",
             )
         )
-    table = sweep_tables.leaderboard_table(board)
-    print_table(out, Table(table.columns, table.rows[:top]), bold=sweep_tables.alike(board))
-    if len(board.rows) > top:
-        out.print(Text(f"and {len(board.rows) - top:,} more", style="dim"))
+    print_table(out, sweep_tables.leaderboard_table(board), bold=sweep_tables.alike(board), most=top)
     out.print(Text(f"\n{sweep_tables.verdict(board)}"))
     for notice in sweep_tables.notices(board):
         out.print(Text(notice))
-    if board.search is not None and len(board.search.objectives) > 1:
-        print_table(out, selection.front_table(board.search), "Pareto front")
-    dropped = sweep_tables.drops_table(board)
-    print_table(out, Table(dropped.columns, dropped.rows[:top]), "Dropped by the race")
-    if len(dropped.rows) > top:
-        out.print(Text(f"and {len(dropped.rows) - top:,} more", style="dim"))
-    show_groups(out, sweep_tables.failures_table(board), f"{len(board.failures):,} failed")
+    show_sections(out, list_sections(board, results), top)
 
 
 def show_plan(plan: Plan | SearchPlan) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
 
 from runner.comparison.compare import Comparison
@@ -14,8 +14,10 @@ from runner.reports.evaluation import tables as evaluation_tables
 from runner.reports.explanation import tables as explanation_tables
 from runner.reports.rendering import numbers
 from runner.reports.rendering.page import render
+from runner.reports.rendering.sections import ReportSection
 from runner.reports.rendering.tables import Table
 from runner.reports.sweep import tables as sweep_tables
+from runner.reports.sweep.sections import list_sections
 from runner.result import Result
 
 MOST_ROWS = 20
@@ -47,13 +49,12 @@ def render_result(result: Result) -> str:
     return _render(title, parts, [evaluation_tables.outcomes_line(result), *warnings, evaluation_tables.cost(result)])
 
 
-def render_leaderboard(board: Leaderboard) -> str:
-    """Return a leaderboard as HTML: its best rows, which of them really differ, the drops of a race, the failures."""
+def render_leaderboard(board: Leaderboard, results: Sequence[Result] = ()) -> str:
+    """Return a leaderboard as HTML: its best rows, which of them really differ, and the sections that are printed."""
     table = sweep_tables.leaderboard_table(board)
     parts: list[Part] = [
         ("", Table(table.columns, table.rows[:MOST_ROWS]), sweep_tables.alike(board)),
-        ("Dropped by the race", sweep_tables.drops_table(board), ()),
-        (f"{len(board.failures):,} failed", sweep_tables.failures_table(board), ()),
+        *_select_printed(list_sections(board, results)),
     ]
     more = [f"and {len(board.rows) - MOST_ROWS:,} more"] if len(board.rows) > MOST_ROWS else []
     title = sweep_tables.board_heading(board) if board.dataset else "no combination finished"
@@ -84,6 +85,12 @@ def render_explanation(explanation: Explanation) -> str:
 def render_page(page: str, height: int = 600) -> str:
     """Return a report as HTML: the page in a frame, so that its style stays its own."""
     return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: {height}px; border: 0"></iframe>'
+
+
+def _select_printed(sections: Iterable[ReportSection]) -> Iterator[Part]:
+    """Yield the tables that a terminal shows too."""
+    for section in sections:
+        yield from ((section.title, table, ()) for table in section.tables.values() if section.printed)
 
 
 def _render(title: str, parts: Sequence[Part], texts: Sequence[str]) -> str:

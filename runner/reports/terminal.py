@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from rich import box
 from rich.cells import cell_len
@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from runner.reports.rendering.sections import ReportSection
 from runner.reports.rendering.tables import Table
 
 PLAIN_WIDTH = 120
@@ -28,10 +29,23 @@ def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     return _Patient(stderr=stderr, width=width, quiet=quiet, force_jupyter=False, highlight=False, emoji=False)
 
 
-def show_table(out: Console, table: Table, title: str = "", bold: Collection[int] = ()) -> None:
-    """Print a table, unless it is empty, with the columns that fit; rows in `bold` are emphasized."""
+def show_sections(out: Console, sections: Iterable[ReportSection], most: int | None = None) -> None:
+    """Print the sections that are for a terminal, with at most so many rows of each table."""
+    for section in sections:
+        for table in section.tables.values() if section.printed else ():
+            if section.printed == "errors":
+                show_groups(out, table, section.title)
+            else:
+                show_table(out, table, section.title, most=most)
+
+
+def show_table(
+    out: Console, table: Table, title: str = "", bold: Collection[int] = (), most: int | None = None
+) -> None:
+    """Print a table, unless it is empty: the columns that fit, `most` rows at most, those in `bold` emphasized."""
     if not table.rows:
         return
+    rest, table = len(table.rows) - len(table.rows[:most]), Table(table.columns, table.rows[:most])
     fitting = _fit_columns(table, out.width)
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column, width in zip(fitting.columns, _widths(fitting, out.width), strict=True):
@@ -41,6 +55,8 @@ def show_table(out: Console, table: Table, title: str = "", bold: Collection[int
         grid.add_row(*map(Text, texts), style="bold" if i in bold else "")
     out.print(Text(f"\n{title}" if title else "", style="bold"))
     out.print(grid)
+    if rest:
+        out.print(Text(f"and {rest:,} more", style="dim"))
 
 
 def show_groups(out: Console, table: Table, title: str) -> None:

@@ -109,7 +109,7 @@ def report(
 
 def _show(boards: Sequence[Board], primary: str) -> None:
     for board in boards:
-        console.show_leaderboard(board.leaderboard)
+        console.show_leaderboard(board.leaderboard, list(board.results.values()))
     if boards and (systems := boards[0].leaderboard.systems) is not None:
         console.show_systems(systems, primary)
 

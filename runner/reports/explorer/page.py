@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from runner.reports.explorer.definitions import define_measure, list_definitions
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.highlighting import COMMON_WORDS
 from runner.reports.rendering.page import render
+from runner.reports.rendering.sections import ReportSection
 
 STATIC = Path(__file__).with_name("static")
 
@@ -34,21 +35,25 @@ def render_explorer(
     data: Mapping[str, Any],
     scores: NDArray[np.float64],
     place: PagePlace = FILE,
+    sections: Sequence[ReportSection] = (),
     **values: Any,  # noqa: ANN401 (whatever the template shows)
 ) -> str:
     """Return a page from a template, the data of its script and the scores of its systems (systems x queries).
 
+    The template shows the `sections`, except for those whose figure is drawn.
     The page has a policy by which the browser runs no other script: markup that came with the data would stay inert.
     """
     script, planes = _load_script(place.live is not None), encode_scores(scores)
     live = {} if place.live is None else {"live": place.live.to_dict()}
     definitions = list_definitions(data)
     extra = {"columns": [_define_column(column) for column in data.get("columns", ())]}
+    drawn = {plot["id"] for plot in data.get("plots", ())}
     shape = {key: planes[key] for key in ("systems", "queries", "low", "step")}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render(
         template,
         **values,
+        sections=[section for section in sections if section.figure not in drawn],
         script=Markup(script),  # noqa: S704 (the program's own)
         style=Markup((STATIC / "explorer.css").read_text(encoding="utf-8")),  # noqa: S704 (the program's own)
         digest=digest,

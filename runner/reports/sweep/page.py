@@ -24,20 +24,24 @@ from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.numbers import interval_title
 from runner.reports.settings import Texts
-from runner.reports.sweep import difficulty, selection, tables
+from runner.reports.sweep import selection, tables
 from runner.reports.sweep import specs as sweep_specs
 from runner.reports.sweep.columns import build_columns
+from runner.reports.sweep.difficulty import hardest_note
+from runner.reports.sweep.sections import list_sections
 from runner.result import QueryTable, Result
 
 STATIC_ROWS = 200
 """Most rows of the leaderboard that can be read without a script."""
+
+HARDEST = 25
+"""Most of the hardest queries that can be read without a script."""
 
 SNIPPET = 600
 """Most characters of a document, unless the page contains full texts."""
 
 INTERVALS = 25
 """Most combinations whose intervals are drawn."""
-
 
 MOST_SHARES, LEAST_SHARE = 12, 0.005
 """Most settings and pairs whose importance is shown, and the least share of one."""
@@ -65,13 +69,11 @@ def sweep_page(
         | _build_hits(board, best, corpus, texts),
         scores,
         place,
+        list_sections(board, results, HARDEST),
         board=board,
-        results=results,
         format_setting=format_setting,
         sweep_tables=tables,
-        selection=selection,
-        tables=result_tables,
-        difficulty=difficulty,
+        queries_note=hardest_note(results, board.primary),
         figures=figures,
         query_figures=query_figures,
         limit=STATIC_ROWS,

@@ -221,7 +221,7 @@ def letters_note(board: Leaderboard) -> str:
 
 def finalists_by_type(board: Leaderboard, results: Sequence[Result]) -> Table:
     """Return the primary measure of the finalists by query type; empty unless two types have a value."""
-    if not board.rows:
+    if not board.rows or not results:
         return Table([], [])
     best = results[board.rows[0].position].by_type
     types = [name for name, means in best.items() if not missing(means.get(board.primary))]

@@ -14,9 +14,12 @@ from retrievers.base import Corpus
 from runner.analysis.significance import mean_interval
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.sections import list_sections
 from runner.result import Result
 from tests.reports.explorer.browsing import check_view, press_until
 from tests.reports.factory import mixed, result, sweep
+from tests.reports.reading import read_explorer_data
+from tests.reports.test_sections import build_full_sweep
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -294,3 +297,16 @@ def test_retrievers_without_a_setting_have_none_on_the_page(show: Show) -> None:
     page.get_by_role("tab", name="Leaderboard").click()
     page.get_by_label("Filter combinations").fill("encoder = minilm")
     assert read_labels(page) == ["retriever=dense, encoder=minilm"] or len(read_labels(page)) == 1
+
+
+def test_the_script_hides_no_section_but_those_that_it_replaces(show: Show) -> None:
+    board, results = build_full_sweep()
+    page = show(sweep_page(board, results))
+    seen = set()
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        page.wait_for_timeout(100)
+        seen |= set(page.locator("section:visible > h2, figure:visible > figcaption > strong").all_inner_texts())
+    plots = {plot["id"]: plot["title"] for plot in read_explorer_data(sweep_page(board, results))["plots"]}
+    for section in list_sections(board, results):
+        assert (plots.get(section.figure, section.title) in seen) != section.fallback, section.title

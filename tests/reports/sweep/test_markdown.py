@@ -38,7 +38,7 @@ def test_a_sweep_in_which_all_failed_says_so() -> None:
         build_leaderboard([], PRIMARY, [FailedCombination("a", "boom"), FailedCombination("b", "boom")]), []
     )
     assert "All combinations failed" in text
-    assert rows(text, "Failures") == [["boom", "2", "a, b"]]
+    assert rows(text, "2 failed") == [["boom", "2", "a, b"]]
 
 
 def test_the_same_input_gives_the_same_text() -> None:
