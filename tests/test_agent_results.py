@@ -16,7 +16,7 @@ from runner.comparison.compare import TableStatistics, compare_results
 from runner.comparison.gate import Gate, check_gate
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
-from runner.reports.comparison.markdown import comparison_markdown
+from runner.reports.comparison.sections import comparison_markdown
 from runner.result import ResultError
 from runner.tracking.record import metrics_of
 from tests.agents.documents import document, done

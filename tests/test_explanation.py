@@ -38,9 +38,11 @@ from runner.explanation import ExplanationSettings, explain_difference
 from runner.lookup import Named
 from runner.reports.explanation import tables
 from runner.reports.explanation.page import explanation_page
+from runner.reports.explanation.sections import explanation_markdown, iter_sections
 from runner.reports.explanation.waterfall import build_waterfall
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
+from tests.reports.reading import check_markdown, check_page
 from tests.test_re_evaluation import DATA, new_documents, old_documents, old_queries, write_data
 
 
@@ -118,12 +120,22 @@ def test_causes_are_named(everything: tuple[Version, Version, Explanation]) -> N
 
 def test_every_list_of_causes_is_in_the_report(everything: tuple[Version, Version, Explanation]) -> None:
     _, _, explanation = everything
-    for title, _, table in tables.list_sections(explanation):
-        assert bool(table.rows) == (title != "Changed gold"), title
+    titles = [section.title for section in iter_sections(explanation) if not section.is_empty]
+    absent = {section.title for section in iter_sections(explanation)} - set(titles)
+    assert absent == {"Changed gold", "Rules of the gate"}
     shares = explanation.list_shares("documents", "nDCG@10")
     effect = explanation.list_terms("nDCG@10")[1].effect
     assert sum(share for _, share in shares) == pytest.approx(effect, abs=1e-12)
     assert explanation.list_shares("queries", "nDCG@10") == []
+
+
+def test_every_section_is_in_markdown_and_on_the_page(everything: tuple[Version, Version, Explanation]) -> None:
+    _, _, explanation = everything
+    checks = check_term(Gate(drops={"primary": 0.0}), explanation, "documents")
+    sections = [section for section in iter_sections(explanation, 20, checks) if section.title != "Changed gold"]
+    check_markdown(sections, explanation_markdown(explanation, checks))
+    sections = [section for section in iter_sections(explanation, 500, checks) if section.title != "Changed gold"]
+    check_page(sections, explanation_page(explanation, checks))
 
 
 def test_the_waterfall_leads_from_one_mean_to_the_other(everything: tuple[Version, Version, Explanation]) -> None:

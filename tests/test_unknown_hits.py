@@ -29,8 +29,8 @@ from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record, write_trec
 from runner.reports import console
 from runner.reports.evaluation.insights import Insights, insights
-from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
+from runner.reports.evaluation.sections import result_markdown
 from runner.result import Result
 from runner.store.disk import DiskStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits

@@ -37,8 +37,8 @@ from runner.reports import console
 from runner.reports.comparison import data, tables
 from runner.reports.comparison.ci import comparison_junit, cut_summary, is_github, iter_annotations
 from runner.reports.comparison.json import comparison_json
-from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
+from runner.reports.comparison.sections import comparison_markdown
 from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
 from runner.reports.rendering.output import write_texts, writing_to

@@ -26,8 +26,8 @@ from runner.reports import console
 from runner.reports.comparison.tables import gate_verdict
 from runner.reports.explanation import tables
 from runner.reports.explanation.json import explanation_json
-from runner.reports.explanation.markdown import explanation_markdown
 from runner.reports.explanation.page import explanation_page
+from runner.reports.explanation.sections import explanation_markdown, iter_sections
 from runner.reports.progress import Status
 from runner.reports.rendering.output import write_texts, writing_to
 from runner.store.opening import open_store
@@ -90,9 +90,7 @@ def _show(explanation: Explanation, checks: Sequence[Check], examples: int) -> N
     console.show_table(tables.terms_table(explanation, explanation.primary), f"Effects on {explanation.primary}")
     for text in ("", *tables.describe_changes(explanation)):
         console.paragraph(text)
-    if examples:
-        for title, _, table in tables.list_sections(explanation, examples):
-            console.show_table(table, title)
+    console.show_sections(iter_sections(explanation, examples))
     for text in ("", *tables.about(explanation)):
         console.paragraph(text)
     if checks:

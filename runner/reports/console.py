@@ -6,7 +6,7 @@ Results go to standard output, notes and errors to standard error.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -24,11 +24,15 @@ from runner.plan import Plan, SearchPlan
 from runner.reports import plan as plan_tables
 from runner.reports.evaluation import tables
 from runner.reports.evaluation.grades import missing_line
+from runner.reports.evaluation.insights import Insights
+from runner.reports.evaluation.sections import iter_sections as iter_result_sections
 from runner.reports.rendering import numbers
+from runner.reports.rendering.sections import ReportSection
 from runner.reports.rendering.tables import Table
 from runner.reports.sweep import tables as sweep_tables
-from runner.reports.sweep.sections import list_sections
-from runner.reports.terminal import open_console, show_groups, show_sections
+from runner.reports.sweep.sections import iter_sections
+from runner.reports.terminal import open_console
+from runner.reports.terminal import show_sections as print_sections
 from runner.reports.terminal import show_table as print_table
 from runner.result import Result
 
@@ -135,16 +139,18 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out.print(Text("\n".join(["", *([", ".join(whole)] if whole else []), tables.outcomes_line(result)])))
     for warning in tables.warnings(result):
         out.print(Text(f"warning: {warning}", style="yellow"))
-    print_table(out, tables.types_table(result), "By query type")
-    print_table(out, tables.abstention_table(result), tables.no_result_title(result))
-    print_table(out, tables.hardest_table(result, hardest), "Hardest queries")
-    show_groups(out, tables.errors_table(result), "Queries that raised an error")
+    print_sections(out, iter_result_sections(result, Insights(), hardest))
     out.print(Text(f"\n{tables.cost(result)}", style="dim"))
 
 
 def show_table(table: Table, title: str = "") -> None:
     """Print a table, if it has rows."""
     print_table(_open_output(), table, title)
+
+
+def show_sections(sections: Iterable[ReportSection]) -> None:
+    """Print the sections of a report that are for a terminal."""
+    print_sections(_open_output(), sections)
 
 
 def show_systems(systems: SystemsByDataset, primary: str, top: int = 20) -> None:
@@ -174,7 +180,7 @@ def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: in
     out.print(Text(f"\n{sweep_tables.verdict(board)}"))
     for notice in sweep_tables.notices(board):
         out.print(Text(notice))
-    show_sections(out, list_sections(board, results), top)
+    print_sections(out, iter_sections(board, results), top)
 
 
 def show_plan(plan: Plan | SearchPlan) -> None:

@@ -11,13 +11,16 @@ from runner.comparison.leaderboard import Leaderboard
 from runner.config.environment import hide_values
 from runner.reports.comparison import tables as comparison_tables
 from runner.reports.evaluation import tables as evaluation_tables
+from runner.reports.evaluation.insights import Insights
+from runner.reports.evaluation.sections import iter_sections as iter_result_sections
 from runner.reports.explanation import tables as explanation_tables
+from runner.reports.explanation.sections import iter_sections as iter_explanation_sections
 from runner.reports.rendering import numbers
 from runner.reports.rendering.page import render
 from runner.reports.rendering.sections import ReportSection
 from runner.reports.rendering.tables import Table
 from runner.reports.sweep import tables as sweep_tables
-from runner.reports.sweep.sections import list_sections
+from runner.reports.sweep.sections import iter_sections
 from runner.result import Result
 
 MOST_ROWS = 20
@@ -31,7 +34,7 @@ Part = tuple[str, Table, Collection[int]]
 
 
 def render_result(result: Result) -> str:
-    """Return a result as HTML: its measures, query types and cost."""
+    """Return a result as HTML: its measures, the sections that are printed and list no queries, and its cost."""
     mean, interval = numbers.score(result.means.get(result.primary)), result.intervals.get(result.primary)
     figure = f"{result.primary} {mean} {numbers.interval(interval)}"
     title = (
@@ -40,9 +43,7 @@ def render_result(result: Result) -> str:
     parts: list[Part] = [
         ("", evaluation_tables.measures_table(result), ()),
         ("", evaluation_tables.whole_table(result), ()),
-        ("By query type", evaluation_tables.types_table(result), ()),
-        (evaluation_tables.no_result_title(result), evaluation_tables.abstention_table(result), ()),
-        ("Queries that raised an error", evaluation_tables.errors_table(result), ()),
+        *_select_printed(iter_result_sections(result, Insights(), limit=0)),
     ]
     warnings = [f"warning: {warning}" for warning in evaluation_tables.warnings(result)]
     title = f"{result.name} on {evaluation_tables.heading(result)}: {figure}"
@@ -54,7 +55,7 @@ def render_leaderboard(board: Leaderboard, results: Sequence[Result] = ()) -> st
     table = sweep_tables.leaderboard_table(board)
     parts: list[Part] = [
         ("", Table(table.columns, table.rows[:MOST_ROWS]), sweep_tables.alike(board)),
-        *_select_printed(list_sections(board, results)),
+        *_select_printed(iter_sections(board, results)),
     ]
     more = [f"and {len(board.rows) - MOST_ROWS:,} more"] if len(board.rows) > MOST_ROWS else []
     title = sweep_tables.board_heading(board) if board.dataset else "no combination finished"
@@ -74,9 +75,9 @@ def render_comparison(comparison: Comparison) -> str:
 def render_explanation(explanation: Explanation) -> str:
     """Return an explained difference as HTML: the effects on the primary measure and on all, and the evidence."""
     parts: list[Part] = [
-        (f"Effects on {explanation.primary}", explanation_tables.terms_table(explanation, explanation.primary), ()),
-        *((title, table, ()) for title, _, table in explanation_tables.list_sections(explanation, MOST_EXAMPLES)),
-        ("All measures", explanation_tables.measures_table(explanation), ()),
+        (section.title, table, ())
+        for section in iter_explanation_sections(explanation, MOST_EXAMPLES)
+        for table in section.tables.values()
     ]
     texts = [explanation_tables.verdict(explanation), *explanation_tables.describe_changes(explanation)]
     return _render(explanation_tables.heading(explanation), parts, [*texts, *explanation_tables.about(explanation)])

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from runner.comparison.datasets import rank_systems
 from runner.comparison.leaderboard import Leaderboard, build_leaderboard
-from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.sections import sweep_markdown
 from runner.reports.sweep.tables import systems_table
 from runner.result import Result
 from tests.reports.factory import result

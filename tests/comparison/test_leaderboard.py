@@ -23,8 +23,8 @@ from runner.comparison.labels import label_results
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.metrics.statistics import Correction, Statistics, Test
 from runner.reports.console import show_leaderboard
-from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.sections import sweep_markdown
 from runner.reports.sweep.tables import compare_command
 from runner.result import Result, ResultError
 from tests.reports.factory import mixed, result, sweep

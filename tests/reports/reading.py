@@ -6,12 +6,16 @@ import base64
 import gzip
 import re
 from collections import Counter
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
+
+from runner.reports.rendering.markdown import escape, fold, markdown_table
+from runner.reports.rendering.sections import ReportSection
 
 EVIL = "<script>alert('x')</script> & $\\frac{1}{2}$ \"quoted\" <img src=x onerror=y> {{ 7 * 7 }}"
 VOID = {"meta", "input", "br", "path", "use", "img", "link", "base"}
@@ -93,6 +97,33 @@ class Page(HTMLParser):
     def table(self, *head: str) -> list[list[str]]:
         """Return the rows of the table whose head begins so."""
         return next(table[1:] for table in self.tables if tuple(table[0][: len(head)]) == head)
+
+
+def check_markdown(sections: Iterable[ReportSection], text: str) -> None:
+    """Check that each section has something to show and is in a report, unless it is not for Markdown."""
+    for section in sections:
+        assert not section.is_empty, f"the report of the test lacks {section.title}"
+        if section.markdown != "":
+            head = fold(section.title, [])[0] if section.folded else f"## {escape(section.title)}"
+            assert f"\n{head}\n" in text, section.title
+            assert (section.markdown or escape(section.note)) in text, section.title
+        if section.markdown is None:
+            assert all(markdown_table(table) in text for table in section.tables.values()), section.title
+            assert all(escape(line) in text for line in section.lines), section.title
+
+
+def check_page(sections: Iterable[ReportSection], html: str, *own: str) -> None:
+    """Check that each section is on a page, or in its figure; the template shows those with the titles `own` itself."""
+    page = Page(html)
+    for section in sections:
+        assert not section.is_empty, f"the report of the test lacks {section.title}"
+        assert bool(section.place) != (section.title in own), section.title
+        if section.place:
+            assert section.title in page.texts or section.figure, section.title
+            assert section.note in {*page.texts, ""} or section.figure, section.title
+            for table in section.tables.values():
+                assert [[column.title for column in table.columns], *table.texts()] in page.tables, section.title
+            assert all(line in page.texts for line in section.lines), section.title
 
 
 def read_explorer_data(html: str) -> dict[str, Any]:

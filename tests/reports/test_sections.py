@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from runner.analysis.grades import Grades
+from runner.analysis.verdicts import GradeVerdict
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.data_effect import DataEffect, measure_data_effect
 from runner.comparison.datasets import rank_systems
+from runner.comparison.gate import Check, Gate, check_gate
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.reports import console, notebook
-from runner.reports.rendering.markdown import escape, fold, markdown_table, render_sections
+from runner.reports.comparison.page import comparison_page
+from runner.reports.comparison.sections import comparison_markdown
+from runner.reports.comparison.sections import iter_sections as iter_comparison_sections
+from runner.reports.evaluation.insights import Insights, insights
+from runner.reports.evaluation.page import LISTED, result_page
+from runner.reports.evaluation.sections import iter_sections as iter_result_sections
+from runner.reports.evaluation.sections import result_markdown
+from runner.reports.rendering.markdown import render_sections
 from runner.reports.rendering.sections import ReportSection
 from runner.reports.rendering.tables import Column, Table
-from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import HARDEST, sweep_page
-from runner.reports.sweep.sections import list_sections as list_sweep_sections
+from runner.reports.sweep.sections import iter_sections as iter_sweep_sections
+from runner.reports.sweep.sections import sweep_markdown
+from runner.reports.traces.page import render_page
+from runner.reports.traces.report import TraceReport
+from runner.reports.traces.sections import TASKS, render_markdown
+from runner.reports.traces.sections import iter_sections as iter_trace_sections
 from runner.result import Result
 from tests.comparison.test_datasets import boards
-from tests.reports.factory import sweep
-from tests.reports.reading import Page
+from tests.reports.factory import result, sweep
+from tests.reports.reading import check_markdown, check_page
 from tests.reports.sweep.test_selection import search, selection
+from tests.reports.traces.factory import finding, told_of
 
 PRIMARY = "nDCG@10"
-
-
-@dataclass(frozen=True)
-class Formats:
-    """A report in both formats with the sections of each, and titles that the page's template shows in its own form."""
-
-    in_markdown: Sequence[ReportSection]
-    markdown: str
-    on_page: Sequence[ReportSection]
-    page: str
-    own: Sequence[str] = ()
 
 
 def build_full_sweep() -> tuple[Leaderboard, list[Result]]:
@@ -48,41 +53,73 @@ def build_full_sweep() -> tuple[Leaderboard, list[Result]]:
     return replace(board, search=search(), selection=selection("kfold"), race=race, systems=systems), results
 
 
-def of_sweep() -> Formats:
+def build_full_evaluation() -> Result:
+    """Return a result whose report has all of its sections."""
+    found = result(errors={3: "timed out"}, retriever="dense")
+    n = len(found.queries.ids)
+    verdicts = [[GradeVerdict(9.0, "graded", "all is there", calls=1)] for _ in range(n)]
+    diagnostics = {"queries.filter_up_to_1_percent": 12.0, "index_recall_at_10": 0.5}
+    grades = Grades("judge", "hash", 5, (1.0, 0.8, 0.5), verdicts, np.ones(n), [False] * n)
+    return replace(found, grades=grades, diagnostics=diagnostics)
+
+
+def build_full_comparison() -> tuple[Comparison, list[Check], DataEffect]:
+    """Return a comparison whose report has all of its sections, with the effect of changed data."""
+    recorded, again, candidate = result("a", seed=1), result("a", seed=5), result("b", seed=2, quality=0.7)
+    comparison = compare_results([again, candidate], TableStatistics(permutations=50))
+    effect = measure_data_effect(recorded, again, [candidate], ["b"], comparison)
+    return comparison, check_gate(Gate(floors={"mrr": 0.2}), comparison), effect
+
+
+def build_full_traces() -> TraceReport:
+    """Return a report of traces with all of its sections."""
+    recalls = [0.1 * (i % 9) for i in range(12)]
+    artifacts = finding("baseline", recalls) | finding("mcp", [recall + 0.1 for recall in recalls])
+    for i, artifact in enumerate(artifacts.values()):
+        artifact["outcome"] = artifact["outcome"] | {"reward": 0.1 * (i % 7)}
+        artifact["provenance"]["benchmark"] = f"suite{i % 2}"
+    artifacts["mcp/t0"]["coverage"]["degraded_reason"] = "cut short"
+    return replace(told_of(artifacts), failures={"bad": "boom"})
+
+
+def test_every_section_of_a_sweep_is_in_markdown_and_on_the_page() -> None:
     board, results = build_full_sweep()
-    return Formats(
-        list_sweep_sections(board, results),
-        sweep_markdown(board, results),
-        list_sweep_sections(board, results, HARDEST),
-        sweep_page(board, results),
-        ["Leaderboard", "1 failed"],
-    )
+    check_markdown(iter_sweep_sections(board, results), sweep_markdown(board, results))
+    sections = iter_sweep_sections(board, results, HARDEST)
+    check_page(sections, sweep_page(board, results), "Leaderboard", "1 failed")
 
 
-REPORTS = {"sweep": of_sweep}
+def test_every_section_of_an_evaluation_is_in_markdown_and_on_the_page() -> None:
+    found = build_full_evaluation()
+    insight = insights(found)
+    check_markdown(iter_result_sections(found, insight, 10), result_markdown(found, insight))
+    check_page(iter_result_sections(found, insight, LISTED), result_page(found, insight), "Hardest queries")
 
 
-@pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
-def test_every_section_is_in_markdown_and_on_the_page(report: object) -> None:
-    assert callable(report)
-    formats: Formats = report()
-    for section in formats.in_markdown:
-        assert not section.is_empty, f"the report of this test lacks {section.title}"
-        if section.markdown != "":
-            (head, *_) = fold(section.title, []) if section.folded else [f"## {escape(section.title)}"]
-            assert f"{head}\n" in formats.markdown
-        if section.markdown is None:
-            assert all(markdown_table(table) in formats.markdown for table in section.tables.values()), section.title
-            assert all(escape(line) in formats.markdown for line in section.lines), section.title
-    page = Page(formats.page)
-    for section in formats.on_page:
-        if section.place:
-            assert f"<h2>{html.escape(section.title)}</h2>" in formats.page or section.figure, section.title
-            for table in section.tables.values():
-                assert [[column.title for column in table.columns], *table.texts()] in page.tables, section.title
-            assert all(line in page.texts for line in section.lines), section.title
-    assert [section.title for section in formats.on_page if not section.place] == list(formats.own)
-    assert all(title in page.texts for title in formats.own)
+def test_a_report_says_why_there_is_no_threshold() -> None:
+    found = result()
+    insight = replace(insights(found), tunings=(), untunable="No threshold was selected, because of *x*.")
+    sections = [s for s in iter_result_sections(found, insight, 10) if s.title == "Choosing a threshold"]
+    assert sections[0].lines == [insight.untunable]
+    check_markdown(sections, result_markdown(found, insight))
+    check_page(sections, result_page(found, insight))
+
+
+def test_every_section_of_a_comparison_is_in_markdown_and_on_the_page() -> None:
+    comparison, checks, effect = build_full_comparison()
+    sections = list(iter_comparison_sections(comparison, checks, effect, 5))
+    check_markdown(sections, comparison_markdown(comparison, checks, 5, effect))
+    own = [section.title for section in sections if not section.place]
+    assert [title.partition(" (")[0] for title in own] == ["The largest gains", "The largest losses", own[-1]]
+    assert own[-1] == f"All {len(comparison.table)} measures"
+    check_page(sections, comparison_page(comparison, checks, effect), *own)
+
+
+def test_every_section_of_a_report_of_traces_is_in_markdown_and_on_the_page() -> None:
+    found = build_full_traces()
+    sections = list(iter_trace_sections(found, TASKS))
+    check_markdown(sections, render_markdown(found))
+    check_page(sections, render_page(found), "Most interesting tasks")
 
 
 def test_printed_sections_of_a_sweep_are_in_the_terminal_and_in_notebooks(
@@ -93,9 +130,23 @@ def test_printed_sections_of_a_sweep_are_in_the_terminal_and_in_notebooks(
     console.show_leaderboard(board, results)
     out = capsys.readouterr().out
     shown = notebook.render_leaderboard(board, results)
-    printed = [section.title for section in list_sweep_sections(board, results) if section.printed]
+    printed = [section.title for section in iter_sweep_sections(board, results) if section.printed]
     assert printed == ["Pareto front", "Dropped by the race", "1 failed"]
     assert all(f"\n{title}\n" in out and f"<em>{title}</em>" in shown for title in printed)
+
+
+def test_printed_sections_of_an_evaluation_are_in_the_terminal_and_in_notebooks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    found = build_full_evaluation()
+    console.show_result(found)
+    out = capsys.readouterr().out
+    shown = notebook.render_result(found)
+    printed = [section.title for section in iter_result_sections(found, Insights(), 3) if section.printed]
+    assert printed[-2:] == ["Queries that raised an error", "Hardest queries"]
+    assert all(f"\n{title}\n" in out for title in printed)
+    assert [title for title in printed if f"<em>{title}</em>" in shown] == printed[:-1]
 
 
 def test_a_section_is_a_table_tables_or_lines_and_an_empty_one_is_left_out() -> None:

@@ -13,7 +13,8 @@ from runner.comparison.compare import Comparison
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
 from runner.comparison.queries import build_query_outcome
-from runner.reports.comparison import data, tables
+from runner.reports.comparison import tables
+from runner.reports.comparison.sections import iter_sections
 from runner.reports.evaluation.rankings import (
     build_field_columns,
     build_rankings,
@@ -69,11 +70,10 @@ def comparison_page(
         content,
         np.empty((0, 0)),
         place,
+        iter_sections(comparison, checks, effect, queries=0),
         comparison=comparison,
         checks=checks,
         comparison_tables=tables,
-        effect=effect,
-        changed_data=data,
         few=comparison.headline,
         figures=figures,
         limit=QUERIES,

@@ -9,7 +9,7 @@ import numpy as np
 
 from retrievers.base import Corpus
 from runner.comparison.queries import build_query_outcome
-from runner.reports.evaluation import grades, insights, tables
+from runner.reports.evaluation import insights, tables
 from runner.reports.evaluation.insights import Insights
 from runner.reports.evaluation.rankings import (
     build_field_columns,
@@ -18,6 +18,7 @@ from runner.reports.evaluation.rankings import (
     number_variants,
     replace_nan,
 )
+from runner.reports.evaluation.sections import iter_sections
 from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
@@ -28,6 +29,9 @@ from runner.result import Result
 
 QUERIES = 300
 """Most queries that can be read without a script, the hardest first."""
+
+LISTED = 50
+"""Most queries of every other list."""
 
 
 def result_page(
@@ -60,11 +64,9 @@ def result_page(
         data,
         np.empty((0, 0)),
         place,
+        iter_sections(result, insight, LISTED),
         result=result,
-        insights=insight,
         tables=tables,
-        insight_tables=insights,
-        grade_tables=grades,
         figures=figures,
         limit=QUERIES,
     )

@@ -8,6 +8,7 @@ from runner.comparison.explanation import Explanation
 from runner.comparison.gate import Check
 from runner.reports.comparison.tables import gate_verdict
 from runner.reports.explanation import tables
+from runner.reports.explanation.sections import iter_sections
 from runner.reports.explanation.waterfall import build_waterfall
 from runner.reports.rendering.page import render
 
@@ -23,6 +24,6 @@ def explanation_page(explanation: Explanation, checks: Sequence[Check] = ()) -> 
         explanation_tables=tables,
         checks=checks,
         gate=gate_verdict(checks),
-        sections=tables.list_sections(explanation, LISTED),
+        sections=list(iter_sections(explanation, LISTED, checks)),
         waterfall=build_waterfall(explanation, explanation.primary),
     )

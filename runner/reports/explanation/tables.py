@@ -22,6 +22,9 @@ CAUSES: tuple[TermName, ...] = ("code", "documents", "judgments", "queries")
 KINDS = (ADDED, REMOVED, CHANGED)
 """How documents can differ, in the order of reports."""
 
+CHANGED_GOLD = "Gold that was removed, added or changed; its judgments count as part of the documents."
+"""What the table of changed gold shows."""
+
 _UNKNOWN = (math.nan, math.nan)
 
 
@@ -129,6 +132,15 @@ def build_displaced_table(explanation: Explanation, limit: int | None = None) ->
     return Table(columns, rows[:limit])
 
 
+def describe_displaced(explanation: Explanation) -> str:
+    """Return what the table of displaced gold shows, and how much of it is below unjudged documents."""
+    displaced = explanation.causes.displaced
+    text = "Gold that new or changed documents rank above, by the candidate's settings."
+    if unjudged := sum(bool(one.unjudged) for one in displaced):
+        text += f" {unjudged:,} of {len(displaced):,} are below documents that are not judged for the query."
+    return text
+
+
 def build_displacing_table(explanation: Explanation, limit: int | None = None) -> Table:
     """Return the documents that displaced gold."""
     changed = set(explanation.causes.documents.get(CHANGED, ()))
@@ -194,35 +206,6 @@ def _select_extremes(shares: Sequence[tuple[int, float]], limit: int) -> list[tu
         return list(shares)
     order = np.argsort([-abs(share) for _, share in shares], kind="stable")[:limit]
     return [shares[i] for i in sorted(order.tolist())]
-
-
-def list_sections(explanation: Explanation, limit: int | None = None) -> list[tuple[str, str, Table]]:
-    """Return the causes as titles, sentences and tables; some tables may be empty."""
-    displaced = explanation.causes.displaced
-    unjudged = sum(bool(one.unjudged) for one in displaced)
-    text = "Gold that new or changed documents rank above, by the candidate's settings."
-    if unjudged:
-        text += f" {unjudged:,} of {len(displaced):,} are below documents that are not judged for the query."
-    return [
-        ("Displaced gold", text, build_displaced_table(explanation, limit)),
-        (
-            "Displacing documents",
-            "New and changed documents that displaced gold.",
-            build_displacing_table(explanation, limit),
-        ),
-        (
-            "Changed gold",
-            "Gold that was removed, added or changed; its judgments count as part of the documents.",
-            build_gold_table(explanation, limit),
-        ),
-        (
-            "Changed judgments",
-            "On queries and documents that both sides have.",
-            build_judgments_table(explanation, limit),
-        ),
-        ("Changed queries", "A reworded query counts as removed and added.", build_queries_table(explanation, limit)),
-        ("Queries by share", "What a query adds to an effect.", build_shares_table(explanation, limit)),
-    ]
 
 
 def about(explanation: Explanation) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def render_explorer(
     data: Mapping[str, Any],
     scores: NDArray[np.float64],
     place: PagePlace = FILE,
-    sections: Sequence[ReportSection] = (),
+    sections: Iterable[ReportSection] = (),
     **values: Any,  # noqa: ANN401 (whatever the template shows)
 ) -> str:
     """Return a page from a template, the data of its script and the scores of its systems (systems x queries).

@@ -12,6 +12,7 @@ from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.specs import build_bars
 from runner.reports.inspection import reliability, specs, tables
+from runner.reports.rendering.sections import ReportSection
 
 MOST_TYPES = 20
 """How many query types a plot of them has at most."""
@@ -30,12 +31,22 @@ def inspection_page(inspection: Inspection) -> str:
         "inspection.html.jinja",
         data,
         np.empty((0, 0)),
+        sections=_list_sections(inspection),
         inspection=inspection,
         inspection_tables=tables,
         reliability=reliability,
         figures=plots,
-        types_plotted=is_plotted(inspection),
     )
+
+
+def _list_sections(inspection: Inspection) -> list[ReportSection]:
+    note = "Lengths are in words; overlaps are shares of a query's words, by their IDF."
+    return [
+        ReportSection("Not available", inspection.lacking, "findings"),
+        ReportSection("Grades", tables.grades_table(inspection), "distributions"),
+        ReportSection("Distributions", tables.distributions_table(inspection), "distributions", note),
+        ReportSection("Query types", tables.types_table(inspection), "distributions", figure="types"),
+    ]
 
 
 def _list_plots(inspection: Inspection) -> Iterator[Plot]:
@@ -58,12 +69,7 @@ def _list_plots(inspection: Inspection) -> Iterator[Plot]:
     for color, (what, words) in enumerate(inspection.words.items()):
         yield Plot(f"words-{color}", f"Length of {what}", "In words.", specs.build_lengths(words, what, color))
     types = tables.types_table(inspection)
-    if is_plotted(inspection):
+    if 1 < len(inspection.types) <= MOST_TYPES:
         names, counts = zip(*types.rows, strict=True)
         spec = build_bars(names, {"queries": counts}, "queries")
         yield Plot("types", "Query types", "The number of queries of each type.", spec, types)
-
-
-def is_plotted(inspection: Inspection) -> bool:
-    """Return whether query types are plotted; otherwise they are only a table."""
-    return 1 < len(inspection.types) <= MOST_TYPES

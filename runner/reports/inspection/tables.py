@@ -56,11 +56,6 @@ def findings_table(inspection: Inspection) -> Table:
     return Table(columns, [[f.name, f.gravity, f.share, f.text, f.remedy] for f in inspection.findings])
 
 
-def counts_table(inspection: Inspection) -> Table:
-    """Return how many there are of what."""
-    return Table([Column("item"), _count()], [list(item) for item in inspection.counts.items()])
-
-
 def grades_table(inspection: Inspection) -> Table:
     """Return how many judgments have which grade."""
     rows = [[grade, count] for grade, count in sorted(inspection.grades.items(), reverse=True)]

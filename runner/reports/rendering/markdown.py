@@ -41,11 +41,6 @@ def render_lines(lines: Sequence[str]) -> str:
     return escape(lines[0]) if len(lines) == 1 else "\n".join(f"- {escape(line)}" for line in lines)
 
 
-def section(title: str, table: Table, text: str = "") -> list[str]:
-    """Return a table under its title, or nothing where it is empty."""
-    return [f"## {escape(title)}", *([text] if text else []), markdown_table(table)] if table.rows else []
-
-
 def markdown_table(table: Table) -> str:
     """Return a table as Markdown, its texts escaped."""
     titles = [escape(column.title) for column in table.columns]

@@ -8,8 +8,8 @@ from retrievers.base import Corpus
 from runner.comparison.leaderboard import Leaderboard
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.settings import Texts
-from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.sections import sweep_markdown
 from runner.result import Result
 
 

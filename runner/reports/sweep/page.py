@@ -28,7 +28,7 @@ from runner.reports.sweep import selection, tables
 from runner.reports.sweep import specs as sweep_specs
 from runner.reports.sweep.columns import build_columns
 from runner.reports.sweep.difficulty import hardest_note
-from runner.reports.sweep.sections import list_sections
+from runner.reports.sweep.sections import iter_sections
 from runner.result import QueryTable, Result
 
 STATIC_ROWS = 200
@@ -69,7 +69,7 @@ def sweep_page(
         | _build_hits(board, best, corpus, texts),
         scores,
         place,
-        list_sections(board, results, HARDEST),
+        iter_sections(board, results, HARDEST),
         board=board,
         format_setting=format_setting,
         sweep_tables=tables,

@@ -1,79 +1,66 @@
-"""The sections of the report of a sweep, in its order."""
+"""The sections of the report of a sweep in their order, and the report as Markdown; everything from data is escaped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.reports.evaluation.tables import fingerprints_table, settings_table
+from runner.reports.rendering.markdown import escape, render_sections
 from runner.reports.rendering.numbers import score4
 from runner.reports.rendering.sections import ReportSection
 from runner.reports.sweep import difficulty, selection, tables
 from runner.result import Result
 
 
-def list_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 15) -> list[ReportSection]:
-    """Return the sections; `results` are those that the leaderboard was built from, in the same order."""
-    primary = board.primary
-    return [
-        *_list_selection(board),
-        ReportSection("Leaderboard", tables.leaderboard_table(board), ""),
-        ReportSection(
-            "Systems by dataset",
-            tables.systems_table(board.systems),
-            "leaderboard",
-            f"{primary}; ranks are within a dataset.",
-        ),
-        ReportSection("Significance groups", tables.letters_table(board), "leaderboard", tables.letters_note(board)),
-        ReportSection(f"{primary} by query type", tables.finalists_by_type(board, results), "plots", figure="types"),
-        ReportSection(
-            "Quality against time",
-            tables.pareto_table(board),
-            "plots",
-            "No other combination is both faster and better than one of these.",
-            figure="tradeoff",
-        ),
-        ReportSection(
-            "Effects of settings",
-            {
-                f"{key}: range of the mean {score4(tables.reach(effect))}": effect
-                for key, effect in tables.effects(board).items()
-            },
-            "plots",
-            f"The mean {primary} over all other swept settings, with the largest range first.",
-        ),
-        ReportSection(
-            "Hardest queries",
-            difficulty.hardest_of_all(results, primary, hardest),
-            "queries",
-            difficulty.hardest_note(results, primary),
-            fallback=True,
-        ),
-        ReportSection(
-            "Queries with the largest differences between combinations",
-            difficulty.divisive(results, primary, hardest),
-            "queries",
-            f"Ordered by the standard deviation of their {primary}.",
-            fallback=True,
-        ),
-        ReportSection(
-            "Dropped by the race", tables.drops_table(board), "leaderboard", tables.DROPPED_ARE, printed="table"
-        ),
-        ReportSection(f"{len(board.failures):,} failed", tables.failures_table(board), "", printed="errors"),
-        *_list_provenance(results),
+def sweep_markdown(board: Leaderboard, results: Sequence[Result]) -> str:
+    """Return the report of a sweep; `results` are those that the leaderboard was built from, in the same order."""
+    settings = [f"- `{key}`: {escape(format_setting(value))}" for key, value in board.shared.items()]
+    parts = [
+        "# Retrieval sweep",
+        escape(tables.board_heading(board)),
+        *([f"**Best**: {escape(tables.describe_best(board))}"] if board.queries else []),
+        escape(tables.verdict(board)),
+        *map(escape, tables.notices(board)),
+        *(["Shared settings:\n\n" + "\n".join(settings)] if settings else []),
+        *render_sections(iter_sections(board, results)),
     ]
+    return "\n\n".join(parts) + "\n"
 
 
-def _list_selection(board: Leaderboard) -> Iterator[ReportSection]:
+def iter_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 15) -> Iterator[ReportSection]:
+    """Yield the sections; `results` are those that the leaderboard was built from, in the same order."""
     if (chosen := board.selection) is not None:
         yield ReportSection(selection.selection_heading(chosen), selection.selection_table(chosen), "selection")
         yield ReportSection("Winner without each fold", selection.folds_table(chosen), "selection")
     if (search := board.search) is not None:
         yield ReportSection("Pareto front", selection.front_table(search), "plots", figure="front", printed="table")
         yield ReportSection("Importance of settings", selection.importances_table(search), "plots", figure="importance")
-
-
-def _list_provenance(results: Sequence[Result]) -> Iterator[ReportSection]:
+    yield ReportSection("Leaderboard", tables.leaderboard_table(board), "")
+    note = f"{board.primary}; ranks are within a dataset."
+    yield ReportSection("Systems by dataset", tables.systems_table(board.systems), "leaderboard", note)
+    yield ReportSection("Significance groups", tables.letters_table(board), "leaderboard", tables.letters_note(board))
+    by_type = tables.finalists_by_type(board, results)
+    yield ReportSection(f"{board.primary} by query type", by_type, "plots", figure="types")
+    note = "No other combination is both faster and better than one of these."
+    yield ReportSection("Quality against time", tables.pareto_table(board), "plots", note, figure="tradeoff")
+    effects = tables.effects(board).items()
+    by_setting = {f"{key}: range of the mean {score4(tables.reach(effect))}": effect for key, effect in effects}
+    note = f"The mean {board.primary} over all other swept settings, with the largest range first."
+    yield ReportSection("Effects of settings", by_setting, "plots", note)
+    hard, note = (
+        difficulty.hardest_of_all(results, board.primary, hardest),
+        difficulty.hardest_note(results, board.primary),
+    )
+    yield ReportSection("Hardest queries", hard, "queries", note, fallback=True)
+    title = "Queries with the largest differences between combinations"
+    note = f"Ordered by the standard deviation of their {board.primary}."
+    divisive = difficulty.divisive(results, board.primary, hardest)
+    yield ReportSection(title, divisive, "queries", note, fallback=True)
+    dropped = tables.drops_table(board)
+    yield ReportSection("Dropped by the race", dropped, "leaderboard", tables.DROPPED_ARE, printed="table")
+    yield ReportSection(f"{len(board.failures):,} failed", tables.failures_table(board), "", printed="errors")
     for result in results[:1]:
         yield ReportSection("Fingerprints", fingerprints_table(result), "environment", markdown="")
         yield ReportSection("Environment", settings_table(result.environment), "environment", markdown="")

@@ -7,9 +7,9 @@ from pathlib import Path
 from retrievers.files import replace_file, replace_texts
 from runner.agents.artifact_store import check_output
 from runner.agents.measures import summary
-from runner.reports.traces.markdown import render_markdown
 from runner.reports.traces.page import render_page
 from runner.reports.traces.report import TraceReport, report_json, summary_json
+from runner.reports.traces.sections import render_markdown
 
 PAGE = "report.html"
 

@@ -7,7 +7,6 @@ from itertools import islice
 
 import numpy as np
 
-from runner.agents.measures import association, differences
 from runner.agents.measures.records import Artifact
 from runner.reports.explorer import specs
 from runner.reports.explorer.figures import Plot
@@ -16,6 +15,7 @@ from runner.reports.rendering.numbers import interval_title
 from runner.reports.traces import comparisons, tables, timeline
 from runner.reports.traces.columns import build_columns
 from runner.reports.traces.report import TraceReport
+from runner.reports.traces.sections import iter_sections
 
 OPEN = 4
 """The number of timelines that are open at first."""
@@ -45,10 +45,10 @@ def render_page(report: TraceReport) -> str:
         "traces.html.jinja",
         data,
         np.empty((0, 0)),
+        sections=iter_sections(report, tasks=0),
         report=report,
         tables=tables,
         comparisons=comparisons,
-        caveats={"comparison": differences.CAVEAT, "associations": association.CAVEAT},
         size=timeline,
         opened=OPEN,
         figures=plots,

@@ -15,8 +15,8 @@ from runner.comparison.gate import Check, Gate, check_gate
 from runner.reports import console
 from runner.reports.comparison import tables
 from runner.reports.comparison.json import comparison_json
-from runner.reports.comparison.markdown import comparison_markdown
 from runner.reports.comparison.page import comparison_page
+from runner.reports.comparison.sections import comparison_markdown
 from runner.result import Result
 from tests.reports.factory import result
 from tests.reports.reading import EVIL, Page, read_explorer_data
@@ -108,10 +108,10 @@ def test_errors_are_counted_and_measures_are_measured() -> None:
 def test_what_has_a_column_for_each_result_has_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
     """As have differences and rules: a label may be long."""
     html = comparison_page(*two)
-    columns, end = html.index('<div class="grid">'), html.index("</div>\n\n<section>\n<h2>Agreement</h2>")
+    columns, end = html.index('<div class="grid">'), html.index("</div>\n<section>\n<h2>Queries without gold</h2>")
     assert html.index("<h2>Differences</h2>") < html.index("<h2>Measures</h2>") < columns
     assert columns < html.index("<h2>Time</h2>") < end
-    assert end < html.index("<h2>By query type</h2>") < html.index("<h2>Rules</h2>")
+    assert end < html.index("<h2>By query type</h2>") < html.index("<h2>Agreement</h2>") < html.index("<h2>Rules</h2>")
 
 
 def test_a_plot_names_the_baseline_as_far_as_there_is_room() -> None:

@@ -18,8 +18,8 @@ from runner.analysis.thresholds import ThresholdSettings
 from runner.records import save_record
 from runner.reports.evaluation import insights as insight_tables
 from runner.reports.evaluation.insights import insights
-from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
+from runner.reports.evaluation.sections import result_markdown
 from runner.reports.rendering.tables import Table
 from runner.result import Result
 from tests.reports.factory import result

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from runner.reports.evaluation.insights import insights
-from runner.reports.evaluation.markdown import result_markdown
+from runner.reports.evaluation.sections import result_markdown
 from tests.reports.factory import TYPES, result
 from tests.reports.reading import rows
 

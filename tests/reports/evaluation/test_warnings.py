@@ -11,8 +11,8 @@ from runner.comparison.leaderboard import build_leaderboard
 from runner.records import load_record, save_record
 from runner.reports import console
 from runner.reports.evaluation.insights import insights, thresholds_table
-from runner.reports.evaluation.markdown import result_markdown
 from runner.reports.evaluation.page import result_page
+from runner.reports.evaluation.sections import result_markdown
 from runner.reports.evaluation.tables import abstention_table
 from runner.reports.sweep.tables import leaderboard_table, notices
 from runner.result import Result

@@ -14,7 +14,7 @@ from retrievers.base import Corpus
 from runner.analysis.significance import mean_interval
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.reports.sweep.page import sweep_page
-from runner.reports.sweep.sections import list_sections
+from runner.reports.sweep.sections import iter_sections
 from runner.result import Result
 from tests.reports.explorer.browsing import check_view, press_until
 from tests.reports.factory import mixed, result, sweep
@@ -308,5 +308,5 @@ def test_the_script_hides_no_section_but_those_that_it_replaces(show: Show) -> N
         page.wait_for_timeout(100)
         seen |= set(page.locator("section:visible > h2, figure:visible > figcaption > strong").all_inner_texts())
     plots = {plot["id"]: plot["title"] for plot in read_explorer_data(sweep_page(board, results))["plots"]}
-    for section in list_sections(board, results):
+    for section in iter_sections(board, results):
         assert (plots.get(section.figure, section.title) in seen) != section.fallback, section.title

@@ -9,8 +9,8 @@ import pytest
 
 from runner.comparison.leaderboard import build_leaderboard
 from runner.reports.sweep import difficulty
-from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.sections import sweep_markdown
 from tests.reports.factory import sweep
 
 PRIMARY = "nDCG@10"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
-from runner.reports.sweep.markdown import sweep_markdown
+from runner.reports.sweep.sections import sweep_markdown
 from tests.reports.factory import mixed, result, sweep
 from tests.reports.reading import rows
 

@@ -12,8 +12,8 @@ from runner.comparison.leaderboard import Leaderboard, build_leaderboard
 from runner.comparison.search import FrontPoint, Search, SearchTrial
 from runner.comparison.selection import DefaultComparison, Figures, FoldWinner, WinnerSelection
 from runner.reports import console
-from runner.reports.sweep.markdown import sweep_markdown
 from runner.reports.sweep.page import sweep_page
+from runner.reports.sweep.sections import sweep_markdown
 from runner.reports.sweep.selection import (
     describe_default,
     describe_search,

@@ -18,9 +18,9 @@ from runner.metrics.settings import MetricSettings
 from runner.reports.rendering.markdown import escape as escape_markdown
 from runner.reports.traces import comparisons as compared
 from runner.reports.traces import tables as told
-from runner.reports.traces.markdown import render_markdown
 from runner.reports.traces.page import render_page
 from runner.reports.traces.report import build_report, report_json, select_baseline, sort_by_interest
+from runner.reports.traces.sections import render_markdown
 from tests.agents.documents import document, done, read, search
 from tests.reports.reading import EVIL, Page, read_explorer_data
 from tests.reports.traces.factory import finding, report, several, told_of
