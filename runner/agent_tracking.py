@@ -24,7 +24,6 @@ from runner.reports.traces.report import TraceReport, configuration_json
 from runner.result import ResultError
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.fetching import Runs
-from runner.tracking.logged import local_path
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 
@@ -112,7 +111,6 @@ def _save(output: Path, logged: Mapping[str, LoggedConfiguration]) -> None:
 def _exists(logged: LoggedConfiguration, tracking: Tracking) -> bool:
     """Return whether a run exists, and its artifacts too if they are local files."""
     for run in Runs(tracking).like(logged.run):
-        folder = local_path(run.artifacts)
-        if run.id == logged.run and (folder is None or folder.exists()):
+        if run.id == logged.run and (run.folder is None or run.folder.exists()):
             return True
     return False

@@ -11,7 +11,8 @@ from runner.config.objects import ConfigError, suggestion
 from runner.golden.reading import is_report, read_report, report_content
 from runner.records import load_record
 from runner.result import Result
-from runner.tracking.fetching import Run, Runs, format_runs
+from runner.tracking.fetching import Runs, format_runs
+from runner.tracking.logged import Run
 from runner.tracking.record import LONGEST_NAME
 from runner.tracking.settings import Tracking
 

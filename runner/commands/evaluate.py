@@ -42,6 +42,7 @@ from runner.tracking.logged import LoggedRun
 from runner.tracking.pages import create_place
 from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
+from runner.tracking.store import choose_store
 from runner.tracking.tracing import log_exchanges, traces
 from runner.tracking.unlogged import Unlogged, Waiting
 
@@ -120,7 +121,7 @@ def run_experiment(
 
     With `resume`, a result of the same evaluation that waits to be logged is used. Raises `FailedEvaluation`.
     """
-    if tracking.sqlite_file() is not None:  # logging is faster than starting a process for it
+    if choose_store(tracking).is_direct:  # logging is faster than starting a process for it
         tracking = replace(tracking, background=False)
     paid = [experiment.retriever, experiment.grading]
     before = measure_spending(paid)
@@ -149,9 +150,9 @@ def run_experiment(
                 console.note(spent)
         result = replace(result, diagnostics={**result.diagnostics, **compute_figures(measure_spending(paid), before)})
         reports = (
-            {}
-            if tracking.is_off
-            else evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking), texts)
+            evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking), texts)
+            if tracker.keeps_runs
+            else {}
         )
         if experiment.source.golden and reports:
             reports |= golden_files([result], datetime.now(UTC), texts=texts)

@@ -24,6 +24,7 @@ from runner.serving.server import bind_socket, format_address, serve
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.fetching import Runs, format_runs
+from runner.tracking.store import choose_store
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
@@ -41,7 +42,7 @@ def main(cfg: DictConfig) -> int:
     own, tracking = build_settings(LookSettings, config), build(config["tracking"], "tracking")
     statistics, typed = build(config["statistics"], "statistics"), HydraConfig.get().overrides.task
     words, sweep = ([] if config[key] is None else as_typed(config[key], key, typed) for key in ("run", "sweep"))
-    if tracking.is_off:
+    if not choose_store(tracking).keeps_runs:
         raise ConfigError("tracking=none: no runs are stored, so none can be shown; choose another store")
     runs = Runs(tracking)
     shown = select_shown(words, ",".join(sweep) or None, runs)

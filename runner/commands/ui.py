@@ -14,7 +14,7 @@ from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, without_secrets
 from runner.reports import console
 from runner.serving.server import bind_socket
-from runner.tracking.tracker import Tracker
+from runner.tracking.store import choose_store
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -30,19 +30,20 @@ def main(cfg: DictConfig) -> int:
     config = resolve_config(cfg)
     tracking = build(config["tracking"], "tracking")
     check_installed("flask", "mlflow", "ui")  # mlflow-skinny has no server
-    if tracking.is_off:
+    store = choose_store(tracking)
+    if not store.keeps_runs:
         raise ConfigError("tracking=none: no runs are stored, so none can be shown; choose another store")
     uri = without_secrets(tracking.uri)
-    if tracking.is_server():
+    if store.page is not None:
         console.line(f"{uri} is a tracking server; open it in a browser")
         return 0
     address = build_settings(Address, config)
     bind_socket(address.host, address.port).close()  # raises an error if another program listens there
-    tracker = Tracker(tracking)
+    store.open()
     # Without `workflowType`, the UI opens on the traces of applications.
-    page = f"http://{address.host}:{address.port}/#/experiments/{tracker.experiment}/runs?workflowType=machine_learning"
+    page = f"http://{address.host}:{address.port}/#/experiments/{store.experiment}/runs?workflowType=machine_learning"
     console.line(f"runs in {uri}: {page}  (press Ctrl-C to stop the UI)")
-    os.environ["MLFLOW_BACKEND_STORE_URI"] = tracker.uri  # not an argument: it may contain a password
+    os.environ["MLFLOW_BACKEND_STORE_URI"] = tracking.absolute_uri()  # not an argument: it may contain a password
     os.environ.setdefault("MLFLOW_SERVER_ENABLE_JOB_EXECUTION", "false")  # eight processes that are not needed
     arguments = ["--host", address.host, "--port", str(address.port), "--workers", "1"]
     os.execv(sys.executable, [sys.executable, "-m", "mlflow", "server", *arguments])  # noqa: S606 (its own settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from runner.look.shown import MOST_COMPARED
-from runner.tracking.fetching import Run
+from runner.tracking.logged import Run
 
 MOST_LISTED = 200
 """Most runs in the list."""

@@ -21,7 +21,7 @@ from runner.reports.explorer.place import LiveState, PagePlace
 from runner.reports.sweep.page import sweep_page
 from runner.result import Result
 from runner.sweep.boards import build_boards
-from runner.tracking.fetching import Run
+from runner.tracking.logged import Run
 from runner.tracking.pages import create_place
 
 _KEPT_PAGES = 8

@@ -10,7 +10,8 @@ from runner.comparison.race import RACE, parse_race
 from runner.comparison.search import SEARCH, parse_search
 from runner.comparison.selection import WinnerSelection, parse_selection
 from runner.sweep.boards import Board, complete_boards
-from runner.tracking.fetching import Run, Runs
+from runner.tracking.fetching import Runs
+from runner.tracking.logged import Run
 
 Record = TypeVar("Record")
 

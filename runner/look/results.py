@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.texts import fetch_documents
@@ -16,8 +15,8 @@ from runner.re_evaluation import load_documents
 from runner.reports.evaluation.rankings import DEPTH, MOST_GOLD
 from runner.result import Result, ResultError
 from runner.sweep.boards import BestRankings, Board
-from runner.tracking.fetching import Run, Runs
-from runner.tracking.logged import local_path
+from runner.tracking.fetching import Runs
+from runner.tracking.logged import Run
 
 _NO_DOCUMENTS = Corpus([], [])
 
@@ -104,8 +103,7 @@ def _list_documents(result: Result, query: int) -> Mapping[str, str]:
 
 def describe_failed(run: Run) -> FailedCombination:
     """Return a failed combination with its traceback, if that is on this machine."""
-    folder = local_path(run.artifacts)
-    file = None if folder is None else Path(folder) / "traceback.txt"
+    file = None if run.folder is None else run.folder / "traceback.txt"
     traceback = file.read_text(encoding="utf-8", errors="replace") if file and file.is_file() else ""
     error = traceback.strip().rpartition("\n")[2] or "failed; its traceback is among the artifacts of its run"
     return FailedCombination(run.name, error, traceback)

@@ -8,7 +8,8 @@ from typing import Literal
 
 from runner.config.objects import ConfigError
 from runner.lookup import find_best_run, find_run, find_sweep
-from runner.tracking.fetching import Run, Runs
+from runner.tracking.fetching import Runs
+from runner.tracking.logged import Run
 
 MOST_COMPARED = 5
 """Most runs that a page compares: their rankings stand side by side."""

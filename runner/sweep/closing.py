@@ -87,8 +87,6 @@ def report(
             tags = {ON_REPORTED_DATA: "true"} if any(b.leaderboard.is_best_of_several for b in boards) else {}
             tags |= {"best_run": best_run} if best_run else {}
             parent = run.finish(best, reports if log_reports else {}, {**tags, **build_tags(selections, run.writer)})
-    if run.tracking.is_off:
-        parent = None
     console.document(
         lambda: {
             "run": parent.id if parent else None,
@@ -98,7 +96,7 @@ def report(
             "leaderboards": [board.leaderboard.to_dict() for board in boards],
         }
     )
-    for board in () if run.tracking.is_off else boards:
+    for board in boards if run.keeps_runs else ():
         console.show_compare_command(board.leaderboard, run.overrides)
     if not empty:
         _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
@@ -132,7 +130,7 @@ def _show_work(run: SweepRun, done: int, total: int, empty: bool) -> None:
         console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
         console.line(f"stopped after {done:,} of {total:,}; run the same command to resume")
-    if run.tracking.is_off:
+    if not run.keeps_runs:
         console.line("not logged (tracking=none)")
     elif not (empty or run.left):
         console.line(" ".join(["compare in MLflow: python -m runner ui", *run.overrides]))

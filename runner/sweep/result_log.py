@@ -128,7 +128,7 @@ class ResultLog:
         reports = self._report(result, self._bench.lexicon(experiment, result)) if self._report else {}
         tags = {"combination": combination}
         entry = Finished(result, _parameters(experiment), reports, tags, self._tracker.tracking.trec)
-        if self._tracker.tracking.is_off and waiting is None:  # without tracking, logging cannot fail
+        if waiting is None and not self._tracker.keeps_runs:  # without tracking, logging cannot fail
             self._tracker.log(entry)
             return
         try:

@@ -226,7 +226,7 @@ class SweepRun:
         best: dict[int, Result] = {}
         for rank, combination in combinations.items():
             result = self.outcome.results[combination]
-            if result.hits is None and combination in runs and not self.tracking.is_off:
+            if result.hits is None and combination in runs:
                 with suppress(ResultError, ConfigError):  # the report can do without
                     result = load_result(runs[combination], self._tracker, rankings=True)
             if result.hits is not None:
@@ -244,6 +244,11 @@ class SweepRun:
     def left(self) -> bool:
         """Return whether logging was given up because the tracking store was not ready when the sweep was stopped."""
         return self._tracker.left
+
+    @property
+    def keeps_runs(self) -> bool:
+        """Return whether the runs can be read after this command has ended; not with `tracking=none`."""
+        return self._tracker.keeps_runs
 
     @property
     def tracking(self) -> Tracking:
@@ -276,7 +281,7 @@ class SweepRun:
     def finish(
         self, best: Result | None, reports: Mapping[str, str], tags: Mapping[str, str] | None = None
     ) -> LoggedRun | None:
-        """Close the parent run with its reports and tags and return it; None if it could not be logged.
+        """Close the parent run with its reports and tags and return it; None if it is not logged.
 
         Nothing is written if there was nothing to do and there is nothing to report.
         """

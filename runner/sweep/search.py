@@ -10,7 +10,6 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +44,7 @@ from runner.sweep.space import SearchSpace
 from runner.sweep.study import Sampler, Studies, Study
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.settings import Tracking
+from runner.tracking.store import choose_store
 from runner.tracking.tracing import log_exchanges
 
 TRIALS = "trials.csv"
@@ -387,6 +387,4 @@ def _at_once(settings: SweepSettings) -> int:
 
 def _beside(tracking: Tracking) -> str:
     """Return the address of the database of studies: next to the database of runs if that is a file, else in mlruns."""
-    uri = tracking.absolute_uri()
-    folder = Path(uri.removeprefix("sqlite:///")).parent if uri.startswith("sqlite:///") else Path("mlruns").resolve()
-    return f"sqlite:///{folder / 'optuna.db'}"
+    return f"sqlite:///{choose_store(tracking).folder / 'optuna.db'}"

@@ -18,11 +18,12 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from runner.config.objects import ConfigError
 from runner.result import Result
-from runner.tracking.logged import LoggedRun, State, Sweep, sqlite_state, this_time
+from runner.tracking.logged import LoggedRun, State, Sweep, state_of, this_time
 from runner.tracking.opening import WRITING, explain_errors, patience
 from runner.tracking.process import InlineExecutor, start_process
 from runner.tracking.record import DatasetMade, Dropped, Failed, Finished
 from runner.tracking.settings import Tracking
+from runner.tracking.store import choose_store
 from runner.tracking.tracker import Tracker
 from runner.tracking.unlogged import Waiting
 
@@ -56,6 +57,7 @@ class BackgroundTracker:
 
     def __init__(self, tracking: Tracking, clock: Callable[[], float] = time.monotonic) -> None:
         self.tracking, self._clock = tracking, clock
+        self._store = choose_store(tracking)
         self._changed = threading.Condition(threading.RLock())
         self._queue: deque[Entry] = deque()
         self._in_flight: Sequence[Entry] = ()
@@ -69,8 +71,8 @@ class BackgroundTracker:
         self._last_words: Path | None = None
         self.left = False
         self._sweep: Sweep | None = None
-        if tracking.uri.startswith("sqlite:"):
-            sqlite_state(tracking, "")  # raises an error before any work if the file is not a database
+        if self._store.is_direct:
+            self.state("")  # raises an error before any work if the file is not a database
         else:  # raises an error if a server cannot be reached
             try:
                 self.recover()
@@ -92,12 +94,13 @@ class BackgroundTracker:
 
     def state(self, sweep_id: str, report: str = "") -> State:
         """Return the state of a sweep and the parent run of one of its reports; raises `ConfigError`."""
-        if self.tracking.uri.startswith("sqlite:"):
-            return sqlite_state(self.tracking, sweep_id, report)
+        if self._store.is_direct:
+            with explain_errors(self.tracking, "cannot be read", "; set the file of an MLflow database"):
+                return state_of(*self._store.read_sweep(sweep_id), report)
         return self._call(Tracker.state, sweep_id, report)
 
     def result(self, run: LoggedRun, rankings: bool = False) -> Result:
-        """Return the record of a run on a server; raises `ResultError`, `ConfigError`."""
+        """Return the record of a run whose folder is not on this machine; raises `ResultError`, `ConfigError`."""
         return self._call(Tracker.result, run, rankings)
 
     def has_file(self, run: LoggedRun, name: str) -> bool:
@@ -122,7 +125,7 @@ class BackgroundTracker:
         With `again`, the run may have been logged before; that run is then returned.
         """
         (run,) = self._call(Tracker.log, [entry], None, again)
-        return LoggedRun("", None) if self.tracking.is_off else run
+        return run if self.keeps_runs else LoggedRun("", None)
 
     def log(self, entry: Entry) -> None:
         """Queue a finished evaluation; raises `ConfigError` if the tracking store cannot be opened."""
@@ -143,6 +146,11 @@ class BackgroundTracker:
         self._submit(Tracker.start_sweep, self._sweep)
 
     @property
+    def keeps_runs(self) -> bool:
+        """Return whether runs can be read after this process has ended; not with `tracking=none`."""
+        return self._store.keeps_runs
+
+    @property
     def in_sweep(self) -> bool:
         """Return whether a sweep has been started but not finished."""
         return self._sweep is not None
@@ -155,12 +163,12 @@ class BackgroundTracker:
 
     def finish_sweep(
         self, best: Result | None, reports: Mapping[str, str], status: str, tags: Mapping[str, str] | None = None
-    ) -> LoggedRun:
-        """Close the sweep with its reports and tags; raises `ConfigError`."""
+    ) -> LoggedRun | None:
+        """Close the sweep with its reports and tags, and return its run if it is kept; raises `ConfigError`."""
         self.flush()
         run = self._call(Tracker.finish_sweep, self._started_sweep, best, dict(reports), status, dict(tags or {}))
         self._sweep = None
-        return run
+        return run if self.keeps_runs else None
 
     def link(self, runs: Collection[str]) -> None:
         """Tag combinations of another command as also reported by this sweep; raises `ConfigError`."""
@@ -288,7 +296,7 @@ class BackgroundTracker:
     def _start_process(self) -> tuple[Executor, Future[None]]:
         """Return an executor, in another process if possible, and the future of opening the tracking store in it."""
         # The process of a launcher logs by itself, because not every kind of process can start another one.
-        in_place = self.tracking.is_off or not self.tracking.background
+        in_place = not (self.keeps_runs and self.tracking.background)
         if in_place or multiprocessing.current_process().name != "MainProcess":
             executor: Executor = InlineExecutor()
         else:

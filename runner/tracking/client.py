@@ -1,87 +1,171 @@
-"""Accesses an experiment through MLflow's client: on a server, or in a database that is not written directly."""
+"""Stores runs on an MLflow server, through MLflow's client."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.tracking.logged import LoggedRun, local_path
-from runner.tracking.mlflow_internals import Session, store_transaction
+from runner.config.values import without_secrets
+from runner.processes import holder
+from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
 from runner.tracking.opening import open_client
-from runner.tracking.record import LoggedDataset, Point, RunRecord, now
+from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, link_key, now, write_files
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
+    from mlflow.entities import Run as MlflowRun
+    from mlflow.tracking import MlflowClient
 
 _LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # MLflow's limits for one call
 
+_PARENT = "mlflow.parentRunId"
 
-class ClientRuns:
-    """The runs of an experiment, through MLflow's client; raises `ConfigError` if the store cannot be opened."""
+_RESULT_ID = "result_id"
+"""The tag of a run that identifies a result, to find one that was logged before."""
+
+
+class ServerStore:
+    """The runs of an experiment on an MLflow server, which stores a run and its artifacts in several calls."""
+
+    keeps_runs, is_direct = True, False
 
     def __init__(self, tracking: Tracking) -> None:
-        self._client, self.experiment = open_client(tracking, tracking.absolute_uri())
+        self._tracking = tracking
+        self.page = without_secrets(tracking.uri).rstrip("/") if tracking.uri.startswith("http") else ""
+        self.folder = Path("mlruns").resolve()
 
-    @cached_property
-    def location(self) -> str:
-        """Return the address of the experiment's artifacts."""
-        return str(self._client.get_experiment(self.experiment).artifact_location)
+    def open(self) -> None:
+        """Connect to the server and create the experiment if necessary; raises `ConfigError`."""
+        _ = self._connection
 
-    def transaction(self) -> AbstractContextManager[Session]:
-        """Return a context that yields a session and commits its changes together; servers do not support it."""
-        return store_transaction(self._client)
+    @property
+    def experiment(self) -> str:
+        """Return the id of the experiment."""
+        return self._connection[1]
 
-    def create_run(self, name: str, started: int, tags: Mapping[str, str], user: str) -> LoggedRun:
+    def log(self, runs: Sequence[tuple[str, RunRecord]]) -> Iterator[LoggedRun]:
+        """Log runs with their artifacts, one after the other; the id of its result is a tag of a run."""
+        for result, record in runs:
+            tags = {"process": holder(), **record.tags} | ({_RESULT_ID: result} if result else {})
+            with tempfile.TemporaryDirectory() as folder:
+                record.write(Path(folder))
+                yield self._log(record, tags, folder)
+
+    def _log(self, record: RunRecord, tags: Mapping[str, str], artifacts: str) -> LoggedRun:
+        run = self.create_run(record.name, record.started, tags)
+        try:
+            self._fill(run.id, record.metrics, record.parameters, record.dataset, record.ended or now())
+            self._client.log_artifacts(run.id, artifacts)
+            self.update_run(run.id, {}, record.status, record.ended or now())
+        except Exception:
+            with suppress(Exception):  # the first error is raised, not this one
+                self.update_run(run.id, {}, "KILLED", now())
+            raise
+        return LoggedRun(run.id, None)
+
+    def find_logged(self, results: Sequence[str]) -> dict[str, LoggedRun]:
+        """Return the runs of results that are already logged."""
+        wanted = f"tags.{_RESULT_ID} = '{{}}' and attributes.status = 'FINISHED'"
+        logged = ((result, self._search(wanted.format(result))) for result in results)
+        return {result: LoggedRun(runs[0].info.run_id, None) for result, runs in logged if runs}
+
+    def create_run(self, name: str, started: int, tags: Mapping[str, str]) -> LoggedRun:
         """Create a run with the status RUNNING and return it."""
-        tags = {**tags, "mlflow.user": user}
-        run = self._client.create_run(self.experiment, start_time=started, tags=tags, run_name=name).info
+        run = self._client.create_run(self.experiment, start_time=started, tags=dict(tags), run_name=name).info
         return LoggedRun(run.run_id, local_path(run.artifact_uri))
 
-    def read_run(self, run_id: str) -> tuple[str, dict[str, str]]:
-        """Return the address of a run's artifacts and its tags."""
-        run = self._client.get_run(run_id)
-        return run.info.artifact_uri, dict(run.data.tags)
-
-    def set_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a run."""
+    def update_run(
+        self, run_id: str, tags: Mapping[str, str | None], status: str | None = None, ended: int | None = None
+    ) -> None:
+        """Set tags of a run, or remove those that are None, and set its status and the time of its end if given."""
         for key, value in tags.items():
-            self._client.set_tag(run_id, key, value)
-
-    def delete_tag(self, run_id: str, key: str) -> None:
-        """Remove a tag of a run."""
-        self._client.delete_tag(run_id, key)
-
-    def set_status(self, run_id: str, status: str, ended: int | None = None) -> None:
-        """Set the status of a run and, if given, the time of its end (ms since the epoch)."""
-        if ended is None:
-            self._client.update_run(run_id, status=status)
-        else:
+            if value is not None:
+                self._client.set_tag(run_id, key, value)
+            elif key in self._client.get_run(run_id).data.tags:
+                self._client.delete_tag(run_id, key)
+        if ended is not None:
             self._client.set_terminated(run_id, status, ended)
+        elif status is not None:
+            self._client.update_run(run_id, status)
 
-    def add_metrics(self, run_id: str, metrics: Sequence[Point]) -> None:
-        """Add metrics to a run."""
-        self._fill(run_id, metrics, {}, now())
+    def add_metrics(self, run_id: str, metrics: Sequence[Point], dataset: LoggedDataset) -> None:
+        """Add metrics to a run, and link it to their dataset."""
+        self._fill(run_id, metrics, {}, dataset, now())
 
-    def add_dataset(self, run_id: str, dataset: LoggedDataset) -> None:
-        """Link a run to its dataset."""
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        name, digest, source, profile, split = dataset
-        described = Dataset(name, digest, source_type="local", source=source, schema=None, profile=profile)
-        self._client.log_inputs(run_id, [DatasetInput(described, [InputTag("mlflow.data.context", split)])])
+    def link(self, parent: str, sweep_id: str, runs: Collection[str]) -> None:
+        """Tag combinations of a sweep as also reported by one of its parent runs."""
+        for run in self._search(f"tags.sweep_id = '{sweep_id}'"):
+            tags = run.data.tags
+            if run.info.run_id in runs and tags.get(_PARENT) != parent and link_key(parent) not in tags:
+                self.update_run(run.info.run_id, {link_key(parent): REUSED})
 
     def find_running(self) -> list[tuple[str, str]]:
-        """Return the ids of runs that are still running, with the names of their processes, oldest first."""
-        runs = self.search("attributes.status = 'RUNNING' and tags.process LIKE '%'")
+        """Return the ids of runs that are still running, with the names of their processes."""
+        runs = self._search("attributes.status = 'RUNNING' and tags.process LIKE '%'")
         return [(run.info.run_id, run.data.tags["process"]) for run in runs]
 
-    def search(self, wanted: str) -> list[Run]:
+    def read_sweep(self, sweep_id: str, parent: str = "") -> tuple[list[ParentRun], dict[str, LoggedRun]]:
+        """Return the parent runs of a sweep, and the finished combinations of all of them or of one."""
+        parents, finished = [], {}
+        for run in self._search(f"tags.sweep_id = '{sweep_id}'"):
+            info, tags = run.info, run.data.tags
+            logged = LoggedRun(info.run_id, local_path(info.artifact_uri))
+            if tags.get("kind") == "sweep":
+                parents.append(ParentRun(logged, info.status, tags.get("process", ""), tags.get("report_id", "")))
+            if "combination" in tags and info.status == "FINISHED" and parent in ("", tags.get(_PARENT)):
+                finished[tags["combination"]] = logged
+        return parents, finished
+
+    def find_runs(self, beginning: str) -> list[Run]:
+        """Return the runs of the experiment whose ids start with these hexadecimal digits."""
+        return [_describe(run) for run in self._search(f"attributes.run_id LIKE '{beginning}%'")]
+
+    def list_combinations(self, parent: str, status: str) -> list[Run]:
+        """Return the combinations with a status that a parent run computed or reports."""
+        tags = (f"tags.`{_PARENT}` = '{parent}'", f"tags.`{link_key(parent)}` = '{REUSED}'")
+        runs = [run for tag in tags for run in self._search(f"{tag} and attributes.status = '{status}'")]
+        return [_describe(run) for run in sorted(runs, key=lambda run: run.info.start_time)]
+
+    def list_runs(self, ended: bool) -> list[Run]:
+        """Return the evaluations and sweeps, latest first; with `ended`, only those that have ended."""
+        rest = " and attributes.end_time > 0" if ended else ""
+        runs = [run for kind in ("evaluation", "sweep") for run in self._search(f"tags.kind = '{kind}'{rest}")]
+        runs.sort(key=lambda run: (run.info.end_time if ended else 0, run.info.start_time), reverse=True)
+        return [_describe(run) for run in runs if _PARENT not in run.data.tags]
+
+    def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
+        """Add texts to the artifacts of a run."""
+        with tempfile.TemporaryDirectory() as folder:
+            write_files(Path(folder), files)
+            self._client.log_artifacts(run_id, folder)
+
+    def list_files(self, run_id: str) -> set[str]:
+        """Return the names of the artifacts at the top of a run's folder."""
+        return {artifact.path for artifact in self._client.list_artifacts(run_id)}
+
+    def fetch_file(self, run_id: str, name: str, folder: Path) -> None:
+        """Copy an artifact of a run into a folder."""
+        self._client.download_artifacts(run_id, name, str(folder))
+
+    def find_orphans(self) -> list[Path]:
+        """Return no folders, as a server keeps the artifacts."""
+        return []
+
+    @property
+    def _client(self) -> MlflowClient:
+        return self._connection[0]
+
+    @cached_property
+    def _connection(self) -> tuple[MlflowClient, str]:
+        return open_client(self._tracking)
+
+    def _search(self, wanted: str) -> list[MlflowRun]:
         """Return the runs that match an MLflow filter, oldest first."""
-        runs: list[Run] = []
+        runs: list[MlflowRun] = []
         token: str | None = ""
         while token is not None:
             page = self._client.search_runs(
@@ -91,36 +175,20 @@ class ClientRuns:
             token = page.token or None
         return runs
 
-    def log(self, record: RunRecord, tags: Mapping[str, str], user: str, folder: Path) -> LoggedRun:
-        """Log a finished run with the artifacts in a folder, in several calls."""
-        run = self.create_run(record.name, record.started, tags, user)
-        try:
-            if record.dataset:
-                self.add_dataset(run.id, record.dataset)
-            self._fill(run.id, record.metrics, record.parameters, record.ended or now())
-            self.upload(run.id, folder)
-            self.set_status(run.id, record.status, record.ended or now())
-        except Exception:
-            with suppress(Exception):  # the first error is raised, not this one
-                self.set_status(run.id, "KILLED", now())
-            raise
-        return LoggedRun(run.id, None)
+    def _fill(
+        self,
+        run_id: str,
+        metrics: Sequence[Point],
+        parameters: Mapping[str, str],
+        dataset: LoggedDataset | None,
+        moment: int,
+    ) -> None:
+        from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param
 
-    def upload(self, run_id: str, folder: Path) -> None:
-        """Add the files in a folder to a run's artifacts."""
-        self._client.log_artifacts(run_id, str(folder))
-
-    def list_files(self, run_id: str) -> set[str]:
-        """Return the names of the artifacts at the top of a run's folder."""
-        return {artifact.path for artifact in self._client.list_artifacts(run_id)}
-
-    def download(self, run_id: str, name: str, folder: Path) -> None:
-        """Copy an artifact of a run into a folder."""
-        self._client.download_artifacts(run_id, name, str(folder))
-
-    def _fill(self, run_id: str, metrics: Sequence[Point], parameters: Mapping[str, str], moment: int) -> None:
-        from mlflow.entities import Metric, Param
-
+        if dataset is not None:
+            name, digest, source, profile, split = dataset
+            described = Dataset(name, digest, source_type="local", source=source, schema=None, profile=profile)
+            self._client.log_inputs(run_id, [DatasetInput(described, [InputTag("mlflow.data.context", split)])])
         params = [Param(key, value) for key, value in parameters.items()]
         points = [Metric(name, value, moment, step) for name, value, step in metrics]
         first = _LARGEST_BATCH - min(len(params), _MOST_PARAMETERS)
@@ -129,3 +197,9 @@ class ClientRuns:
             self._client.log_batch(run_id, params=params[begin : begin + _MOST_PARAMETERS])
         for begin in range(first, len(points), _LARGEST_BATCH):
             self._client.log_batch(run_id, points[begin : begin + _LARGEST_BATCH])
+
+
+def _describe(run: MlflowRun) -> Run:
+    info, tags = run.info, run.data.tags
+    kind, best, best_run = (tags.get(key, "") for key in ("kind", "best", "best_run"))
+    return Run(info.run_id, info.run_name, info.status, kind, best, best_run, info.artifact_uri)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from runner.config.objects import ConfigError
 from runner.processes import holder
-from runner.tracking.mlflow_internals import Rows, read_sqlite, sweep_rows
-from runner.tracking.settings import Tracking
 
 
 @dataclass(frozen=True)
@@ -46,6 +42,34 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class ParentRun:
+    """A parent run of a sweep, with the process that executed it last and the identity of its report."""
+
+    run: LoggedRun
+    status: str
+    process: str
+    report: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """A logged run. `kind` is "evaluation" or "sweep"; a sweep has the name and the run id of its best combination."""
+
+    id: str
+    name: str
+    status: str
+    kind: str
+    best: str
+    best_run: str
+    artifacts: str
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the folder of its artifacts if that is on this machine."""
+        return local_path(self.artifacts)
+
+
+@dataclass(frozen=True)
 class State:
     """The state of a sweep: the parent run of its report, if there is one, and the status of that run.
 
@@ -57,27 +81,14 @@ class State:
     finished: Mapping[str, LoggedRun] = field(default_factory=dict)
 
 
-def state_of(parents: Rows, finished: Rows, report: str = "") -> State:
-    """Return the state of a sweep from the rows that `sweep_rows` returns."""
+def state_of(parents: Sequence[ParentRun], finished: Mapping[str, LoggedRun], report: str = "") -> State:
+    """Return the state of a sweep from its parent runs, oldest first, and its finished combinations."""
     if not parents:  # a sweep without a parent run was never started, or was deleted
         return State()
-    done = {identity: LoggedRun(run, local_path(where)) for identity, run, where in finished}
-    for run_id, uri, status, _, reported in reversed(parents):
-        if (reported or "") == report:
-            return State(LoggedRun(run_id, local_path(uri)), status, done)
-    return State(finished=done)
-
-
-def sqlite_state(tracking: Tracking, sweep_id: str, report: str = "") -> State:
-    """Return the state of a sweep in a SQLite file, without loading MLflow; raises `ConfigError`."""
-    file = tracking.sqlite_file()
-    assert file is not None  # noqa: S101 (it is SQLite)
-    try:
-        return state_of(*sweep_rows(read_sqlite(file), tracking.experiment, sweep_id), report)
-    except sqlite3.Error as error:
-        raise ConfigError(
-            f"tracking.uri={tracking.uri}: cannot be read ({error}); set the file of an MLflow database"
-        ) from error
+    for parent in reversed(parents):
+        if parent.report == report:
+            return State(parent.run, parent.status, finished)
+    return State(finished=finished)
 
 
 def this_time() -> str:

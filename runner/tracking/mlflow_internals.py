@@ -2,7 +2,7 @@
 
 They may change in any release, so `TESTED_WITH` names the version that they were tested with. Tests compare it with the
 installed version, and the rows written here with those of MLflow's client, column by column. After an upgrade, run
-`tests/test_tracking*.py`, then update the version.
+`tests/tracking`, then update the version.
 
 MLflow's client logs a run in four transactions, in about 40 ms; a process that is killed between them leaves an
 incomplete run. Here, many runs are logged in one transaction, all or none, in a tenth of the time.
@@ -10,14 +10,12 @@ incomplete run. Here, many runs are logged in one transaction, all or none, in a
 
 from __future__ import annotations
 
-import sqlite3
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from runner.tracking.record import LONGEST_NAME, REUSED, LoggedDataset, Point, RunRecord, link_key
+from runner.tracking.record import LONGEST_NAME, REUSED, USER, LoggedDataset, Point, RunRecord, link_key
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -28,11 +26,8 @@ TESTED_WITH = {"mlflow-skinny": "3.17.2"}
 SQL_LOGGER = "mlflow.store.db.utils"
 """The logger that prints each error of a database before it is raised."""
 
-_PATIENCE_S = 60  # how long to wait while another program writes to the database
-
-Run = tuple[str, str, RunRecord]
+NewRun = tuple[str, str, RunRecord]
 """The id of a run, the address of its artifacts, and its content."""
-
 
 Rows = Sequence[Sequence[Any]]
 
@@ -83,11 +78,11 @@ def store_transaction(client: MlflowClient) -> Iterator[Session]:
         yield _StoreSession(session)
 
 
-def upload_artifacts(uri: str, folder: str) -> None:
-    """Copy the files of a folder to an address of artifacts."""
+def open_artifacts(uri: str) -> Any:  # noqa: ANN401 (MLflow has no types)
+    """Return MLflow's `ArtifactRepository` of an address of artifacts."""
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    get_artifact_repository(uri).log_artifacts(folder)  # type: ignore[no-untyped-call]  # MLflow has no types
+    return get_artifact_repository(uri)
 
 
 def create_engine(uri: str) -> Engine:
@@ -105,9 +100,9 @@ def create_tables(engine: Engine) -> None:
     _initialize_tables(engine)  # type: ignore[no-untyped-call]  # MLflow has no types
 
 
-def insert_runs(session: Session, experiment: str, user: str, runs: Sequence[Run]) -> None:
+def insert_runs(session: Session, experiment: str, runs: Sequence[NewRun]) -> None:
     """Add runs to an experiment."""
-    session.insert("runs", [_run(*run, experiment, user) for run in runs])
+    session.insert("runs", [_run(*run, experiment) for run in runs])
     session.insert("tags", [_row(i, key, value) for i, _, r in runs for key, value in _tags(r).items()])
     session.insert("params", [_row(i, key, v) for i, _, r in runs for key, v in r.parameters.items()])
     session.insert("metrics", [_metric(i, r.ended, *point) for i, _, r in runs for point in r.metrics])
@@ -132,21 +127,30 @@ def insert_metrics(session: Session, run_id: str, metrics: Sequence[Point], mome
     before = {key: step for key, step in session.read(shown, {"run": run_id})}
     latest = [point for point in _latest(metrics) if point[2] >= before.get(point[0], point[2])]
     for key in (point[0] for point in latest if point[0] in before):
-        session.change('delete from latest_metrics where run_uuid = :run and "key" = :key', {"run": run_id, "key": key})
+        session.change(_DELETE_FROM.format("latest_metrics"), {"run": run_id, "key": key})
     session.insert("latest_metrics", [_metric(run_id, moment, *point) for point in latest])
 
 
-def existing_runs(session: Session, ids: Sequence[str]) -> set[str]:
-    """Return those of these run ids that are in the database."""
-    if not ids:
-        return set()
-    named = {f"id{position}": run for position, run in enumerate(ids)}
-    wanted = ", ".join(f":{name}" for name in named)
-    return {run for (run,) in session.read(f"select run_uuid from runs where run_uuid in ({wanted})", named)}  # noqa: S608 (own names)
+def update_tags(session: Session, run_id: str, tags: Mapping[str, str | None]) -> None:
+    """Set tags of a run, or remove those that are None."""
+    for key in tags:
+        session.change(_DELETE_FROM.format("tags"), {"run": run_id, "key": key})
+    session.insert("tags", [_row(run_id, key, value) for key, value in tags.items() if value is not None])
 
 
-_PARENTS = """
-select r.run_uuid, r.artifact_uri, r.status, p.value, i.value
+def update_status(session: Session, run_id: str, status: str | None, ended: int | None) -> None:
+    """Set the status of a run and the time of its end if they are not None."""
+    change = "set status = coalesce(:status, status), end_time = coalesce(:ended, end_time)"
+    session.change(f"update runs {change} where run_uuid = :run", {"status": status, "ended": ended, "run": run_id})
+
+
+_DELETE_FROM = "delete from {0} where {0}.run_uuid = :run and {0}.key = :key"  # a bare `key` is a keyword of MySQL
+
+ARTIFACTS_OF = "select r.artifact_uri from runs r where r.run_uuid = :run"
+"""The address of the artifacts of a run."""
+
+PARENTS = """
+select r.run_uuid, r.artifact_uri, r.status, coalesce(p.value, ''), coalesce(i.value, '')
 from runs r
 join experiments e on e.experiment_id = r.experiment_id and e.name = :experiment
 join tags s on s.run_uuid = r.run_uuid and s.key = 'sweep_id' and s.value = :sweep
@@ -154,8 +158,9 @@ join tags k on k.run_uuid = r.run_uuid and k.key = 'kind' and k.value = 'sweep'
 left join tags p on p.run_uuid = r.run_uuid and p.key = 'process'
 left join tags i on i.run_uuid = r.run_uuid and i.key = 'report_id'
 where r.lifecycle_stage = 'active' order by r.start_time"""
+"""The parent runs of the sweep :sweep: id, address of artifacts, status, process, report; oldest first."""
 
-_FINISHED = """
+FINISHED = """
 select c.value, r.run_uuid, r.artifact_uri
 from runs r
 join experiments e on e.experiment_id = r.experiment_id and e.name = :experiment
@@ -164,6 +169,7 @@ join tags c on c.run_uuid = r.run_uuid and c.key = 'combination'
 left join tags q on q.run_uuid = r.run_uuid and q.key = 'mlflow.parentRunId'
 where r.lifecycle_stage = 'active' and r.status = 'FINISHED' and (:parent = '' or q.value = :parent)
 order by r.start_time"""
+"""The finished combinations of a sweep, or of its :parent if that is not "": identity, run id, address of artifacts."""
 
 _SELECTED = """
 select r.run_uuid, r.name, r.status, coalesce(k.value, ''), coalesce(b.value, ''), coalesce(i.value, ''), r.artifact_uri
@@ -181,65 +187,32 @@ join tags t on t.run_uuid = r.run_uuid and t.key = 'process'
 where r.status = 'RUNNING' and r.lifecycle_stage = 'active' and r.experiment_id = :experiment order by r.start_time"""
 """The runs of an experiment that are still running, with their processes."""
 
-RUNS_LIKE = f"{_SELECTED} r.run_uuid like :wanted || '%' order by r.start_time"
-"""The runs whose ids start with :wanted: id, name, status, kind, best combination, its run, address of artifacts."""
+RUNS_LIKE = f"{_SELECTED} r.run_uuid like :pattern order by r.start_time"
+"""The runs whose ids match a pattern: id, name, status, kind, best combination, its run, address of artifacts."""
 
-_LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = 'sweep/' || :wanted)"  # `link_key`
-RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :wanted or {_LINKED}) and r.status = :status order by r.start_time"
-"""The combinations with a :status that the parent run :wanted computed or reports, in the same columns."""
+_LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = :link)"
+RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :parent or {_LINKED}) and r.status = :status order by r.start_time"
+"""The combinations with a :status that a parent run computed, or reports (`link_key`), in the same columns."""
 
 ENDED_RUNS = f"""{_SELECTED} p.value is null and k.value in ('evaluation', 'sweep') and r.end_time is not null
-and r.experiment_id in (select e.experiment_id from experiments e where e.name = :wanted)
+and r.experiment_id in (select e.experiment_id from experiments e where e.name = :experiment)
 order by r.end_time desc, r.start_time desc"""  # noqa: S608 (own names)
-"""The ended evaluations and sweeps of the experiment :wanted, latest first, in the same columns."""
+"""The ended evaluations and sweeps of the experiment :experiment, latest first, in the same columns."""
 
 STARTED_RUNS = f"""{_SELECTED} p.value is null and k.value in ('evaluation', 'sweep')
-and r.experiment_id in (select e.experiment_id from experiments e where e.name = :wanted)
+and r.experiment_id in (select e.experiment_id from experiments e where e.name = :experiment)
 order by r.start_time desc, r.end_time desc"""  # noqa: S608 (own names)
-"""The evaluations and sweeps of the experiment :wanted, also those that are running, latest first."""
-
-Ask = Callable[[str, dict[str, str]], Rows]
-"""A function that returns the rows of a query in SQL, given its parameters."""
+"""The evaluations and sweeps of the experiment :experiment, also those that are running, latest first."""
 
 
-def sweep_rows(ask: Ask, experiment: str, sweep_id: str, parent: str = "") -> tuple[Rows, Rows]:
-    """Return the parent runs and the finished combinations of a sweep, or of one of its parent runs, oldest first.
-
-    The columns of a parent run are id, address of artifacts, status, process, report; those of a combination are
-    identity, run id, address of artifacts.
-    """
-    named = {"experiment": experiment, "sweep": sweep_id}
-    return ask(_PARENTS, named), ask(_FINISHED, {**named, "parent": parent})
-
-
-def read_sqlite(file: Path) -> Ask:
-    """Return a function that queries a SQLite file without MLflow, which takes seconds to load.
-
-    It returns no rows if there is no database or no table.
-    """
-
-    def ask(query: str, named: dict[str, str]) -> Rows:
-        if not file.is_file():
-            return []
-        with closing(sqlite3.connect(file, timeout=_PATIENCE_S)) as database:
-            try:
-                return database.execute(query, named).fetchall()
-            except sqlite3.OperationalError as error:
-                if "no such table" in str(error):
-                    return []
-                raise
-
-    return ask
-
-
-def _run(run_id: str, artifacts: str, record: RunRecord, experiment: str, user: str) -> dict[str, Any]:
+def _run(run_id: str, artifacts: str, record: RunRecord, experiment: str) -> dict[str, Any]:
     return {
         "run_uuid": run_id,
         "name": record.name[:LONGEST_NAME],
         "source_type": "UNKNOWN",
         "source_name": "",
         "entry_point_name": "",
-        "user_id": user,
+        "user_id": record.tags[USER],
         "status": record.status,
         "start_time": record.started,
         "end_time": record.ended,
@@ -273,7 +246,7 @@ def _latest(metrics: Sequence[Point]) -> list[Point]:
     return list(latest.values())
 
 
-def _insert_datasets(session: Session, experiment: str, runs: Sequence[Run]) -> None:
+def _insert_datasets(session: Session, experiment: str, runs: Sequence[NewRun]) -> None:
     """Link runs to their datasets; each dataset is added to the experiment once."""
     known: dict[tuple[str, str], str] = {}
     for run_id, _, record in runs:

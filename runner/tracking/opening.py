@@ -17,8 +17,8 @@ from retrievers.excerpts import shorten_text
 from runner.config.objects import ConfigError
 from runner.config.values import public
 from runner.tracking.mlflow_internals import SQL_LOGGER, create_engine
-from runner.tracking.settings import EXPERIMENT_TAGS, Tracking
-from runner.tracking.sqlite import open_sqlite
+from runner.tracking.settings import EXPERIMENT_TAGS, NOT_STORED, Tracking
+from runner.tracking.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -31,8 +31,9 @@ WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT"
 """Time limits for an open store, shorter than MLflow's: results that cannot be logged wait on disk."""
 
 
-def open_client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
+def open_client(tracking: Tracking) -> tuple[MlflowClient, str]:
     """Return a client of a tracking store and the id of the experiment; raises `ConfigError`."""
+    uri = tracking.absolute_uri()
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # MLflow reads it when it is imported
@@ -40,14 +41,12 @@ def open_client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger(SQL_LOGGER).setLevel(logging.CRITICAL)  # it also prints errors that it raises
     if tracking.is_off:
-        raise ConfigError("tracking=none: no runs are stored, so none can be read; choose another store")
+        raise ConfigError(NOT_STORED)
     with explain_errors(tracking, "cannot be opened"):
-        if uri.startswith("sqlite:///"):
-            database = tracking.sqlite_file()
-            assert database is not None  # noqa: S101 (it is SQLite)
-            open_sqlite(tracking, database)  # creates the database if it does not exist
+        if (file := tracking.sqlite_file()) is not None:
+            SqliteDatabase(tracking, file).open()  # creates the database if it does not exist
             _write_ahead()
-            with FileLock(database.with_suffix(".lock")):  # several processes may create the experiment at once
+            with FileLock(file.with_suffix(".lock")):  # several processes may create the experiment at once
                 _connect(uri)
                 return _client(tracking, uri)
         with patience(_OPENING):
@@ -96,14 +95,14 @@ def patience(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def explain_errors(tracking: Tracking, what: str) -> Iterator[None]:
+def explain_errors(tracking: Tracking, what: str, way_out: str = "") -> Iterator[None]:
     """Raise errors of a tracking store as a `ConfigError` in one line, without passwords."""
     try:
         yield
     except Exception as error:
         if not isinstance(error, (ImportError, OSError, sqlite3.Error, *_library_errors())):
             raise
-        message = f"tracking.uri={tracking.uri}: {what} ({_reason(error)})"
+        message = f"tracking.uri={tracking.uri}: {what} ({_reason(error)}){way_out}"
         raise ConfigError(public({"said": message})["said"]) from error
 
 

@@ -29,6 +29,9 @@ LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
 REUSED = "reused"
 """The value of the tag `link_key`."""
 
+USER = "mlflow.user"
+"""The tag with the name of the user who logged a run."""
+
 Point = tuple[str, float, int]
 """A metric: its name, its value, its step."""
 

@@ -18,6 +18,9 @@ SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databrick
 OFF = "none"
 """The address with which runs are not logged."""
 
+NOT_STORED = "tracking=none: no runs are stored, so none can be read; choose another store"
+"""The message of an error: runs are read that were not logged."""
+
 DEFAULT_URI = "sqlite:///mlruns/mlflow.db"
 """The tracking store if neither the user nor the environment names one."""
 

@@ -27,7 +27,7 @@ def log_exchanges(tracking: Tracking, wanted: bool) -> Iterator[None]:
         return
     import mlflow
 
-    _, experiment = open_client(tracking, tracking.absolute_uri())
+    _, experiment = open_client(tracking)
     before = {name: value for name, value in os.environ.items() if name.startswith("MLFLOW_")}
     mlflow.set_tracking_uri(tracking.absolute_uri())
     mlflow.set_experiment(experiment_id=experiment)

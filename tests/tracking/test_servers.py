@@ -1,18 +1,11 @@
 from __future__ import annotations
 
-import http.client
 import multiprocessing
 import os
 import re
 import shutil
-import signal
 import socket
 import sqlite3
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -28,18 +21,17 @@ from runner.config.objects import ConfigError
 from runner.records import load_record
 from runner.result import Result
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.client import ClientRuns
-from runner.tracking.logged import Sweep, sqlite_state
+from runner.tracking.logged import Sweep
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
-from runner.tracking.unlogged import Unlogged
 from tests.reports.factory import result as make_result
+from tests.tracking.conftest import PASSWORD
+
+pytestmark = pytest.mark.usefixtures("starting")  # the MLflow server starts while the first tests run
 
 SWEEP = ("-m", "retriever=bm25", "retriever.k1=0.6,0.9")
 SWEPT = Sweep("abc", "a sweep", {"k1": "1, 2"}, 2)
-PASSWORD = "s3cr@t"
-PATIENCE = 600
 STAMP = re.compile(r"eval_\d{8}_\d{6}")
 
 
@@ -49,88 +41,6 @@ def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     return tmp_path
-
-
-@pytest.fixture(scope="module", autouse=True)
-def starting(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
-    """Start an MLflow server, which takes a while; return a function that waits for it and returns its address."""
-    folder, port = tmp_path_factory.mktemp("server"), _free_port()
-    shutil.copy(migrated, folder / "mlflow.db")
-    command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    command += ["--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", f"{folder}/kept"]
-    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            command, stdout=log, stderr=log, env=os.environ | quiet, cwd=folder, start_new_session=True
-        )
-
-    def ready() -> str:
-        _wait_for(process, port, folder / "log")
-        return f"http://127.0.0.1:{port}"
-
-    try:
-        yield ready
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)  # and the processes that it started
-        process.wait(PATIENCE)
-
-
-@pytest.fixture
-def server(starting: Callable[[], str]) -> str:
-    """Return the address of an MLflow server, which keeps artifacts itself."""
-    return starting()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
-
-
-def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and process.poll() is None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-        try:
-            connection.request("GET", "/health")
-            if connection.getresponse().status == 200:
-                return
-        except OSError:
-            time.sleep(0.1)
-        finally:
-            connection.close()
-    pytest.fail(f"the MLflow server did not start: {log.read_text()[-2000:]}")
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    """Return the address of a PostgreSQL server with a new cluster, or skip."""
-    places = [*map(str, Path("/usr/lib/postgresql").glob("*/bin")), os.environ["PATH"]]
-    initdb, pg_ctl = (shutil.which(program, path=os.pathsep.join(places)) for program in ("initdb", "pg_ctl"))
-    if initdb is None or pg_ctl is None:
-        pytest.skip("no initdb and pg_ctl on this machine: install the package postgresql")
-    root = os.geteuid() == 0
-    if root and shutil.which("runuser") is None:
-        pytest.skip("PostgreSQL does not run as root, and there is no runuser to run it as another user")
-    with tempfile.TemporaryDirectory(prefix="postgresql-") as name:  # not pytest's, which only its owner may enter
-        folder, port = Path(name), _free_port()
-        (folder / "password").write_text(PASSWORD)
-        if root:
-            for place in (folder, folder / "password"):
-                shutil.chown(place, "postgres")
-
-        def run(program: str, *arguments: str) -> None:
-            command = [program, "--pgdata", f"{folder}/data", *arguments]
-            command = ["runuser", "-u", "postgres", "--", *command] if root else command
-            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=PATIENCE)
-
-        login = ("--username=mlflow", f"--pwfile={folder}/password", "--auth=scram-sha-256")
-        run(initdb, *login, "--no-locale", "--encoding=UTF8", "--no-sync")
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories='' -c fsync=off"
-        run(pg_ctl, "start", "--wait", f"--log={folder}/log", f"--options={options}")
-        try:
-            yield f"postgresql://mlflow:{quote(PASSWORD)}@127.0.0.1:{port}/postgres"
-        finally:
-            run(pg_ctl, "stop", "--wait", "--mode=fast")
 
 
 @pytest.fixture(scope="module")
@@ -259,23 +169,6 @@ def test_a_server_holds_the_same_and_keeps_the_artifacts_itself(
     assert result.means["nDCG@10"] == expected["k1=0.6"]["metrics"]["ndcg_at_10"]
 
 
-@pytest.mark.parametrize("again", [False, True])
-def test_a_server_has_one_run_of_a_result_whose_file_was_not_removed(again: bool, server: str, tmp_path: Path) -> None:
-    """As if the process had been killed after it closed the run."""
-    tracker = Tracker(Tracking(server, f"killed {again}"))
-    unlogged = Unlogged(tmp_path / "unlogged")
-    fresh = unlogged.keep("a combination", Finished(make_result("a"), {}, tags={"combination": "c"}))
-    copy = shutil.copy(fresh.file, tmp_path / "copy")
-    (first,) = tracker.log([fresh], SWEPT)
-    shutil.move(copy, fresh.file)
-    (left,) = unlogged.all()
-    (second,) = tracker.log([fresh if again else left], SWEPT, again)
-    assert second == first
-    assert not unlogged.all()
-    runs = MlflowClient(server).search_runs([tracker.experiment], "tags.combination = 'c'")
-    assert [run.info.status for run in runs] == ["FINISHED"]
-
-
 def test_a_process_of_its_own_leaves_the_same_as_writing_in_place(here: Path, expected: dict[str, Any]) -> None:
     assert main([*SWEEP]) == 0
     assert _held(f"sqlite:///{here}/mlruns/mlflow.db") == expected
@@ -303,9 +196,9 @@ def test_when_the_process_that_logs_is_killed_another_takes_its_place(tracking: 
         tracker.log(Finished(make_result(), {}, tags={"combination": "2"}))
         tracker.finish_sweep(None, {}, "FINISHED")
         assert tracker.trouble is None
-    assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"1", "2"}
-    statuses = [run.info.status for run in ClientRuns(tracking).search("")]
-    assert statuses == ["FINISHED"] * 3
+    assert Tracker(tracking).state(SWEPT.id).finished.keys() == {"1", "2"}
+    with closing(sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))) as database:
+        assert database.execute("select status from runs").fetchall() == [("FINISHED",)] * 3
 
 
 def test_an_interrupt_waits_for_no_store_that_is_not_open_and_hands_back_what_is_not_logged(tracking: Tracking) -> None:
@@ -330,7 +223,7 @@ def test_an_interrupt_leaves_a_store_that_is_open_with_all_that_was_done(
         tracker.log(Finished(make_result(), {}, tags={"combination": "1"}))
         raise KeyboardInterrupt
     assert not tracker.left
-    assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"1"}
+    assert Tracker(tracking).state(SWEPT.id).finished.keys() == {"1"}
 
 
 def test_a_process_that_is_killed_again_and_again_is_one_line(tracking: Tracking) -> None:
@@ -360,4 +253,4 @@ def test_what_could_not_be_logged_is_handed_back_and_tried_again_later(tracking:
         tracker.log(entries[3])
         assert tracker.trouble is None
         assert tracker.take_unlogged() == []
-    assert sqlite_state(tracking, SWEPT.id).finished.keys() == {"0", "3"}
+    assert Tracker(tracking).state(SWEPT.id).finished.keys() == {"0", "3"}

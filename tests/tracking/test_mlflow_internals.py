@@ -9,7 +9,7 @@ import pytest
 from runner.tracking import mlflow_internals
 from runner.tracking.mlflow_internals import TESTED_WITH
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PRIVATE = re.compile(r"^\s*(?:from|import) mlflow\.(?:store|utils)\b|\._tracking_client\b|^from runs\b", re.MULTILINE)
 TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n)+", re.MULTILINE)
 

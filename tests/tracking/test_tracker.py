@@ -3,13 +3,11 @@ from __future__ import annotations
 import math
 import shlex
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Executor, Future
 from contextlib import closing
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from itertools import permutations, product
 from pathlib import Path
 from queue import Queue
@@ -25,12 +23,13 @@ from runner.processes import holder
 from runner.records import load_record
 from runner.tracking import background
 from runner.tracking.background import BackgroundTracker
-from runner.tracking.client import ClientRuns
-from runner.tracking.logged import State, Sweep, sqlite_state, this_time
-from runner.tracking.record import Failed, Finished, metric_name
+from runner.tracking.client import ServerStore
+from runner.tracking.fetching import Runs
+from runner.tracking.record import USER, Finished, metric_name
 from runner.tracking.settings import Tracking
-from runner.tracking.sqlite import TABLES, SqliteRuns, _version, open_sqlite
-from runner.tracking.tracker import Tracker, _of_sweep, _user
+from runner.tracking.sqlite import TABLES, SqliteDatabase, _version
+from runner.tracking.store import RunStore, choose_store
+from runner.tracking.tracker import Tracker
 from tests.reports.factory import result as make_result
 
 
@@ -91,26 +90,6 @@ def test_all_of_a_result_is_logged(tracking: Tracking) -> None:
     }  # fmt: skip
     assert logged.folder is not None
     assert load_record(logged.folder).means == pytest.approx(dict(result.means), nan_ok=True)
-
-
-def test_a_sweep_is_a_parent_with_its_combinations(tracking: Tracking) -> None:
-    tracker = Tracker(tracking)
-    sweep = Sweep("abc", "a sweep", {"k1": "1, 2"}, 2, this_time())
-    entries = (
-        Finished(make_result(), {"k1": "1"}, trec=False),
-        Failed("k1=2", {"k1": "2"}, "RuntimeError: no luck", "tr"),
-    )
-    child, failed = (run.id for run in tracker.log(entries, sweep))
-    parent = tracker.finish_sweep(sweep, make_result(), {"report.md": "x"}, "FAILED").id
-    client = MlflowClient(tracking.uri)
-    assert client.get_run(child).data.tags["mlflow.parentRunId"] == parent
-    assert client.get_run(child).data.tags["sweep_id"] == "abc"
-    assert "rankings.trec.gz" not in {item.path for item in client.list_artifacts(child)}
-    assert client.get_run(failed).info.status == "FAILED"
-    assert client.get_run(failed).data.tags["error"] == "RuntimeError: no luck"
-    assert [item.path for item in client.list_artifacts(failed)] == ["traceback.txt"]
-    assert client.get_run(parent).info.status == "FAILED"
-    assert client.get_run(parent).data.tags["best"] == make_result().name
 
 
 def test_a_store_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> None:
@@ -175,15 +154,17 @@ def rows(tracking: Tracking, run_id: str) -> dict[str, list[dict[str, object]]]:
     return by_table
 
 
-def test_a_run_in_the_database_has_the_rows_that_mlflows_client_makes(tracking: Tracking, tmp_path: Path) -> None:
+def _open_both(tracking: Tracking) -> tuple[RunStore, RunStore]:
+    """Return the store of a database, and one that writes to the same database through MLflow's client."""
+    ours = choose_store(tracking)
+    ours.open()
+    return ours, ServerStore(tracking)
+
+
+def test_a_run_in_the_database_has_the_rows_that_mlflows_client_makes(tracking: Tracking) -> None:
     """Every table, every column, but for ids and moments: what a new MLflow changes is seen here."""
-    tracker, entry = Tracker(tracking), Finished(make_result(), {"k1": "1", "long": "x" * 7000})
-    record = _of_sweep(entry.record, None, None)
-    folder = tmp_path / "files"
-    folder.mkdir()
-    record.write(folder)
-    theirs = ClientRuns(tracking).log(record, record.tags, _user(), folder).id
-    ours = tracker.log([entry])[0].id
+    record = Finished(make_result(), {"k1": "1", "long": "x" * 7000}, tags={"process": holder(), USER: "u"}).record
+    ours, theirs = (run.id for store in _open_both(tracking) for run in store.log([("", record)]))
     assert rows(tracking, ours) == rows(tracking, theirs)
     assert {table for table, found in rows(tracking, ours).items() if found} == {
         "runs", "tags", "params", "metrics", "latest_metrics", "inputs", "input_tags",
@@ -196,27 +177,16 @@ def test_a_parent_run_has_the_rows_that_mlflows_client_makes(tracking: Tracking)
     """Begun, filled, ended, and begun again with other metrics: a later step stays, an earlier one is replaced."""
     record, ids = Finished(make_result(), {}).record, []
     assert record.dataset is not None
-    file = tracking.sqlite_file()
-    assert file is not None
-    own = open_sqlite(tracking, file)
-    assert isinstance(own, SqliteRuns)
-    for runs in (own, ClientRuns(tracking)):
-        run = runs.create_run(
-            "a sweep", 1000, {"kind": "sweep", "process": "p 1", "error": "x", "mlflow.user": "u"}, "u"
-        )
+    for store in _open_both(tracking):
+        run = store.create_run("a sweep", 1000, {"kind": "sweep", "process": "p 1", "error": "x", USER: "u"})
         assert run.folder is not None
-        assert runs.find_running() == [(run.id, "p 1")]
+        assert store.find_running() == [(run.id, "p 1")]
         for metrics in (record.metrics, [("a", 1.0, 5), ("b", 1.0, 1)], [("a", 2.0, 3), ("b", 2.0, 1)]):
-            runs.add_metrics(run.id, metrics)
-            runs.add_dataset(run.id, record.dataset)
-        runs.set_tags(run.id, {"best": "x", "kind": "sweep again"})
-        runs.delete_tag(run.id, "error")
-        runs.set_status(run.id, "FAILED", 2000)
-        assert runs.find_running() == []
-        runs.set_status(run.id, "RUNNING")
-        uri, tags = runs.read_run(run.id)
-        assert uri.endswith(f"/{run.id}/artifacts") and tags["best"] == "x"
-        runs.set_status(run.id, "FINISHED", 3000)
+            store.add_metrics(run.id, metrics, record.dataset)
+        store.update_run(run.id, {"best": "x", "kind": "sweep again", "error": None}, "FAILED", 2000)
+        assert store.find_running() == []
+        store.update_run(run.id, {"no such tag": None}, "RUNNING")
+        store.update_run(run.id, {}, "FINISHED", 3000)
         ids.append(run.id)
     ours, theirs = (rows(tracking, run) for run in ids)
     assert ours == theirs
@@ -252,60 +222,9 @@ def test_a_database_of_another_mlflow_is_left_to_it(tracking: Tracking, migrated
     with closing(sqlite3.connect(file)) as database:
         database.execute("update alembic_version set version_num = 'another'")
         database.commit()
-    assert open_sqlite(tracking, file) is None
+    assert SqliteDatabase(tracking, file).open() is None
     with pytest.raises(ConfigError, match=r"cannot be opened \(.*mlflow db upgrade"):
         Tracker(tracking)
-
-
-def test_runs_of_one_call_are_there_together_or_not_at_all(tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> None:
-    tracker = Tracker(tracking)
-    entries = [Finished(make_result(), {"k1": "1"}), Finished(make_result(), {"k1": "2"})]
-    monkeypatch.setattr("runner.tracking.mlflow_internals._insert_datasets", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        tracker.log(entries)
-    assert MlflowClient(tracking.uri).search_runs([tracker.experiment]) == []
-
-
-def test_a_sweep_is_found_again_with_what_is_finished(tracking: Tracking) -> None:
-    tracker = Tracker(tracking)
-    assert tracker.state("abc") == sqlite_state(tracking, "abc") == State()
-    sweep = Sweep("abc", "a sweep", {}, 2, this_time())
-    parent = tracker.start_sweep(sweep)
-    done = Finished(make_result(), {}, tags={"combination": "1"})
-    run, _ = tracker.log([done, Failed("k1=2", {}, "no luck", "", {"combination": "2"})], sweep)
-    tracker.finish_sweep(sweep, None, {}, "FAILED")
-    assert tracker.state("abc") == sqlite_state(tracking, "abc") == State(parent, "FAILED", {"1": run})
-    assert tracker.state("another") == State()
-    again = replace(sweep, run=parent, process=this_time())
-    assert tracker.start_sweep(again) == tracker.start_sweep(again) == parent
-    assert tracker.log([done], again, again=True) == []
-    MlflowClient(tracking.uri).delete_run(run.id)
-    assert tracker.state("abc").finished == {}
-
-
-def test_a_process_that_takes_the_place_of_another_finds_the_parent_that_it_made(tracking: Tracking) -> None:
-    sweep = Sweep("abc", "a sweep", {}, 2, this_time())
-    assert Tracker(tracking).start_sweep(sweep) == Tracker(tracking).start_sweep(sweep)
-
-
-def test_runs_that_a_dead_process_left_open_are_marked(tracking: Tracking) -> None:
-    tracker = Tracker(tracking)
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    gone = f"{holder().rpartition('.')[0]}.{ended.pid} 1"
-    left = tracker.start_sweep(Sweep("abc", "left", {}, 1, gone))
-    mine = tracker.start_sweep(Sweep("def", "mine", {}, 1, this_time()))
-    elsewhere = tracker.start_sweep(Sweep("ghi", "elsewhere", {}, 1, "anothermachine.1 1"))
-    assert tracker.recover() == 1
-    client = MlflowClient(tracking.uri)
-    statuses = [client.get_run(run.id).info.status for run in (left, mine, elsewhere)]
-    assert statuses == ["KILLED", "RUNNING", "RUNNING"]
-    assert client.get_run(left.id).data.tags["error"] == "the process ended without finishing the run"
-    again = Sweep("abc", "left", {}, 1, this_time(), left)
-    tracker.start_sweep(again)
-    tracker.finish_sweep(again, None, {}, "FINISHED")
-    whole = client.get_run(left.id)  # it went on to its end: nothing is wrong with it any more
-    assert (whole.info.status, whole.data.tags.get("error")) == ("FINISHED", None)
 
 
 def test_a_printed_command_names_where_runs_are_unless_that_is_the_default() -> None:
@@ -321,7 +240,7 @@ def test_a_printed_command_names_where_runs_are_unless_that_is_the_default() -> 
 def test_a_database_that_is_none_is_one_line(tracking: Tracking) -> None:
     Path(tracking.uri.removeprefix("sqlite:///")).write_text("no database" * 1000)
     with pytest.raises(ConfigError, match=r"tracking\.uri=.*cannot be read \(file is not a database\)"):
-        sqlite_state(tracking, "abc")
+        Runs(tracking).like("abc")
 
 
 class _ByHand(Executor):
