@@ -13,7 +13,7 @@ from runner.config.values import without_secrets
 from runner.processes import holder
 from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
 from runner.tracking.opening import open_client
-from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, link_key, now, write_files
+from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, TagChanges, link_key, now, write_files
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ class ServerStore:
         run = self._client.create_run(self.experiment, start_time=started, tags=dict(tags), run_name=name).info
         return LoggedRun(run.run_id, local_path(run.artifact_uri))
 
-    def update_run(
-        self, run_id: str, tags: Mapping[str, str | None], status: str | None = None, ended: int | None = None
-    ) -> None:
+    def update_run(self, run_id: str, tags: TagChanges, status: str | None = None, ended: int | None = None) -> None:
         """Set tags of a run, or remove those that are None, and set its status and the time of its end if given."""
         for key, value in tags.items():
             if value is not None:

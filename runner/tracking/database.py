@@ -1,8 +1,4 @@
-"""Stores runs in a database with MLflow's tables: in SQLite without loading MLflow, in others through it.
-
-MLflow's client logs a run in four transactions, in about 40 ms; a process that is killed between them leaves an
-incomplete run. Here, many runs are logged in one transaction, all or none, in a tenth of the time.
-"""
+"""Stores runs in a database with MLflow's tables: in SQLite without loading MLflow, in others through it."""
 
 from __future__ import annotations
 
@@ -14,32 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from runner.tracking import tables
 from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
-from runner.tracking.mlflow_internals import (
-    ARTIFACTS_OF,
-    ENDED_RUNS,
-    FINISHED,
-    PARENTS,
-    RUNNING,
-    RUNS_LIKE,
-    RUNS_OF_SWEEP,
-    STARTED_RUNS,
-    Rows,
-    Session,
-    insert_dataset,
-    insert_links,
-    insert_metrics,
-    insert_runs,
-    open_artifacts,
-    store_transaction,
-    update_status,
-    update_tags,
-)
+from runner.tracking.mlflow_internals import open_artifacts, store_transaction
 from runner.tracking.opening import explain_errors, open_client
-from runner.tracking.record import LoggedDataset, Point, RunRecord, link_key, now, write_files
+from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges, link_key, now, write_files
 from runner.tracking.settings import Tracking
 from runner.tracking.sqlite import SqliteDatabase
+from runner.tracking.tables import Rows, Session
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -101,7 +80,7 @@ class DatabaseStore:
             for _, uri, record in rows:  # artifacts first, so that every logged run has them
                 self._write_artifacts(uri, record.write)
             with self._database.transaction() as session:
-                insert_runs(session, self.experiment, rows)
+                tables.insert_runs(session, self.experiment, rows)
         yield from (LoggedRun(run_id, local_path(uri)) for run_id, uri, _ in rows)
 
     def find_logged(self, results: Sequence[str]) -> dict[str, LoggedRun]:
@@ -111,42 +90,39 @@ class DatabaseStore:
 
     def create_run(self, name: str, started: int, tags: Mapping[str, str]) -> LoggedRun:
         """Create a run with the status RUNNING and return it."""
-        run_id = uuid.uuid4().hex
+        run_id, record = uuid.uuid4().hex, RunRecord(name, "RUNNING", started, None, tags, {})
         uri = self._artifact_uri(run_id)
         with self._database.transaction() as session:
-            insert_runs(session, self.experiment, [(run_id, uri, RunRecord(name, "RUNNING", started, None, tags, {}))])
+            tables.insert_runs(session, self.experiment, [(run_id, uri, record)])
         return LoggedRun(run_id, local_path(uri))
 
-    def update_run(
-        self, run_id: str, tags: Mapping[str, str | None], status: str | None = None, ended: int | None = None
-    ) -> None:
+    def update_run(self, run_id: str, tags: TagChanges, status: str | None = None, ended: int | None = None) -> None:
         """Set tags of a run, or remove those that are None, and set its status and the time of its end if given."""
         with self._database.transaction() as session:
-            update_tags(session, run_id, tags)
-            update_status(session, run_id, status, ended)
+            tables.update_tags(session, run_id, tags)
+            tables.update_status(session, run_id, status, ended)
 
     def add_metrics(self, run_id: str, metrics: Sequence[Point], dataset: LoggedDataset) -> None:
         """Add metrics to a run, and link it to their dataset."""
         with self._database.transaction() as session:
-            insert_metrics(session, run_id, metrics, now())
-            insert_dataset(session, self.experiment, run_id, dataset, {})
+            tables.insert_metrics(session, run_id, metrics, now())
+            tables.insert_dataset(session, self.experiment, run_id, dataset, {})
 
     def link(self, parent: str, sweep_id: str, runs: Collection[str]) -> None:
         """Tag combinations of a sweep as also reported by one of its parent runs."""
         with self._database.transaction() as session:
-            insert_links(session, parent, runs)
+            tables.insert_links(session, parent, runs)
 
     def find_running(self) -> list[tuple[str, str]]:
         """Return the ids of runs that are still running, with the names of their processes."""
-        return [(run, process) for run, process in self._database.read(RUNNING, {"experiment": int(self.experiment)})]
+        rows = self._database.read(tables.RUNNING, {"experiment": int(self.experiment)})
+        return [(run, process) for run, process in rows]
 
     def read_sweep(self, sweep_id: str, parent: str = "") -> tuple[list[ParentRun], dict[str, LoggedRun]]:
         """Return the parent runs of a sweep, and the finished combinations of all of them or of one."""
         named = {"experiment": self._tracking.experiment, "sweep": sweep_id}
-        parents, finished = (
-            self._database.read(PARENTS, named),
-            self._database.read(FINISHED, {**named, "parent": parent}),
-        )
+        parents = self._database.read(tables.PARENTS, named)
+        finished = self._database.read(tables.FINISHED, {**named, "parent": parent})
         return (
             [ParentRun(LoggedRun(run, local_path(uri)), *others) for run, uri, *others in parents],
             {combination: LoggedRun(run, local_path(uri)) for combination, run, uri in finished},
@@ -154,15 +130,18 @@ class DatabaseStore:
 
     def find_runs(self, beginning: str) -> list[Run]:
         """Return the runs of all experiments whose ids start with these hexadecimal digits."""
-        return self._search(RUNS_LIKE, {"pattern": f"{beginning}%"})
+        return self._search(tables.RUNS_LIKE, {"pattern": f"{beginning}%"})
 
     def list_combinations(self, parent: str, status: str) -> list[Run]:
         """Return the combinations with a status that a parent run computed or reports."""
-        return self._search(RUNS_OF_SWEEP, {"parent": parent, "link": link_key(parent), "status": status})
+        return self._search(tables.RUNS_OF_SWEEP, {"parent": parent, "link": link_key(parent), "status": status})
 
     def list_runs(self, ended: bool) -> list[Run]:
         """Return the evaluations and sweeps, latest first; with `ended`, only those that have ended."""
-        return self._search(ENDED_RUNS if ended else STARTED_RUNS, {"experiment": self._tracking.experiment})
+        return self._search(
+            tables.ENDED_RUNS if ended else tables.STARTED_RUNS,
+            {"experiment": self._tracking.experiment},
+        )
 
     def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run."""
@@ -188,16 +167,14 @@ class DatabaseStore:
         return [Run(*row) for row in self._database.read(query, named)]
 
     def _find_existing(self, ids: Sequence[str]) -> set[str]:
-        named = {f"id{position}": run for position, run in enumerate(ids)}
-        query = f"select run_uuid from runs where run_uuid in ({', '.join(f':{name}' for name in named)})"  # noqa: S608 (own names)
-        return {run for (run,) in self._database.read(query, named)} if ids else set()
+        return {run for (run,) in self._database.read(*tables.select_existing(ids))} if ids else set()
 
     def _artifact_uri(self, run_id: str) -> str:
         return f"{self._location.rstrip('/')}/{run_id}/artifacts"
 
     def _read_uri(self, run_id: str) -> str:
         """Return the address of the artifacts of a run."""
-        ((uri,),) = self._database.read(ARTIFACTS_OF, {"run": run_id})
+        ((uri,),) = self._database.read(tables.ARTIFACTS_OF, {"run": run_id})
         return str(uri)
 
     def _write_artifacts(self, uri: str, write: Callable[[Path], object]) -> None:

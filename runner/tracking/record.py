@@ -35,6 +35,9 @@ USER = "mlflow.user"
 Point = tuple[str, float, int]
 """A metric: its name, its value, its step."""
 
+TagChanges = Mapping[str, str | None]
+"""The tags of a run to set, or to remove if they are None."""
+
 LoggedDataset = tuple[str, str, str, str, str]
 """A dataset as it is logged: its name, digest, source, profile and split."""
 

@@ -20,9 +20,9 @@ from filelock import FileLock
 
 from retrievers.files import replace_file
 from runner.config.objects import ConfigError
-from runner.tracking.mlflow_internals import Rows, Session
 from runner.tracking.record import now
 from runner.tracking.settings import EXPERIMENT_TAGS, NOT_STORED, Tracking
+from runner.tracking.tables import Rows, Session
 
 TABLES = Path(__file__).with_name("mlflow.sql")
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from runner.tracking.client import ServerStore
 from runner.tracking.database import DatabaseStore, MlflowDatabase
 from runner.tracking.logged import LoggedRun, ParentRun, Run
-from runner.tracking.record import LoggedDataset, Point, RunRecord
+from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges
 from runner.tracking.settings import Tracking
 from runner.tracking.sqlite import SqliteDatabase
 
@@ -18,9 +18,8 @@ def choose_store(tracking: Tracking) -> RunStore:
     """Return the store that the settings name; nothing is read or created yet."""
     if tracking.is_server():
         return ServerStore(tracking)
-    if tracking.is_off:
-        return DatabaseStore(tracking, SqliteDatabase(tracking, None))
-    if (file := tracking.sqlite_file()) is not None:
+    file = tracking.sqlite_file()
+    if file is not None or tracking.is_off:
         return DatabaseStore(tracking, SqliteDatabase(tracking, file))
     return DatabaseStore(tracking, MlflowDatabase(tracking))
 
@@ -75,9 +74,7 @@ class RunStore(Protocol):
         """Create a run with the status RUNNING and return it."""
         ...
 
-    def update_run(
-        self, run_id: str, tags: Mapping[str, str | None], status: str | None = None, ended: int | None = None
-    ) -> None:
+    def update_run(self, run_id: str, tags: TagChanges, status: str | None = None, ended: int | None = None) -> None:
         """Set tags of a run, or remove those that are None, and set its status and the time of its end if given."""
         ...
 

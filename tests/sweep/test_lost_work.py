@@ -146,8 +146,8 @@ def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_ne
     here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = (
-        "from runner.tracking import database; import os, signal; "
-        "database.insert_runs = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+        "from runner.tracking import tables; import os, signal; "
+        "tables.insert_runs = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     )
     artifacts = here / "mlruns" / "artifacts"
     (artifacts / "of another database").mkdir(parents=True)
