@@ -45,7 +45,7 @@ def test_every_object_store_has_an_extra_a_row_in_each_table_and_a_server_for_te
         assert any(re.match(rf"{package}\b", requirement) for requirement in extras[extra])
         assert re.search(rf"[\[,]{extra}[\],]", extras["all"][0])
         assert re.search(rf"^\| .*`{extra}`.* \| .*\b{package}\b", installation, re.MULTILINE)
-        assert f"`{package}` (the extra `{extra}`)" in machines
+        assert f"`{package}` (the `{extra}` extra)" in machines
     assert {OBJECT_STORES[protocol] for protocol in SERVERS} == set(OBJECT_STORES.values())
 
 

@@ -174,8 +174,8 @@ def test_a_plan_lists_the_texts_to_encode(model: str, harbour: Corpus) -> None:
         return dict(work.key.parts)["rows"]
 
     assert [(work.title, rows(work)) for work in index.needs] == [("embed", "256"), ("embed", "44")]
-    assert (asked.name, rows(asked)) == ("embed", "4")
-    assert plan.name == "search"
+    assert (asked.title, rows(asked)) == ("embed", "4")
+    assert plan.title == "search"
 
 
 @splade

@@ -138,7 +138,7 @@ def test_rankings_and_indexes_depend_on_the_version_of_the_engine(monkeypatch: p
     for version in ("qdrant-edge-py 0.9.0", "qdrant-edge-py 0.9.1"):
         monkeypatch.setattr("retrievers.engines.qdrant.read_engine_version", lambda version=version: version)
         work = retriever.plan(corpus, QUERIES, 5, NoStore())
-        keys |= {work.key.digest, *(needed.key.digest for needed in work.needs if needed.name == "index")}
+        keys |= {work.key.digest, *(needed.key.digest for needed in work.needs if needed.title == "index")}
     assert len(keys) == 4
 
 
