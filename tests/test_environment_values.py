@@ -104,7 +104,7 @@ LEAKY = [f"plugins=[{__name__}]", "retriever=leaky", "--config-dir=configs"]
         (2, ["-m", "retriever.variant=${oc.env:HUSH},lucene"]),
         (2, ["retriever.k1=${oc.decode:${oc.env:HUSH}}"]),
         (2, ["dataset=beir", "dataset.path=${oc.env:HUSH}"]),
-        (2, ["retriever=http", "retriever.base_url=${oc.env:HUSH}", "retriever.retries=0"]),
+        (2, ["retriever=http/runner", "retriever.base_url=${oc.env:HUSH}", "retriever.retries=0"]),
         (2, ["tracking.uri=${oc.env:HUSH}"]),
         (2, ["compare", "baseline=${oc.env:HUSH}", "candidate=x"]),
         (2, ["synthesize", "source.path=${oc.env:HUSH}"]),

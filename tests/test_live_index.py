@@ -61,6 +61,7 @@ def test_measures_do_not_depend_on_the_documents_of_the_dataset(collections: Pat
     (tmp_path / "few" / "corpus.jsonl").write_bytes(b"".join(few))
     sources = [Beir(path=str(whole)), Beir(path=str(tmp_path / "few")), Beir(path=str(whole), documents=None)]
     preset = load_settings(CONF / "retriever" / "http" / "opensearch.yaml")  # Elasticsearch's is the same
+    preset = {name: value for name, value in preset.items() if name not in ("_target_", "base_url")}
     with run_elasticsearch(dataset.corpus) as api:
         http = Http(api.url, **{**preset, "parameters": {"index": "articles", "field": "text"}})
         bench = Bench(DiskStore(tmp_path / "store"))

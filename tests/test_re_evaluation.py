@@ -22,6 +22,7 @@ from runner.result import Result
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
 from tests.reports.reading import read_explorer_data
+from tests.retrievers.http_search import FORM
 
 Run = Callable[..., tuple[str, str]]
 
@@ -213,7 +214,7 @@ def test_a_re_evaluated_baseline_equals_an_evaluation_of_its_settings(pair: tupl
     assert again.name == "bm25 re-evaluated"
 
 
-HTTP = {"_target_": "retrievers.http_api.Http", "base_url": "http://127.0.0.1:9"}
+HTTP = {"_target_": "retrievers.http_api.Http", "base_url": "http://127.0.0.1:9", **FORM}
 LISTWISE = {
     "_target_": "retrievers.reranked.Reranked",
     "reranker": {"llm": {"_target_": "runner.llm.providers.OpenAI"}},

@@ -85,7 +85,10 @@ def test_a_query_that_the_api_refuses_is_an_error_with_exit_code_1_and_a_result(
     words = (
         "retriever=http",
         "retriever.method=GET",
+        "retriever.search_path=/search",
         "retriever.request={q: 'text:({query})'}",
+        "retriever.results=results",
+        "retriever.item_id=item_id",
         "retriever.score=null",
     )
     answers = {"text:(ships)": Answer({"results": [{"item_id": "d1"}]})}
@@ -109,7 +112,8 @@ def test_search_types_of_one_api_are_queried_at_the_same_time_by_several_workers
         return hits(("d1", 1.0))
 
     with fake_api(search) as api:
-        words = ["retriever=http", f"retriever.base_url={api.url}", "retriever.search_type=bm25,vector"]
+        words = ["retriever=http/runner", f"retriever.base_url={api.url}"]
+        words += ["retriever.parameters.search_type=bm25,vector"]
         words += ["retriever.timeout_s=600", "retriever.retries=0", "sweep.backend=loky", "sweep.workers=2"]
         try:
             assert main(["-m", *words, *DATASET]) == 0

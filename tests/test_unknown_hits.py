@@ -34,6 +34,7 @@ from runner.reports.evaluation.sections import result_markdown
 from runner.result import Result
 from runner.store.disk import DiskStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits
+from tests.retrievers.http_search import FORM
 
 WORDS = ["red", "blue", "green", "boat", "house", "tree", "sea", "harbour", "pier", "ferry"]
 TEXTS = [" ".join(WORDS[(i * step + i // 7) % len(WORDS)] for step in (1, 3, 7)) for i in range(60)]
@@ -84,7 +85,7 @@ def bench(tmp_path: Path) -> Bench:
 def measured(bench: Bench) -> Iterator[Callable[..., Result]]:
     """Return what measures the service on documents with these ids."""
     with service(WHOLE, QUERIES) as api:
-        http = Http(api.url)
+        http = Http(api.url, **FORM)
 
         def measure(retriever: object = http, chunking: Chunking | None = None, **source: object) -> Result:
             made = experiment(retriever, World(**source))  # type: ignore[arg-type]  # any settings
@@ -128,7 +129,7 @@ def test_a_hybrid_with_a_service_is_the_same_on_all_documents_where_its_local_pa
     measured: Callable[..., Result],
 ) -> None:
     http = measured.http  # type: ignore[attr-defined]  # set on the function
-    hybrid = Hybrid({"one": http, "two": Http(http.base_url, timeout_s=20)})
+    hybrid = Hybrid({"one": http, "two": Http(http.base_url, **FORM, timeout_s=20)})
     same(measured(hybrid), measured(hybrid, ids=tuple(JUDGED)))
 
 

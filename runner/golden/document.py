@@ -57,7 +57,7 @@ def golden_report(results: Sequence[Result], at: datetime, parallel: bool = Fals
 
 def search_types(results: Sequence[Result]) -> list[str]:
     """Return the name of each result: its search type, or a label if search types are not unique."""
-    names = [str(_settings(result, "retriever").get("search_type") or result.retriever) for result in results]
+    names = [result.search_type or result.retriever for result in results]
     return names if len(set(names)) == len(names) else label_results(results)
 
 

@@ -1,1 +1,1 @@
-"""A search API over HTTP, with the routes that `retrievers.http_api` queries by default."""
+"""A search API over HTTP, with the routes that `retriever=http/runner` queries."""

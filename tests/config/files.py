@@ -15,7 +15,9 @@ def load_settings(file: Path) -> dict[str, Any]:
     own = yaml.safe_load(file.read_text(encoding="utf-8"))
     settings: dict[str, Any] = {}
     for default in own.pop("defaults", []):
-        if isinstance(default, str) and (base := file.parent / f"{default}.yaml").is_file():
+        place = str(default).removesuffix("@_here_")
+        root = CONF if place.startswith("/") else file.parent
+        if isinstance(default, str) and (base := root / f"{place.lstrip('/')}.yaml").is_file():
             settings |= load_settings(base)
     return settings | own
 

@@ -50,7 +50,14 @@ PLACES = {
     "sparse": ["retriever.model=x"],
     "late_interaction": ["retriever.model=x"],
     "judged": ["dataset.queries=x", "dataset.qrels=x"],
-    "http": ["retriever.base_url=http://127.0.0.1"],
+    "http": [
+        "retriever.base_url=http://127.0.0.1",
+        "retriever.search_path=/find",
+        "retriever.request={q: '{query}'}",
+        "retriever.results=hits",
+        "retriever.item_id=id",
+        "retriever.score=null",
+    ],
     "run": ["retriever.path=x"],
     "object": ["retriever.factory=x:y", "plugins=[x]"],
     "reranker=api": ["reranker.model=x", "reranker.base_url=http://127.0.0.1"],
@@ -131,15 +138,19 @@ def test_only_the_golden_api_is_looked_for_on_ports_under_its_name_and_with_its_
         assert isinstance(experiment.retriever, Http)
         return experiment.retriever
 
-    plain = retriever("retriever=http", "retriever.base_url=http://127.0.0.1:1")
-    assert (plain.ports, plain.headers, plain.expected_items) == ([], {}, None)
+    address, *form = PLACES["http"]
+    plain = retriever("retriever=http", address, *form)
+    assert (plain.ports, plain.headers, plain.expected_items, plain.search_type) == ([], {}, None, None)
     golden = retriever("retriever=golden_api")
     assert golden.base_url is None
     assert golden.ports == [8001, 8000, 8080, 3000]
     assert golden.headers == {"Host": "golden.localhost:{port}"}
     assert golden.expected_items == "corpus"
     with pytest.raises(ConfigError, match=r"^retriever: base_url: is required"):
-        retriever("retriever=http")
+        retriever("retriever=http", *form)
+    with pytest.raises(ConfigError, match=r"^retriever\.\w+: is required"):
+        retriever("retriever=http", address)
+    assert retriever("retriever=golden_api", "retriever.parameters.search_type=bm25").search_type == "bm25"
     own_name = retriever("retriever=golden_api", "~retriever.headers.Host")
     assert own_name.headers == {}
 

@@ -26,6 +26,7 @@ from runner.config import CONF
 from runner.config.composing import open_loader
 from runner.sweep.compose import Composer
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api
+from tests.retrievers.http_search import FORM
 
 QUERY = 'where is "Ferry"?'
 VECTOR = [0.5, -0.25]
@@ -234,6 +235,22 @@ PRESETS = {
         [1.25, 0.5],
         {"responseHeader": {"status": 0}, "response": {"numFound": 2, "start": 0, "docs": []}},
     ),
+    "runner": Preset(  # docs/serve.md
+        {"search_type": "bm25"},
+        "/search",
+        {"query": QUERY, "top_k": 3, "search_type": "bm25", "include_answer": False},
+        {
+            "query": QUERY,
+            "search_type": "bm25",
+            "results": [
+                {"item_id": "b", "rank": 1, "score": 1.5, "title": ""},
+                {"item_id": "a", "rank": 2, "score": 0.5, "title": ""},
+            ],
+            "total_results": 2,
+            "retrieval_time_ms": 0.5,
+        },
+        [1.5, 0.5],
+    ),  # tests/retrievers/test_http_api.py counts the items
     "chroma": Preset(  # API v2, as in the client
         {"collection": "8e1d"},
         "/api/v2/tenants/default_tenant/databases/default_database/collections/8e1d/query",
@@ -375,7 +392,11 @@ FILTERED: dict[str, tuple[str, object]] = {  # the place of a filter in a reques
 }
 
 
-@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_of_an_engine_sends_filters() -> None:
+    assert PRESETS.keys() - FILTERED.keys() == {"runner"}
+
+
+@pytest.mark.parametrize("name", FILTERED)
 def test_a_preset_sends_the_filter_of_a_query_in_the_form_of_the_vendor(
     loader: ConfigLoader, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -455,7 +476,7 @@ def test_vespa_without_hits_has_no_children(loader: ConfigLoader) -> None:
 
 
 def search(api: FakeApi, **settings: Any) -> Any:
-    return Http(api.url, retries=0, **settings).index(CORPUS, NoStore()).search(["q"], 2)
+    return Http(api.url, retries=0, **FORM | settings).index(CORPUS, NoStore()).search(["q"], 2)
 
 
 def test_scores_beside_results_have_to_be_as_many() -> None:
@@ -469,10 +490,11 @@ def test_scores_beside_results_have_to_be_as_many() -> None:
     [
         ({"request": {"vector": "{vector}"}}, r"request: \{vector\} needs an encoder"),
         ({"request": {"x": "{index}"}, "parameters": {"index": 1}}, r"request: without \{query\}, all"),
+        ({"expected_items": 3, "items_path": None}, "expected_items: needs items_path"),
         ({"parameters": {"top_k": 1}}, r"parameters.top_k: this name is reserved"),
         ({"parameters": {"api_key": "x"}}, r"parameters.api_key: the name suggests a secret"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Http("http://127.0.0.1", **settings)
+        Http("http://127.0.0.1", **FORM | settings)

@@ -142,7 +142,9 @@ def test_a_suggested_correction_is_accepted(
 
 def test_the_check_of_a_search_service_can_be_turned_off_as_its_error_suggests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("runner.commands.evaluate"), "main", accept)
-    assert main(["retriever=http", "retriever.base_url=http://127.0.0.1:1", "retriever.expected_items=null"]) == 0
+    assert (
+        main(["retriever=http/runner", "retriever.base_url=http://127.0.0.1:1", "retriever.expected_items=null"]) == 0
+    )
 
 
 def printed(out: str, start: str = "compare ") -> list[str]:

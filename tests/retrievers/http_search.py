@@ -1,16 +1,21 @@
-"""A small corpus that tests search through a fake search API."""
+"""A small corpus that tests search through a fake search API, which has the form of `retriever=http/runner`."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.http_api import Http
 from retrievers.store import NoStore
+from runner.config import CONF
 from tests.retrievers.fake_api import FakeApi, hits
 
+FORM: dict[str, Any] = yaml.safe_load((CONF / "retriever" / "http" / "runner.yaml").read_text(encoding="utf-8"))
+FORM.pop("defaults")
 CORPUS = Corpus(["a", "b", "c"], ["one", "two", "three"])
-FEW: dict[str, Any] = {"expected_items": "corpus", "backoff_s": 0.001}
+FEW: dict[str, Any] = {**FORM, "expected_items": "corpus", "backoff_s": 0.001}
 ONE = hits(("a", 1.0))
 
 

@@ -42,6 +42,7 @@ from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.term_weights import TermWeights
 from retrievers.work import QUERY_TERM_WEIGHTS
+from tests.retrievers.http_search import FORM
 from tests.retrievers.scripted import Echo, Overlap
 from tests.serving.process import shelf
 from tests.strategies.corpora import corpora
@@ -65,7 +66,7 @@ class ServedBM25:
         httpx.put(
             url, content=json.dumps(columns), verify=False, timeout=60
         ).raise_for_status()  # reads no certificates
-        return Http(url, expected_items="corpus", concurrency=self.concurrency).index(corpus, store)
+        return Http(url, **FORM, expected_items="corpus", concurrency=self.concurrency).index(corpus, store)
 
 
 WITH_STOP_WORDS: dict[str, Retriever] = {

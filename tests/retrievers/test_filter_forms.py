@@ -18,6 +18,7 @@ from retrievers.http_api import Http
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.fake_api import Answer, Asked, fake_api, hits, in_turn
+from tests.retrievers.http_search import FORM
 from tests.retrievers.test_filters import filter_by_hand, list_hits, passes
 from tests.strategies.filters import FILTERS, METADATA
 from tests.strategies.settings import at_most
@@ -168,7 +169,7 @@ def test_a_service_that_applies_the_clauses_ranks_as_bm25_with_the_filter(data: 
         return hits(*((corpus.ids[document], score) for document, score in row))
 
     with fake_api(answer) as api:
-        own = Http(api.url, request=REQUEST, filter_form="elasticsearch", concurrency=1)
+        own = Http(api.url, **FORM | {"request": REQUEST}, filter_form="elasticsearch", concurrency=1)
         rankings = search_cached(own, corpus, queries, k, NoStore())
     assert not rankings.errors
     assert list_hits(rankings) == list_hits(searcher.search(queries, k))
@@ -180,10 +181,10 @@ def test_a_filter_in_an_address_or_a_text_is_json_and_is_left_out_of_queries_wit
     text = '{"language": "de", "year": {"from": 2000}}'
     with fake_api(in_turn(hits(("a", 1.0)))) as api:
         for own in (
-            Http(api.url, method="GET", request={"q": "{query}", "f": "{filter}"}, concurrency=1),
-            Http(api.url, request={"q": "{query}", "f": "only {filter}", "g": {"h": "{filter}"}}, concurrency=1),
+            {"method": "GET", "request": {"q": "{query}", "f": "{filter}"}},
+            {"request": {"q": "{query}", "f": "only {filter}", "g": {"h": "{filter}"}}},
         ):
-            search_cached(own, corpus, queries, 1, NoStore())
+            search_cached(Http(api.url, **FORM | own, concurrency=1), corpus, queries, 1, NoStore())
         (with_filter, without, *posted) = api.searches
     assert with_filter.parameters == {"q": ["x"], "f": [text]}
     assert without.parameters == {"q": ["y"]}

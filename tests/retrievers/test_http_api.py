@@ -19,7 +19,7 @@ from retrievers.reranked import Reranked
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from tests.retrievers.fake_api import Answer, Asked, fake_api, hits, in_turn
-from tests.retrievers.http_search import CORPUS, FEW, ONE, list_hits, search
+from tests.retrievers.http_search import CORPUS, FEW, FORM, ONE, list_hits, search
 from tests.retrievers.scripted import Overlap
 
 
@@ -66,13 +66,13 @@ def test_proxies_of_the_environment_are_used_and_no_proxy_excludes_addresses(
     with fake_api(in_turn(ONE)) as api:
         address = api.url.removeprefix("http://")
         monkeypatch.setenv("http_proxy", f"http://me:pass@{address}")
-        searcher = Http("http://search.invalid", headers={"X-Client": "tests"}).index(CORPUS, NoStore())
+        searcher = Http("http://search.invalid", **FORM, headers={"X-Client": "tests"}).index(CORPUS, NoStore())
         assert list_hits(searcher.search(["q"], 3)) == [("a", 1)]
         assert {asked.headers["Host"] for asked in api.asked} == {"search.invalid"}
         assert {asked.headers["Proxy-Authorization"] for asked in api.asked} == {"Basic bWU6cGFzcw=="}
         monkeypatch.setenv("http_proxy", f"127.0.0.1:{closed[0]}")
         with pytest.raises(RetrieverError, match="ConnectError"):
-            Http(api.url).index(CORPUS, NoStore())
+            Http(api.url, **FORM).index(CORPUS, NoStore())
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         assert list_hits(search(api)) == [("a", 1)]
 
@@ -83,7 +83,7 @@ def test_no_other_address_is_queried_than_the_one_that_was_given(closed: list[in
         pytest.raises(RetrieverError, match=f"answered at http://127.0.0.1:{closed[0]} "),
     ):
         port = int(other.url.rpartition(":")[2])
-        Http(f"http://127.0.0.1:{closed[0]}", ports=[port]).index(CORPUS, NoStore())
+        Http(f"http://127.0.0.1:{closed[0]}", **FORM, ports=[port]).index(CORPUS, NoStore())
     assert other.asked == []
 
 
@@ -100,7 +100,7 @@ def test_an_api_that_is_down_is_one_error_with_what_was_tried(closed: list[int])
     with fake_api(in_turn(ONE), health=500) as wrong, pytest.raises(RetrieverError) as raised:
         port = int(wrong.url.rpartition(":")[2])
         ports = [first, second, first, port]
-        Http(ports=ports, headers={"host": "golden.localhost"}).index(CORPUS, NoStore())
+        Http(**FORM, ports=ports, headers={"host": "golden.localhost"}).index(CORPUS, NoStore())
     said = str(raised.value)
     assert f"http://localhost:{first} (ConnectError" in said
     assert f"http://localhost:{second} (ConnectError" in said
@@ -189,6 +189,6 @@ def test_a_part_that_failed_or_whose_index_changed_is_queried_again() -> None:
 
 
 def test_how_many_are_asked_at_a_time_is_no_part_of_what_it_is() -> None:
-    http = Http("http://localhost")
+    http = Http("http://localhost", **FORM)
     assert repr(replace(http, concurrency=1)) == repr(http)
-    assert repr(replace(http, search_type="bm25")) != repr(http)
+    assert repr(replace(http, parameters={"search_type": "bm25"})) != repr(http)

@@ -21,7 +21,7 @@ import retrievers
 from retrievers.http_api import Http
 from retrievers.store import NoStore
 from tests.retrievers.fake_api import CUT, Answer, Asked, fake_api, in_turn
-from tests.retrievers.http_search import CORPUS, ONE, error_of, list_hits, search
+from tests.retrievers.http_search import CORPUS, FORM, ONE, error_of, list_hits, search
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504, CUT])
@@ -155,7 +155,7 @@ PADDING = b"x" * 60
 def test_a_reply_that_drips_in_ends_with_the_total_time(quick: bytes, slow: bytes) -> None:
     """Each byte comes within the time-out, and all of them in more than three times of it."""
     with dripping(quick, slow) as url:
-        http = Http(url, timeout_s=0.25, retries=0, health_path=None, expected_items=None)
+        http = Http(url, **FORM | {"health_path": None}, timeout_s=0.25, retries=0)
         rankings = http.index(CORPUS, NoStore()).search(["q"], 3)
     assert rankings.errors is not None
     assert "ReadTimeout" in rankings.errors[0]
@@ -171,7 +171,7 @@ def test_a_reply_that_drips_in_on_a_kept_connection_ends_with_the_total_time() -
         return ONE
 
     with fake_api(answer) as api:
-        searcher = Http(api.url, timeout_s=0.25, retries=0).index(CORPUS, NoStore())
+        searcher = Http(api.url, **FORM, timeout_s=0.25, retries=0).index(CORPUS, NoStore())
         assert searcher.search(["quick"], 3).errors is None
         errors = searcher.search(["slow"], 3).errors
         over.set()

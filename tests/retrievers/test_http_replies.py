@@ -15,7 +15,7 @@ from retrievers.base import Corpus
 from retrievers.http_api import Http
 from retrievers.store import NoStore
 from tests.retrievers.fake_api import Answer, fake_api, hits, in_turn
-from tests.retrievers.http_search import CORPUS, error_of, list_hits, search
+from tests.retrievers.http_search import CORPUS, FORM, error_of, list_hits, search
 
 
 def test_the_order_of_the_service_is_kept_among_equal_scores_too() -> None:
@@ -36,7 +36,7 @@ def test_whatever_a_service_gives_is_a_ranking_in_its_order() -> None:
         assert (np.diff(np.array([score for _, score in list_hits(rankings)])) <= 0).all()
 
     with fake_api(lambda _: given_now[0]) as api:
-        searchers = [Http(api.url, lower_is_better=lower).index(CORPUS, NoStore()) for lower in (False, True)]
+        searchers = [Http(api.url, **FORM, lower_is_better=lower).index(CORPUS, NoStore()) for lower in (False, True)]
         check()
 
 
@@ -82,7 +82,7 @@ def test_more_than_was_asked_for_is_cut_off() -> None:
 
 def test_numbers_are_ids_as_text() -> None:
     with fake_api(in_turn(hits((7, 1.0)))) as api:
-        rankings = Http(api.url).index(Corpus(["7"], [""]), NoStore()).search(["q"], 1)
+        rankings = Http(api.url, **FORM).index(Corpus(["7"], [""]), NoStore()).search(["q"], 1)
     assert rankings.documents.tolist() == [[0]]
 
 

@@ -10,12 +10,12 @@ from retrievers.base import RetrieverError
 from retrievers.http_api import Http
 from retrievers.store import NoStore
 from tests.retrievers.fake_api import Answer, Asked, fake_api, in_turn
-from tests.retrievers.http_search import CORPUS, ONE, error_of, list_hits, search
+from tests.retrievers.http_search import CORPUS, FORM, ONE, error_of, list_hits, search
 
 
 def test_a_query_is_one_request_of_the_documented_form() -> None:
     with fake_api(in_turn(ONE)) as api:
-        search(api, "where?", k=7, search_type="bm25-lc")
+        search(api, "where?", k=7, parameters={"search_type": "bm25-lc"})
         (asked,) = api.searches
     assert (asked.method, asked.path) == ("POST", "/search")
     assert asked.body == {"query": "where?", "top_k": 7, "search_type": "bm25-lc", "include_answer": False}
@@ -69,7 +69,7 @@ def test_placeholders_are_filled_in_within_a_text_too_and_a_text_about_a_null_is
     request = {"q": ["title:({query})^2 OR body:({query})"], "kind": "is:{search_type}", "size": "{top_k}"}
     with fake_api(in_turn(ONE)) as api:
         search(api, "ships {top_k}", request=request)
-        search(api, "ships", request=request, search_type="old")
+        search(api, "ships", request=request, parameters={"search_type": "old"})
         null, named = (asked.body for asked in api.searches)
     assert null == {"q": ["title:(ships {top_k})^2 OR body:(ships {top_k})"], "size": 3}
     assert named == {"q": ["title:(ships)^2 OR body:(ships)"], "kind": "is:old", "size": 3}
@@ -96,11 +96,11 @@ def test_a_secret_is_sent_and_is_in_nothing_that_is_told(monkeypatch: pytest.Mon
         assert "not with ***" in error_of(api, **secret)
         assert {asked.headers["Authorization"] for asked in api.asked} == {"Bearer s3cr3t-token"}
         assert {asked.headers["X-Client"] for asked in api.asked} == {"tests"}
-        assert "s3cr3t" not in repr(Http(api.url, **secret))
+        assert "s3cr3t" not in repr(Http(api.url, **FORM, **secret))
 
 
 def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    retriever = Http("http://localhost:1", secret_headers={"X-Api-Key": "SEARCH_KEY"})
+    retriever = Http("http://localhost:1", **FORM, secret_headers={"X-Api-Key": "SEARCH_KEY"})
     for value, said in (
         (None, "SEARCH_KEY is not set"),
         (" ", "is not set"),
@@ -148,13 +148,14 @@ def test_a_secret_that_is_not_there_or_no_header_is_named_without_its_value(monk
 )
 def test_settings_that_cannot_be_or_would_be_recorded_are_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said) as raised:
-        Http(**{"base_url": "http://localhost", **settings})
+        Http(**{"base_url": "http://localhost", **FORM, **settings})
     assert "pass@" not in str(raised.value)
 
 
 def test_what_is_no_secret_is_not_taken_for_one() -> None:
     request = {"keywords": "{query}", "author": "Melville", "max_tokens": 9, "tokenizer": "standard", "key": "{query}"}
-    assert Http("http://localhost", request=request, search_path="/search?keyword=1").request == request
+    form = FORM | {"request": request, "search_path": "/search?keyword=1"}
+    assert Http("http://localhost", **form).request == request
 
 
 def test_a_secret_is_shown_to_nobody_but_the_address_it_is_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +168,6 @@ def test_a_secret_is_shown_to_nobody_but_the_address_it_is_meant_for(monkeypatch
         with pytest.raises(RetrieverError, match="no search API answered"):
             search(wrong, **how)
         with pytest.raises(ValueError, match="secret_headers: secrets are sent only to a fixed address; set base_url"):
-            Http(**how)
+            Http(**FORM, **how)
         assert other.asked == []
         assert list_hits(search(other, **how)) == [("a", 1)]

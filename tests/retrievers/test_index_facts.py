@@ -15,6 +15,7 @@ from retrievers.http_api import Http
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.run_file import RunFile
 from tests.retrievers.fake_api import Answer, Asked, fake_api
+from tests.retrievers.http_search import FORM
 
 FACTS = {
     "version": ("/", "version.number"),
@@ -25,7 +26,7 @@ REPLIES = {"/": {"version": {"number": "2.11.0"}}, "/x/_count": {"count": 5}, "/
 
 
 def api(url: str, **settings: Any) -> Http:
-    return Http(url, parameters={"index": "x"}, request={"q": "{query}"}, facts=FACTS, retries=0, **settings)
+    return Http(url, **FORM | {"parameters": {"index": "x"}}, facts=FACTS, retries=0, **settings)
 
 
 def answer(asked: Asked) -> Answer:

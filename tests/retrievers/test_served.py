@@ -15,6 +15,7 @@ from retrievers.http_api import Http
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.datasets.golden_json import GoldenJson
+from tests.retrievers.http_search import FORM
 from tests.serving.process import serving
 
 
@@ -38,8 +39,9 @@ def test_http_finds_what_the_same_retriever_finds_here_to_the_last_bit(real_gold
         for name, retriever in here.items():
             ours = search_cached(retriever, corpus, queries, k, store)
             theirs = search_cached(
-                Http(running.url, search_type=name, expected_items="corpus"), corpus, queries, k, store
-            )
+                Http(running.url, **FORM | {"parameters": {"search_type": name}}, expected_items="corpus"),
+                corpus, queries, k, store,
+            )  # fmt: skip
             assert theirs.errors is None
             assert (len(queries), len(corpus)) == (50, 55)
             assert np.array_equal(theirs.documents, ours.documents)

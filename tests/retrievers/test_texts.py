@@ -16,13 +16,14 @@ from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
 from retrievers.texts import fetch_documents, fetch_texts
 from tests.retrievers.fake_api import Answer, Asked, fake_api
+from tests.retrievers.http_search import FORM
 
 TEXTS = {"a/1": "red boat", "b": "blue boat"}
 
 
 def api(url: str, **settings: Any) -> Http:
-    request = {"q": "{query}"}
-    return Http(url, request=request, retries=0, health_path=None, document_path="/x/_doc/{document_id}", **settings)
+    form = FORM | {"health_path": None, "document_path": "/x/_doc/{document_id}", **settings}
+    return Http(url, retries=0, **form)
 
 
 def answer(asked: Asked) -> Answer:
@@ -44,7 +45,7 @@ def test_a_text_that_is_not_one_is_left_out() -> None:
 
 def test_without_the_address_of_a_document_nothing_is_requested() -> None:
     with fake_api(answer) as server:
-        assert Http(server.url, request={"q": "{query}"}).fetch_texts(["b"]) == {}
+        assert Http(server.url, **FORM).fetch_texts(["b"]) == {}
         assert not server.asked
 
 

@@ -31,7 +31,7 @@ def results(folder: Path) -> dict[tuple[str, str], Result]:
     found = {}
     for record in folder.rglob("artifacts/**/result.json"):
         result = load_record(record.parent)
-        found[result.retriever, result.config["retriever"].get("search_type") or ""] = result
+        found[result.retriever, result.config["retriever"].get("parameters", {}).get("search_type") or ""] = result
     return found
 
 
@@ -43,7 +43,7 @@ def test_a_server_gives_exactly_what_its_retrievers_give(
     others = [f"+retriever@search_types.{name}={name}" for name in TYPES[1:]]
     folder = tmp_path_factory.mktemp("served")
     with serving(["retriever=bm25", *others, "encoder=lsa", *dataset], folder) as running:
-        locally, there = f"retriever:[{','.join(TYPES)}]", f"retriever.search_type:[{','.join(TYPES)}]"
+        locally, there = f"retriever:[{','.join(TYPES)}]", f"retriever.parameters.search_type:[{','.join(TYPES)}]"
         whole = "metrics.depth=100"  # more than there are items
         union = f"sweep.union=[{{{locally}}},{{retriever:golden_api,{there},retriever.base_url:'{running.url}'}}]"
         assert main(["-m", union, whole, "encoder=lsa", *dataset, INLINE]) == 0

@@ -37,6 +37,7 @@ from runner.sweep.calls import estimate_calls
 from tests.analysis.chats import always
 from tests.fake_embeddings import EmbeddingService, write_tokenizer
 from tests.fake_llm import FakeLLM
+from tests.retrievers.http_search import FORM
 from tests.test_evaluation import Small
 
 DATASET = Small().load()
@@ -216,7 +217,7 @@ def test_the_price_of_embeddings_is_planned_once_for_all_searches_and_exactly(en
 
 
 def test_a_service_that_has_embedded_its_documents_only_needs_vectors_of_queries(encoder: ApiEncoder) -> None:
-    found = plan_all(experiment(Http(base_url="http://localhost:1", encoder=encoder, request={"v": "{vector}"})))
+    found = plan_all(experiment(Http("http://localhost:1", encoder=encoder, **FORM | {"request": {"v": "{vector}"}})))
     assert found["embed"].tokens_in == len(["red", "boat", "blue", "purple", "boat"])
 
 

@@ -227,7 +227,7 @@ def test_a_combination_with_failed_searches_is_never_dropped(fake: FakeLLM) -> N
         ("hydra/sweeper=optuna hydra.sweeper.sampler=gp", "the sampler gp cannot use dropped trials"),
         ("hydra/sweeper=optuna hydra.sweeper.objectives=[RR,mean_ms]", "supports only one objective"),
         ("metrics.primary=NumRet", "a race needs a measure with values from 0 to 1"),
-        ("retriever=http", "queries a live service"),
+        ("retriever=http/runner", "queries a live service"),
     ],
 )
 def test_a_race_that_is_not_possible_is_refused(

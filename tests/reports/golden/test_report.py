@@ -229,9 +229,10 @@ def test_the_time_of_a_report_is_told_in_utc() -> None:
 def test_the_head_says_what_was_searched() -> None:
     config: Mapping[str, Any] = {
         "dataset": {"path": "folder/queries.json", "expected_items": 120},
-        "retriever": {"base_url": "http://127.0.0.1:8001", "search_type": "bm25-lc"},
+        "retriever": {"base_url": "http://127.0.0.1:8001"},
     }
-    report = golden_report([configured(result(), **config)], AT)
+    searched = replace(configured(result(), **config), search_type="bm25-lc")
+    report = golden_report([searched], AT)
     assert report["config"]["dataset_version"] == "d1" * 16
     head = golden_markdown(report).partition("## ")[0]
     assert "**API Endpoint**: http://127.0.0.1:8001  \n**Search Type**: bm25-lc  \n" in head
