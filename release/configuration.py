@@ -1,6 +1,7 @@
 """Write the reference of the configuration from the files in conf/: `python -m release.configuration FILE`.
 
 Keys, defaults and comments come from the YAML, types and limits from the signature of the class that `_target_` names.
+A file that extends one of another group shows its keys as its own.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -51,6 +52,8 @@ TARGETS = {
 """Classes of settings that no `_target_` names, by file and key; a dataclass field has the settings of its class."""
 SHARED = {
     "_api": "Keys of every API",
+    "_limits": "Limits of every API",
+    "_opensearch": "Keys of OpenSearch and Elasticsearch",
     "_given": "Datasets made in Python",
     "_source": "Keys of every dataset",
     "_tabular": "Keys of every table",
@@ -137,8 +140,8 @@ def read_header(file: Path) -> tuple[str, list[str]]:
     return f"{text[:-1]}." if text.endswith(":") else text, commands
 
 
-def iter_settings(file: Path) -> Iterator[Setting]:
-    """Yield the keys of a file, in its order."""
+def iter_settings(file: Path, target: str = "") -> Iterator[Setting]:
+    """Yield the keys of a file, in its order; `target` is the class that they are settings of, "" for its own."""
     text = file.read_text(encoding="utf-8")
     node = yaml.compose(text)
     assert isinstance(node, yaml.MappingNode)
@@ -148,7 +151,7 @@ def iter_settings(file: Path) -> Iterator[Setting]:
         len(_header_lines(file)),
         file.stem,
         "",
-        _find_target(file) or TARGETS.get((file.stem, ""), ""),
+        target or _find_target(file) or TARGETS.get((file.stem, ""), ""),
     )
 
 
@@ -273,7 +276,7 @@ def _render_file(file: Path, prefix: str) -> Iterator[str]:
     if extended := _list_extended(file):
         yield f"It also has {' and '.join(extended)}."
     rows: list[list[str]] = []
-    for setting in iter_settings(file):
+    for setting in (*iter_settings(file), *_iter_included(file)):
         if setting.above and rows:
             yield _table(["key", "default", "values", "meaning"], rows)
             rows = []
@@ -288,19 +291,39 @@ def _render_file(file: Path, prefix: str) -> Iterator[str]:
 def _find_target(file: Path) -> str:
     """Return the class that a file names, or the one of the choice that it extends."""
     values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
-    bases = [name.partition("@") for name in values.get("defaults", []) if isinstance(name, str)]
-    files = [(CONF if name.startswith("/") else file.parent) / f"{name.strip('/')}.yaml" for name, _, _ in bases]
-    found = [str(values.get("_target_", "")), *(_find_target(base) for base in files if base.is_file())]
+    found = [str(values.get("_target_", "")), *(_find_target(base) for base in _list_bases(file).values())]
     return next(filter(None, found), "")
 
 
-def _list_extended(file: Path) -> list[str]:
-    """Return the keys of the choices that a file extends."""
+def _list_bases(file: Path) -> Mapping[str, Path]:
+    """Return the files that a file extends, by their names in its defaults."""
     defaults = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("defaults", [])
-    names = [name.partition("@")[0].strip("/") for name in defaults if isinstance(name, str) and name != "_self_"]
+    names = [name.partition("@")[0] for name in defaults if isinstance(name, str)]
+    files = {
+        name.strip("/"): (CONF if name.startswith("/") else file.parent) / f"{name.strip('/')}.yaml" for name in names
+    }
+    return {name: base for name, base in files.items() if base.is_file()}
+
+
+def _is_of_group(base: Path, file: Path) -> bool:
+    """Return whether two files are in the folder of one group."""
+    first, second = (path.relative_to(CONF).parts[:-1][:1] for path in (base, file))
+    return first == second
+
+
+def _iter_included(file: Path) -> Iterator[Setting]:
+    """Yield the keys of files of other groups that a file extends; the description of each is above its first key."""
+    for base in (base for base in _list_bases(file).values() if not _is_of_group(base, file)):
+        first, *others = iter_settings(base, _find_target(file))
+        yield from (replace(first, above=read_header(base)[0]), *others)
+
+
+def _list_extended(file: Path) -> list[str]:
+    """Return the keys of the choices of its own group that a file extends."""
+    names = [name for name, base in _list_bases(file).items() if _is_of_group(base, file)]
     shown = {stem: f"the {title[0].lower()}{title[1:]}" for stem, title in SHARED.items()}
     return [
-        shown.get(name, f"the keys of `{name.replace('retriever/', 'retriever=')}`")
+        shown.get(name.rpartition("/")[2], f"the keys of `{name.replace('retriever/', 'retriever=')}`")
         for name in names
         if name != "_shared"
     ]

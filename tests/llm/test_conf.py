@@ -46,7 +46,7 @@ def test_the_documented_choice_of_a_users_own_can_be_made(tmp_path: Path) -> Non
     (text,) = (block for block in blocks(page("docs/llm.md"), "yaml") if "judge.yaml" in block)
     (tmp_path / "llm").mkdir()
     (tmp_path / "llm" / "judge.yaml").write_text(text)
-    for name in ("_api", "openai"):
+    for name in ("_limits", "_api", "openai"):
         (tmp_path / "llm" / f"{name}.yaml").write_text((CONF / "llm" / f"{name}.yaml").read_text())
     llm = build_model("judge", [], tmp_path)
     assert (llm.model, llm.max_cost, llm.price_in, llm.price_out) == ("my-model", 5, 0.15, 0.6)

@@ -94,6 +94,12 @@ def test_a_header_is_split_into_the_description_and_commands(file: Path) -> None
     )
 
 
+def test_a_file_that_extends_one_of_another_group_shows_its_keys_with_its_own_name_and_types() -> None:
+    section = render_page().partition("### `reranker=api`\n")[2].partition("\n### ")[0]
+    assert "| `reranker.max_calls` | `null` | integer, at least 0 | maximum number of requests" in section
+    assert "It also has" not in section
+
+
 @pytest.mark.parametrize("file", sorted(CONF.glob("dataset/*.yaml")), ids=lambda file: str(file.stem))
 def test_every_key_of_a_dataset_is_listed(file: Path) -> None:
     own = yaml.safe_load(file.read_text(encoding="utf-8")).keys() - {"_target_", "defaults"}
