@@ -44,7 +44,8 @@ TARGETS = {
     ("promote", ""): "runner.commands.promote.PromoteSettings",
     ("reproduce", ""): "runner.commands.reproduce.ReproductionSettings",
     ("serve", ""): "runner.commands.serve.ServeSettings",
-    ("synthesize", ""): "runner.commands.synthesize.SynthesizeSettings",
+    ("synthesize", ""): "runner.generation.synthesis.pipeline.Synthesis",
+    ("synthesize", "output"): "runner.commands.synthesize.SynthesizeSettings",
     ("table", ""): "runner.commands.table.PaperSettings",
     ("traces", ""): "runner.agents.settings.TraceSettings",
     ("ui", ""): "runner.commands.ui.Address",
@@ -185,13 +186,18 @@ def _iter_mapping(
         name = f"{prefix}{key.value}"
         if key.value in ("_target_", "defaults") or (name == "hydra"):
             continue
-        if isinstance(value, yaml.MappingNode) and value.value and _has_settings(name, value):
-            own = TARGETS.get((command, name)) or _nested_target(target, str(key.value))
+        own = TARGETS.get((command, name)) or _nested_target(target, str(key.value))
+        if isinstance(value, yaml.MappingNode) and value.value and (own or _has_settings(name, value)):
             yield from _iter_mapping(value, lines, header, command, f"{name}.", own)
             continue
         above = _comment_above(lines, key.start_mark.line, key.start_mark.column, header)
         yield Setting(
-            name, _slice(lines, value), _comment_after(lines, key, value), above, target, value.tag.rpartition(":")[2]
+            name,
+            _slice(lines, value),
+            _comment_after(lines, key, value),
+            above,
+            TARGETS.get((command, name), target),
+            value.tag.rpartition(":")[2],
         )
 
 
