@@ -213,6 +213,9 @@ def _describe_unknown_setting(
         return f"to add a setting with a name of your own, write {_quote(f'+{key}={value}')}"
     if name in known:
         return f"no such setting; {key.removesuffix('.'.join(['', *rest]))} can only be set as a whole"
+    parts = (part for part, own in iter_children(node) if isinstance(own, DictConfig) and name in own)
+    if not rest and (part := next(parts, None)):
+        return f"no such setting; did you mean {before}{part}.{name}?"
     place = before.rstrip(".") or key
     group = next((str(group) for group in chosen if place in (group, str(group).rpartition("@")[2])), "")
     if near(name, known) or not group:

@@ -38,6 +38,10 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("dataset=null", f"dataset=null: no such choice; choose {DATASETS[0]}, {DATASETS[1]}"),
         ("-m retriever=null,bm25", f"retriever=null: no such choice; choose {RETRIEVERS[0]}, {RETRIEVERS[1]}"),
         ("~retriever", "retriever: is required"),
+        (
+            "retriever=http/runner retriever.search_type=x",
+            "retriever.search_type: no such setting; did you mean retriever.parameters.search_type?",
+        ),
         ("~metrics", "metrics: is required"),
         ("-m retriever.k1=1,2 --cfg job", "Only one of --run, --multirun, --cfg"),
         ("--resolve", "The --resolve flag"),
