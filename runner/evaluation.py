@@ -1,14 +1,15 @@
 """Runs one evaluation, from an experiment to a result: `evaluate` does this once, a sweep many times.
 
 dataset -> retriever -> rankings -> scores, and grades if a language model is configured. Only `search_cached` uses the
-retriever; the rest is arithmetic or the verdicts of the model. Uses neither Hydra nor MLflow.
+retriever; the rest is arithmetic or the verdicts of the model. A worker measures, the process that composed the
+settings grades, and `build_result` makes the result of both. Uses neither Hydra nor MLflow.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from retrievers.texts import fetch_documents
 from retrievers.work import Cost, kind_of
 from runner.analysis.clusters import count_clusters
 from runner.analysis.failures import Lexicon
+from runner.analysis.grades import Grades
 from runner.analysis.grading import SCALE, grade_found
 from runner.analysis.language import label_languages
 from runner.config.environment import hide_values
@@ -41,24 +43,63 @@ from runner.metrics.errors import MeasureError
 from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
 from runner.metrics.tokens import build_token_gold
-from runner.result import DatasetSummary, Result, Timings
+from runner.result import DatasetSummary, Measurements, Result, Timings
 from runner.selectivity import measure_by_selectivity
 from runner.span_sensitivity import measure_by_threshold
 from runner.store.base import WorkStore
 
-
-def hide_private_values(result: Result) -> Result:
-    """Return a result with the values of private environment variables hidden in its errors and addresses.
-
-    Call this in the process that composed the settings: a worker may not have the variables.
-    """
-    queries = replace(result.queries, errors=[error and hide_values(error) for error in result.queries.errors])
-    addresses = {part: hide_values(address) for part, address in result.addresses.items()}
-    return replace(result, queries=queries, addresses=addresses)
-
-
 DETECTED = "detected_language"
 """The field with the detected language of a query."""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredExperiment:
+    """What a worker measured for an experiment: the part of its result that does not depend on who asked for it.
+
+    `figures` are further diagnostics: measures by selectivity of filters, and at other thresholds of gold spans.
+    """
+
+    measurements: Measurements
+    figures: Mapping[str, float]
+    dataset: DatasetSummary
+    timings: Timings
+    environment: Mapping[str, Any]
+    index: Mapping[str, str]
+
+
+def build_result(
+    experiment: Experiment,
+    measured: MeasuredExperiment,
+    grades: Grades | None = None,
+    spending: Mapping[str, float] | None = None,
+) -> Result:
+    """Return the result of an experiment; `spending` are the figures of models behind APIs, as diagnostics.
+
+    The values of private environment variables are hidden in its errors and addresses. Call this in the process that
+    composed the settings: a worker may not have the variables.
+    """
+    measurements = measured.measurements
+    queries = measurements.queries
+    own = {
+        "queries": replace(queries, errors=[error and hide_values(error) for error in queries.errors]),
+        "addresses": {part: hide_values(address) for part, address in measurements.addresses.items()},
+        "diagnostics": {**measurements.diagnostics, **measured.figures, **(spending or {})},
+        "warnings": [*measurements.warnings, *(grades.warnings(SCALE) if grades else ())],
+    }
+    return Result(
+        **{**vars(measurements), **own},
+        name=experiment.name,
+        retriever=experiment.retriever_name,
+        config=experiment.config,
+        config_hash=config_hash(experiment.config),
+        swept=dict(experiment.swept),
+        dataset=measured.dataset,
+        timings=measured.timings,
+        grades=grades,
+        environment=measured.environment,
+        search_type=experiment.search_type,
+        index=measured.index,
+    )
 
 
 class LoadedDatasets:
@@ -133,7 +174,11 @@ class Bench:
             raise ConfigError(f"metrics: {error}") from None
 
     def evaluate(self, experiment: Experiment) -> Result:
-        """Run one evaluation. Failed queries are part of the result; an error of the whole retriever is raised."""
+        """Return the result of an experiment, without grades; raises the errors of `measure`."""
+        return build_result(experiment, self.measure(experiment))
+
+    def measure(self, experiment: Experiment) -> MeasuredExperiment:
+        """Search and measure. Failed queries are among the measurements; an error of the whole retriever is raised."""
         start = time.perf_counter()
         dataset, settings = self.dataset(experiment), experiment.metrics
         self.check_grades(experiment)
@@ -155,44 +200,37 @@ class Bench:
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)
-        diagnostics = {**measurements.diagnostics, **by_filter, **by_threshold}
-        measurements = replace(measurements, diagnostics=diagnostics)
-        summary, config = _summarize(dataset, recorded_name), config_hash(experiment.config)
-        environment, end = describe_environment() | {"code": describe_code(experiment.retriever)}, time.perf_counter()
-        return Result(
-            **vars(measurements),
-            name=experiment.name,
-            retriever=experiment.retriever_name,
-            config=experiment.config,
-            config_hash=config,
-            swept=dict(experiment.swept),
-            dataset=summary,
+        environment = describe_environment() | {"code": describe_code(experiment.retriever)}
+        end = time.perf_counter()
+        return MeasuredExperiment(
+            measurements=measurements,
+            figures={**by_filter, **by_threshold},
+            dataset=_summarize(dataset, recorded_name),
             timings=_sum_costs(costs, rankings, end - scoring, end - start),
             environment=environment,
-            search_type=experiment.search_type,
             index=index,
         )
 
-    def grade(self, experiment: Experiment, result: Result) -> Result:
-        """Return a result with grades of its hits if a language model is configured.
+    def grade(self, experiment: Experiment, measured: MeasuredExperiment) -> Grades | None:
+        """Return the grades of hits; None without a configured language model.
 
         Replies of the model are kept until `forget_journals` is called. If some grades are missing, their journal is
         kept beyond that, so that the next run asks only for the rest.
         """
-        if experiment.grading is None or result.hits is None:
-            return result
-        dataset, n = self.dataset(experiment), len(result.queries.ids)
-        failed = {position for position in range(n) if result.queries.errors[position]}
-        hits = [result.hits.ids(position, experiment.grading.k) for position in range(n)]
+        top, queries = measured.measurements.hits, measured.measurements.queries
+        if experiment.grading is None or top is None:
+            return None
+        dataset, n = self.dataset(experiment), len(queries.ids)
+        failed = {position for position in range(n) if queries.errors[position]}
+        hits = [top.ids(position, experiment.grading.k) for position in range(n)]
         corpus = fetch_documents(experiment.retriever, dataset.corpus, [name for row in hits for name in row])
         grades, journal = grade_found(
-            experiment.grading, corpus, dataset.queries, hits, result.queries.expected, failed,
+            experiment.grading, corpus, dataset.queries, hits, queries.expected, failed,
             self.store.run_files.gradings, repr(experiment.retriever),
         )  # fmt: skip
-        result = replace(result, grades=grades, warnings=[*result.warnings, *grades.warnings(SCALE)])
         if not (grades.unasked or grades.failed):
             self._journals.append(journal)
-        return result
+        return grades
 
     def forget_journals(self) -> None:
         """Forget the replies of finished gradings once their results are saved; the next grading starts afresh."""

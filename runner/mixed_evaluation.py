@@ -18,7 +18,7 @@ from runner.datasets.chunking import Chunking, Whole
 from runner.datasets.given import GivenDataset
 from runner.datasets.mixing import PARTS, DatasetPair
 from runner.datasets.settings import build_dataset
-from runner.evaluation import Bench, hide_private_values
+from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.lookup import Named
 from runner.re_evaluation import build_recorded_experiment, check_repeatable
@@ -78,10 +78,9 @@ class MixedEvaluation:
         if coalition not in self._evaluations:
             experiment = self._build_experiment(coalition)
             try:
-                result = self._bench.evaluate(self._with_data(experiment, coalition))
+                self._evaluations[coalition] = self._bench.evaluate(self._with_data(experiment, coalition))
             except (ConfigError, DatasetError, RetrieverError) as error:
                 raise NotComparable(f"{experiment.name}: {error}") from error
-            self._evaluations[coalition] = hide_private_values(result)
         return self._evaluations[coalition]
 
     def _build_experiment(self, coalition: Coalition) -> Experiment:

@@ -21,7 +21,7 @@ from runner.config.values import Settled, restore_values
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.settings import CHUNKING, build_dataset
 from runner.environment import describe_code
-from runner.evaluation import Bench, hide_private_values
+from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
 from runner.lookup import Named
 from runner.result import Result
@@ -118,7 +118,7 @@ def re_evaluate(
                 f"the data of {candidate.name} changed after its evaluation (from {candidate.dataset.fingerprint[:8]} "
                 f"to {data.fingerprint[:8]}); evaluate it again"
             )
-        return hide_private_values(bench.evaluate(experiment))
+        return bench.evaluate(experiment)
     except (ConfigError, DatasetError, RetrieverError) as error:
         raise NotComparable(str(error)) from error
 

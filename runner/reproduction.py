@@ -15,7 +15,7 @@ from runner.comparison.comparability import NotComparable, check_comparable
 from runner.config.objects import ConfigError, suggestion
 from runner.datasets.base import DatasetError
 from runner.environment import describe_code, describe_environment
-from runner.evaluation import Bench, hide_private_values
+from runner.evaluation import Bench
 from runner.re_evaluation import build_recorded_experiment, check_repeatable
 from runner.records import load_record
 from runner.result import Result
@@ -108,7 +108,7 @@ def reproduce(
     try:
         experiment = build_recorded_experiment(record, moved, plugins)
         check_repeatable(experiment, record, any_code=True)
-        again = hide_private_values(bench.evaluate(experiment))
+        again = bench.evaluate(experiment)
     except NotComparable as error:
         raise ConfigError(f"cell {cell.name}: {error}") from None
     except (DatasetError, RetrieverError) as error:

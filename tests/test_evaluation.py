@@ -4,7 +4,7 @@ import gc
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +19,21 @@ from retrievers.encoders.lsa import LSAEncoder
 from retrievers.fusion import Hybrid
 from retrievers.postings import Postings
 from retrievers.store import NoStore, Store
+from runner.analysis.grading import Grading
 from runner.datasets.base import Queries, Raw
 from runner.datasets.source import DatasetSource
-from runner.evaluation import Bench
+from runner.evaluation import Bench, build_result
 from runner.experiment import Experiment
+from runner.measuring import UNTIMED
 from runner.metrics.settings import MetricSettings
-from runner.records import load_record, save_record
+from runner.records import format_record, load_record, save_record
 from runner.reports.evaluation.tables import heading
 from runner.store.base import WORTH_KEEPING_S
 from runner.store.disk import DiskStore
+from tests.analysis.chats import always
 
 METRICS = MetricSettings(k_values=(1, 2), depth=10)
+RECORD = Path(__file__).with_name("graded_result.json")
 
 
 @settings(frozen=True, kw_only=True)
@@ -117,6 +121,20 @@ def test_a_record_reads_back_as_it_was(bench: Bench, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.scores, result.scores)
     assert again.hits is not None
     assert [again.hits.ids(q) for q in range(4)] == [result.hits.ids(q) for q in range(4)]  # type: ignore[union-attr]  # found is kept
+
+
+def test_the_record_of_a_graded_result_is_the_same_byte_for_byte(tmp_path: Path) -> None:
+    bench = Bench(DiskStore(tmp_path / "cache"))
+    chat = always('{"grade": 12, "reasoning": "r"}')
+    metrics = MetricSettings(measures=("RR",), primary="RR", k_values=(1, 2), depth=10)
+    made = experiment(BM25(analyzer=PLAIN), "special", metrics)
+    made = replace(made, swept={"retriever.k1": 0.9}, grading=Grading(llm=chat))
+    measured = bench.measure(made)
+    grades = bench.grade(made, measured)
+    assert grades is not None
+    measured = replace(measured, timings=UNTIMED, environment={}, figures={"filtered": 0.5})  # these vary, or are none
+    result = build_result(made, measured, replace(grades, prompt="prompt"), {"llm/grade/calls": 4.0})
+    assert format_record(result).decode() == RECORD.read_text(encoding="utf-8").rstrip()
 
 
 def test_each_part_of_a_hybrid_is_searched_once_for_all_weights(bench: Bench) -> None:

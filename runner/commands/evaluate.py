@@ -20,7 +20,7 @@ from retrievers.index_facts import describe_indexes
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import settle, without_secrets
-from runner.evaluation import Bench, hide_private_values
+from runner.evaluation import Bench, build_result
 from runner.experiment import Experiment, build_experiment
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
 from runner.records import format_record
@@ -137,7 +137,8 @@ def run_experiment(
             return entry.result, _finish(entry.result, waiting, tracker, bench, show)
         try:
             with Status(experiment.name):
-                result = hide_private_values(bench.grade(experiment, bench.evaluate(experiment)))
+                measured = bench.measure(experiment)
+                grades = bench.grade(experiment, measured)
         except (RetrieverError, ConfigError):
             raise
         except Exception as error:
@@ -148,7 +149,7 @@ def run_experiment(
         finally:  # the cost is shown even after an error
             if spent := describe_spending(paid):
                 console.note(spent)
-        result = replace(result, diagnostics={**result.diagnostics, **compute_figures(measure_spending(paid), before)})
+        result = build_result(experiment, measured, grades, compute_figures(measure_spending(paid), before))
         reports = (
             evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking), texts)
             if tracker.keeps_runs

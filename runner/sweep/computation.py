@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.comparison.leaderboard import FailedCombination
-from runner.evaluation import Bench
+from runner.evaluation import Bench, MeasuredExperiment
 from runner.experiment import Experiment
 from runner.reports import console
 from runner.reports.progress import Status
 from runner.sweep.encoding import find_encodings
 from runner.sweep.racing import RaceBlock
 from runner.sweep.settings import SweepSettings
-from runner.sweep.workers import Answer, Crew, answers, crew_of, crew_of_one, encode_documents
+from runner.sweep.workers import Crew, answers, crew_of, crew_of_one, encode_documents
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.under_way import UnderWay
 
@@ -42,12 +42,14 @@ class Computation:
         """End the workers."""
         self._context.__exit__(kind, what, at)
 
-    def run(self, experiments: Mapping[str, Experiment]) -> Iterator[tuple[str, Answer]]:
-        """Yield the answer of each combination, in order of completion."""
-        for combination, answer in self._run(experiments):
-            if not isinstance(answer, FailedCombination):
+    def run(
+        self, experiments: Mapping[str, Experiment]
+    ) -> Iterator[tuple[str, MeasuredExperiment | FailedCombination]]:
+        """Yield what each combination measured, or how it failed, in order of completion."""
+        for combination, measured in self._run(experiments):
+            if not isinstance(measured, FailedCombination):
                 self._under_way.clear(combination)
-            yield combination, answer
+            yield combination, measured
 
     def measure(self, blocks: Mapping[str, RaceBlock]) -> dict[str, NDArray[np.float64] | None]:
         """Return the values of each combination on its block of a race; None if its search failed."""

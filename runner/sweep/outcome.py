@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from runner.comparison.leaderboard import FailedCombination
 from runner.comparison.race import RaceRecord
 from runner.result import QueryTable, Result
-from runner.sweep.workers import Answer
+
+Answer = Result | FailedCombination
 
 FAILED, INTERRUPTED = 1, 130
 """Exit codes of a sweep with a failed combination or query, and of one that the user stopped."""

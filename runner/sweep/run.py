@@ -21,7 +21,7 @@ from runner.comparison.leaderboard import FailedCombination
 from runner.comparison.notes import list_some
 from runner.comparison.race import RACE, DroppedCombination
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench, hide_private_values
+from runner.evaluation import Bench, MeasuredExperiment, build_result
 from runner.experiment import Experiment
 from runner.llm.ledger import Usage
 from runner.llm.spending import compute_figures, measure_spending
@@ -32,12 +32,11 @@ from runner.sweep.boards import BestRankings
 from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations, load_result
 from runner.sweep.identity import combination_id
-from runner.sweep.outcome import SweepOutcome
+from runner.sweep.outcome import Answer, SweepOutcome
 from runner.sweep.racing import Challenge, RaceBlock, check_race, hold_race, race_trials, start_record
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.result_log import ResultLog
 from runner.sweep.settings import SweepSettings
-from runner.sweep.workers import Answer
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
 from runner.tracking.settings import Tracking
@@ -323,21 +322,22 @@ class SweepRun:
                 rest[combination] = experiment
             else:
                 yield combination, self.outcome.add(combination, result)
-        for combination, answer in self._computation.run(rest):
-            experiment = self._experiments[combination]
-            if isinstance(answer, FailedCombination):
-                answer = self.outcome.failures[combination] = self._log.log_failure(combination, experiment, answer)
+        for combination, measured in self._computation.run(rest):
+            experiment = rest[combination]
+            answer: Answer
+            if isinstance(measured, FailedCombination):
+                answer = self.outcome.failures[combination] = self._log.log_failure(combination, experiment, measured)
             else:
-                answer = self._keep(combination, experiment, answer)
+                answer = self._keep(combination, experiment, measured)
             self._bench.forget_journals()
             yield combination, answer
 
-    def _keep(self, combination: str, experiment: Experiment, result: Result) -> Result:
-        """Grade a result, log it, and return it without its rankings unless these are kept.
+    def _keep(self, combination: str, experiment: Experiment, measured: MeasuredExperiment) -> Result:
+        """Grade what was measured, log the result, and return it without its rankings unless these are kept.
 
         Grading runs in this process, so that one budget covers all workers.
         """
-        result = hide_private_values(self._bench.grade(experiment, result))
+        result = build_result(experiment, measured, self._bench.grade(experiment, measured))
         if result.unfinished and not self._reported_unfinished:
             console.note_unfinished(result)
             self._reported_unfinished = True

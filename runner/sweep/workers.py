@@ -29,20 +29,18 @@ from numpy.typing import NDArray
 from retrievers.excerpts import shorten_text
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench
+from runner.evaluation import Bench, MeasuredExperiment
 from runner.experiment import Experiment
 from runner.processes import processors, worker_process
-from runner.result import Result
 from runner.store.base import WorkStore
 from runner.sweep.encoding import DocumentEncoding, encode_missing
 from runner.sweep.identity import combination_id
 from runner.sweep.racing import RaceBlock, measure_block
 from runner.sweep.settings import SweepSettings
 
-Answer = Result | FailedCombination
 Task = Experiment | RaceBlock | DocumentEncoding
-Outcome = Answer | NDArray[np.float64] | None
-"""The outcome of a task: the answer of an experiment, the values of a block of a race, or nothing of an encoding."""
+Outcome = MeasuredExperiment | FailedCombination | NDArray[np.float64] | None
+"""What an experiment measured, the values of a block of a race, or nothing of an encoding; or else a failure."""
 
 LOOK_EVERY_S = 0.05
 """Seconds between two checks of the time and memory of a combination."""
@@ -89,7 +87,7 @@ class ReadAhead(Protocol):
 
 
 def answers(tasks: Mapping[str, Experiment | RaceBlock], crew: Crew, retries: int) -> Iterator[tuple[str, Any]]:
-    """Yield the answer of each combination, or the values of its block of a race, in order of completion.
+    """Yield the outcome of each combination, or the values of its block of a race, in order of completion.
 
     A combination whose worker dies is retried up to `retries` times, after all others.
     """
@@ -151,9 +149,9 @@ def crew_of_one(bench: Bench) -> AbstractContextManager[Crew]:
 
 
 def attempt(bench: Bench, task: Experiment | RaceBlock) -> Outcome:
-    """Evaluate an experiment or search a block of it; an error of its retriever becomes a failure."""
+    """Measure an experiment or search a block of it; an error of its retriever becomes a failure."""
     try:
-        return measure_block(task, bench) if isinstance(task, RaceBlock) else bench.evaluate(task)
+        return measure_block(task, bench) if isinstance(task, RaceBlock) else bench.measure(task)
     except (Exception, SystemExit) as error:
         what = " ".join(str(error).split())
         trace = "".join(traceback.format_exception(error))

@@ -10,9 +10,9 @@ import pytest
 import runner
 from retrievers import BM25
 from runner.api.sweep import SweepBoard
-from runner.evaluation import Bench
+from runner.evaluation import Bench, MeasuredExperiment
 from runner.experiment import Experiment
-from runner.result import Result, ResultError
+from runner.result import ResultError
 from tests.api.conftest import CHOSEN, DOCUMENTS, QRELS, QUERIES, list_runs, run_command
 
 SWEEP = ("retriever=bm25", "retriever.k1=0.6,0.9,1.2")
@@ -22,13 +22,13 @@ SWEEP = ("retriever=bm25", "retriever.k1=0.6,0.9,1.2")
 def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the names of the combinations that are evaluated from now on."""
     names: list[str] = []
-    evaluate = Bench.evaluate
+    measure = Bench.measure
 
-    def note(bench: Bench, experiment: Experiment) -> Result:
+    def note(bench: Bench, experiment: Experiment) -> MeasuredExperiment:
         names.append(experiment.name)
-        return evaluate(bench, experiment)
+        return measure(bench, experiment)
 
-    monkeypatch.setattr(Bench, "evaluate", note)
+    monkeypatch.setattr(Bench, "measure", note)
     return names
 
 
@@ -71,15 +71,15 @@ def test_the_command_line_continues_what_python_started(data: runner.Dataset, ev
 def test_an_interrupted_sweep_is_continued_on_the_other_side(
     data: runner.Dataset, evaluated: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    evaluate = Bench.evaluate
+    measure = Bench.measure
 
-    def interrupt(bench: Bench, experiment: Experiment) -> Result:
+    def interrupt(bench: Bench, experiment: Experiment) -> MeasuredExperiment:
         if len(evaluated) == 2:
             raise KeyboardInterrupt
-        return evaluate(bench, experiment)
+        return measure(bench, experiment)
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Bench, "evaluate", interrupt)
+        patch.setattr(Bench, "measure", interrupt)
         runner.run_sweep(*SWEEP, "tracking.background=false", dataset=data)  # no process that may be slow to start
     (parent,) = list_runs("sweep")
     assert parent.status == "KILLED"

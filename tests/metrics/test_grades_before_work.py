@@ -36,7 +36,7 @@ def test_a_sweep_with_grades_that_a_measure_does_not_take_is_refused(
     measure: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(Bench, "evaluate", lambda *_: pytest.fail("a combination was run"))
+    monkeypatch.setattr(Bench, "measure", lambda *_: pytest.fail("a combination was run"))
     write_dataset(tmp_path / "fine", grade=4)
     write_dataset(tmp_path / "graded", grade=5)
     assert main(["-m", "retriever=bm25", "dataset=beir", *axes, "tracking.background=false"]) == USER_MISTAKE

@@ -11,10 +11,9 @@ from retrievers.bm25 import BM25
 from retrievers.dense import Dense
 from retrievers.encoders.shards import SHARD
 from runner.datasets.beir import Beir
-from runner.evaluation import Bench
+from runner.evaluation import Bench, MeasuredExperiment
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.result import Result
 from runner.store import disk
 from runner.store.disk import DiskStore
 from runner.sweep.encoding import encode_missing, find_encodings
@@ -82,7 +81,7 @@ def test_workers_encode_each_shard_once_with_the_same_bytes(
         found = dict(answers(experiments, crew, 1))
     assert vectors_in(tmp_path / "shared") == alone
     assert len(encoder.list_encoded()) == len(set(encoder.list_encoded())) == SHARDS
-    assert all(isinstance(answer, Result) for answer in found.values())
+    assert all(isinstance(answer, MeasuredExperiment) for answer in found.values())
 
 
 def test_what_is_stored_is_not_encoded_again(tmp_path: Path, source: Beir, encoder: Hashing) -> None:

@@ -268,7 +268,7 @@ def test_sweeps_that_started_afresh_and_died_leave_one_result_of_each_combinatio
             (left,) = (here / "mlruns" / "unlogged").glob(f"*{os.getpid()}.*")  # whose process is still there
             left.rename(str(left).replace(f".{os.getpid()}.", f".{2**31 - 1 - number}."))  # and now is not
     assert len(_waiting(here)) == 8
-    monkeypatch.setattr(Bench, "evaluate", _refuse)
+    monkeypatch.setattr(Bench, "measure", _refuse)
     assert main([*SWEEP, INLINE]) == 0
     assert list(_finished(here).values()) == [1] * 4
     assert not _waiting(here)
@@ -375,7 +375,7 @@ def test_an_evaluation_that_is_not_logged_is_kept_and_the_same_command_logs_it(
         assert file
         assert Path(file[1]).is_file()
         database.execute("drop trigger no")
-    monkeypatch.setattr(Bench, "evaluate", _refuse)
+    monkeypatch.setattr(Bench, "measure", _refuse)
     assert main(["retriever=bm25", INLINE]) == 0
     assert "already evaluated; logging the result saved" in capsys.readouterr().err
     assert _rows(here, "select name, status from runs") == [("bm25", "FINISHED")]

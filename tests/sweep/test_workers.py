@@ -15,10 +15,9 @@ from retrievers.store import Store
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
 from runner.datasets.golden_json import GoldenJson
-from runner.evaluation import Bench
+from runner.evaluation import Bench, MeasuredExperiment
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id
 from runner.sweep.settings import SweepSettings
@@ -48,7 +47,7 @@ def _answers(
     source: GoldenJson,
     retrievers: dict[str, Unruly],
     **settings: Any,
-) -> dict[str, Result | FailedCombination]:
+) -> dict[str, MeasuredExperiment | FailedCombination]:
     bench = Bench(DiskStore(tmp_path / "cache"))
     made = [Experiment(name, "bm25", r, source, MetricSettings(), {}, {}) for name, r in retrievers.items()]
     experiments = {combination_id(experiment, bench.dataset(experiment)): experiment for experiment in made}
@@ -85,7 +84,7 @@ def test_a_sequential_sweep_reads_each_file_while_the_one_before_is_evaluated(
         for metrics in [MetricSettings(depth=depth)]
     }
     with crew_of(SweepSettings(backend="sequential"), bench) as crew:
-        assert all(isinstance(answer, Result) for _, answer in answers(experiments, crew, 0))
+        assert all(isinstance(answer, MeasuredExperiment) for _, answer in answers(experiments, crew, 0))
     assert events == ["index 1", "read 2", "read 3", "index 2", "index 3"]
 
 
@@ -100,7 +99,7 @@ def deaths(tmp_path: Path) -> str:
 def test_a_worker_that_dies_costs_its_combination_one_retry(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
     wanted = {f"fine {i}": Unruly(i) for i in range(4)} | {"dies once": Unruly(9, "die", 1, deaths)}
     found = _answers(tmp_path, source, wanted)
-    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, Result)
+    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, MeasuredExperiment)
     assert len(os.listdir(deaths)) == 1  # noqa: PTH208 (a count)
 
 
@@ -123,7 +122,7 @@ def test_what_takes_too_long_is_ended_and_not_tried_again(tmp_path: Path, source
 
 def test_what_takes_too_much_memory_is_ended(tmp_path: Path, source: GoldenJson) -> None:
     found = _answers(tmp_path, source, {"eats": Unruly(1, "eat"), "fine": Unruly(2)}, memory_mb=SPARE_MB, workers=1)
-    assert isinstance(found["fine"], Result)
+    assert isinstance(found["fine"], MeasuredExperiment)
     assert "more than sweep.memory_mb=400" in found["eats"].error  # type: ignore[union-attr]  # a FailedCombination
 
 
@@ -141,7 +140,7 @@ def test_a_worker_that_dies_while_it_waits_is_replaced(tmp_path: Path, source: G
     combination = combination_id(experiment, bench.dataset(experiment))
     with crew_of(SweepSettings(backend="loky", workers=1), bench) as crew:
         for _ in range(2):
-            assert isinstance(dict(answers({combination: experiment}, crew, 1))[combination], Result)
+            assert isinstance(dict(answers({combination: experiment}, crew, 1))[combination], MeasuredExperiment)
             for process in psutil.Process().children():
                 if "popen_loky" in " ".join(process.cmdline()):
                     process.kill()
@@ -155,7 +154,11 @@ def test_workers_find_what_one_process_finds(tmp_path: Path, source: GoldenJson,
     expected = _answers(tmp_path / "alone", source, wanted, backend="sequential", workers=None)
     settings = {"backend": backend, "workers": None if backend == "sequential" else 2}
     found = _answers(tmp_path / "crew", source, wanted, **settings)
-    assert {n: dict(r.means) for n, r in found.items()} == {n: dict(r.means) for n, r in expected.items()}  # type: ignore[union-attr]  # results
+    means, same = (
+        {name: dict(answer.measurements.means) for name, answer in answers.items()}  # type: ignore[union-attr]  # none failed
+        for answers in (found, expected)
+    )
+    assert means == same
 
 
 @pytest.fixture
@@ -173,14 +176,14 @@ def test_a_running_dask_cluster_is_joined_and_outlives_a_worker(
 ) -> None:
     wanted = {f"fine {i}": Unruly(i) for i in range(4)} | {"dies once": Unruly(9, "die", 1, deaths)}
     found = _answers(tmp_path, source, wanted, backend="dask", workers=None, address=dask_cluster)
-    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, Result)
+    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, MeasuredExperiment)
 
 
 def test_ray_workers_outlive_one_another(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
     pytest.importorskip("ray", reason="ray is not installed: pip install 'retrieval-runner[ray]'")
     wanted = {"fine": Unruly(1), "dies once": Unruly(9, "die", 1, deaths)}
     found = _answers(tmp_path, source, wanted, backend="ray")
-    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, Result)
+    assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, MeasuredExperiment)
 
 
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path, source: GoldenJson) -> None:
