@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from runner.comparison.labels import format_setting
-from runner.comparison.leaderboard import Leaderboard
+from runner.comparison.leaderboard import find_mean, order_results
 from runner.comparison.systems import SystemsByDataset, SystemScores
-from runner.result import DatasetSummary
+from runner.result import DatasetSummary, Result
 
 SweptSettings = tuple[tuple[str, Any], ...]
 """The swept settings of a system, without those of the dataset."""
 
 
-def rank_systems(boards: Sequence[Leaderboard]) -> SystemsByDataset:
-    """Rank systems by several leaderboards, one per dataset; a system is a combination without dataset settings."""
-    ranked = [board for board in boards if board.dataset is not None and board.queries]
+def rank_systems(groups: Sequence[Sequence[Result]], primary: str) -> SystemsByDataset:
+    """Rank systems by a measure of results, one group per dataset; a system is a combination without dataset settings.
+
+    Raises `ResultError` if the measure is missing.
+    """
+    ordered = [[results[i] for i in order_results(results, primary)] for results in groups]
+    ranked = [results for results in ordered if results and not np.isnan(results[0].of(primary)).all()]
     if len(ranked) < 2:
         return SystemsByDataset()
-    scores = [{_system(row.swept): row.mean for row in reversed(board.rows)} for board in ranked]
+    scores = [{_system(one.swept): find_mean(one, primary) for one in reversed(results)} for results in ranked]
     ranks = [_rank(of_dataset) for of_dataset in scores]
     systems = list(dict.fromkeys(system for of_dataset in scores for system in of_dataset))
     varied = {key for key, _ in (item for system in systems for item in system)}
@@ -31,7 +37,7 @@ def rank_systems(boards: Sequence[Leaderboard]) -> SystemsByDataset:
         own = [of_dataset.get(system) for of_dataset in scores]
         rows.append(SystemScores(_label(system, shared), mean_rank, own))
     rows.sort(key=lambda row: (row.mean_rank is None, row.mean_rank or 0.0, row.label))
-    return SystemsByDataset(title_datasets([board.dataset for board in ranked if board.dataset is not None]), rows)
+    return SystemsByDataset(title_datasets([results[0].dataset for results in ranked]), rows)
 
 
 def title_datasets(datasets: Sequence[DatasetSummary]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.comparison import compare_pairs, compare_to
+from runner.analysis.comparison import Differences, compare_pairs, compare_to
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.selection import find_front
@@ -113,10 +113,6 @@ class Leaderboard:
     clusters: int | None = None
     race: RaceRecord | None = None
 
-    def with_runs(self, runs: Sequence[str]) -> Leaderboard:
-        """Return the leaderboard with the run ids of its results, in the order of the results it was built from."""
-        return replace(self, rows=[replace(row, run=runs[row.position]) for row in self.rows])
-
     @property
     def units(self) -> int:
         """Return the number of clusters (or queries, without clusters) behind the primary mean."""
@@ -203,11 +199,18 @@ def build_leaderboard(
     primary: str,
     failures: Sequence[FailedCombination] = (),
     statistics: Statistics = Statistics(),
+    *,
+    runs: Sequence[str] = (),
+    selection: WinnerSelection | None = None,
+    search: Search | None = None,
+    systems: SystemsByDataset | None = None,
+    race: RaceRecord | None = None,
 ) -> Leaderboard:
     """Order results by the mean of a measure, with intervals, and test each against the best.
 
-    More permutations are drawn than requested if several tests need them for any to be significant. Raises
-    `ReportError` for results on different datasets, `ResultError` if the measure is missing.
+    `runs` are the ids of the results' runs; without any, nothing was logged. More permutations are drawn than requested
+    if several tests need them for any to be significant. Raises `ReportError` for results on different datasets,
+    `ResultError` if the measure is missing.
     """
     for result in results:
         if result.dataset.fingerprint != results[0].dataset.fingerprint:
@@ -216,78 +219,115 @@ def build_leaderboard(
                 f"{describe_dataset(result)}; only results on the same dataset can be ranked together"
             )
     statistics = replace(statistics, correction=resolve_correction(statistics.test, statistics.correction))
-    order = sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
+    order = order_results(results, primary)
     ranked = [results[i] for i in order]
     criteria = select_criteria(ranked, primary)
-    rows, queries, detectable = [], 0, math.nan
-    clusters: int | None = None
-    letters: dict[int, str] = {}
-    if ranked:
-        scores = np.stack([result.of(primary) for result in ranked])
-        queries = int(np.count_nonzero(~np.isnan(scores[0])))
-        counted, cluster_of = ~np.isnan(scores).all(axis=0), ranked[0].queries.cluster_numbers
-        units = None if cluster_of is None else cluster_of[counted]
-        clusters = None if cluster_of is None else len(np.unique(cluster_of[~np.isnan(scores[0])]))
-        intervals = mean_interval(scores[:, counted], statistics.confidence, units).tolist()
-        few = select_finalists([(result.retriever, result.search_type) for result in ranked])
-        wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
-        wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True
-        pairs = compare_pairs(scores, statistics, cluster_of, wanted)
-        to_best = compare_to(0, scores, pairs, cluster_of)
-        if queries and len(few) > 1:
-            letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
-        needed = queries_needed(to_best.differences, to_best.deviations, statistics.alpha)
-        detectable = _median(detectable_difference(to_best.units, to_best.deviations, statistics.alpha)[1:])
-        for i, label in enumerate(label_results(ranked)):
-            result = ranked[i]
-            low, high = intervals[i]
-            rows.append(
-                LeaderboardRow(
-                    rank=i + 1,
-                    position=order[i],
-                    name=result.name,
-                    label=label,
-                    retriever=result.retriever,
-                    search_type=result.search_type,
-                    swept=result.swept,
-                    mean=_mean(result, primary),
-                    low=low,
-                    high=high,
-                    difference=float(to_best.differences[i]) if i else math.nan,
-                    difference_low=float(to_best.intervals[i, 0]) if i else math.nan,
-                    difference_high=float(to_best.intervals[i, 1]) if i else math.nan,
-                    effect=float(to_best.effects[i]) if i else math.nan,
-                    p=float(to_best.p_values[i]) if i else math.nan,
-                    differs=bool(to_best.significant[i]),
-                    needed=float(needed[i]) if i else math.nan,
-                    wins=int(to_best.wins[i]),
-                    ties=int(to_best.ties[i]),
-                    losses=int(to_best.losses[i]),
-                    means={criterion.name: criterion.value(result) for criterion in criteria},
-                )
-            )
+    tests = _test_rows(ranked, primary, statistics) if ranked else _RowTests()
+    rows = [
+        LeaderboardRow(
+            rank=i + 1,
+            position=position,
+            name=result.name,
+            label=label,
+            retriever=result.retriever,
+            search_type=result.search_type,
+            swept=result.swept,
+            mean=find_mean(result, primary),
+            **tests.rows[i],
+            means={criterion.name: criterion.value(result) for criterion in criteria},
+            run=runs[position] if runs else "",
+        )
+        for i, (position, result, label) in enumerate(zip(order, ranked, label_results(ranked), strict=True))
+    ]
     return Leaderboard(
         primary=primary,
         dataset=ranked[0].dataset if ranked else None,
-        queries=queries,
-        clusters=clusters,
+        queries=tests.queries,
+        clusters=tests.clusters,
         confidence=statistics.confidence,
         alpha=statistics.alpha,
         test=statistics.test,
         correction=statistics.correction,
-        detectable=detectable,
+        detectable=tests.detectable,
         shared=split_swept(ranked)[1],
         criteria=criteria,
         rows=rows,
         failures=list(failures),
-        letters=letters,
+        selection=selection,
+        search=search,
+        letters=tests.letters,
         notes=[
             *_describe_addresses(ranked),
             *_describe_extra_qrels(ranked),
             *_describe_gold(ranked),
             *_list_warnings(ranked),
         ],
+        systems=systems,
+        race=race,
     )
+
+
+def order_results(results: Sequence[Result], primary: str) -> list[int]:
+    """Return the positions of results, best first by the mean of a measure (ties by name), those without a mean last.
+
+    Raises `ResultError` if the measure is missing.
+    """
+    return sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
+
+
+@dataclass(frozen=True, eq=False)
+class _RowTests:
+    """The tests behind a leaderboard: `rows` has the fields of each row that its scores and the best one determine."""
+
+    queries: int = 0
+    clusters: int | None = None
+    detectable: float = math.nan
+    letters: Mapping[int, str] = field(default_factory=dict)
+    rows: Sequence[Mapping[str, Any]] = ()
+
+
+def _test_rows(ranked: Sequence[Result], primary: str, statistics: Statistics) -> _RowTests:
+    """Test all pairs of results, best first, as one family."""
+    scores = np.stack([result.of(primary) for result in ranked])
+    is_counted, cluster_of = ~np.isnan(scores[0]), ranked[0].queries.cluster_numbers
+    queries, counted = int(np.count_nonzero(is_counted)), ~np.isnan(scores).all(axis=0)
+    units = None if cluster_of is None else cluster_of[counted]
+    intervals = mean_interval(scores[:, counted], statistics.confidence, units).tolist()
+    few = select_finalists([(result.retriever, result.search_type) for result in ranked])
+    wanted = np.zeros((len(ranked), len(ranked)), dtype=np.bool_)
+    wanted[0] = wanted[:, 0] = wanted[np.ix_(few, few)] = True
+    pairs = compare_pairs(scores, statistics, cluster_of, wanted)
+    to_best = compare_to(0, scores, pairs, cluster_of)
+    letters: dict[int, str] = {}
+    if queries and len(few) > 1:
+        letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
+    needed = queries_needed(to_best.differences, to_best.deviations, statistics.alpha)
+    return _RowTests(
+        queries=queries,
+        clusters=None if cluster_of is None else len(np.unique(cluster_of[is_counted])),
+        detectable=_median(detectable_difference(to_best.units, to_best.deviations, statistics.alpha)[1:]),
+        letters=letters,
+        rows=[_describe_row(i, interval, to_best, needed[i]) for i, interval in enumerate(intervals)],
+    )
+
+
+def _describe_row(i: int, interval: Sequence[float], to_best: Differences, needed: float) -> dict[str, Any]:
+    """Return the fields of a row that depend on its scores and those of the best; these are NaN for the best itself."""
+    low, high = interval
+    return {
+        "low": low,
+        "high": high,
+        "difference": float(to_best.differences[i]) if i else math.nan,
+        "difference_low": float(to_best.intervals[i, 0]) if i else math.nan,
+        "difference_high": float(to_best.intervals[i, 1]) if i else math.nan,
+        "effect": float(to_best.effects[i]) if i else math.nan,
+        "p": float(to_best.p_values[i]) if i else math.nan,
+        "differs": bool(to_best.significant[i]),
+        "needed": float(needed) if i else math.nan,
+        "wins": int(to_best.wins[i]),
+        "ties": int(to_best.ties[i]),
+        "losses": int(to_best.losses[i]),
+    }
 
 
 def _describe_gold(ranked: Sequence[Result]) -> list[str]:
@@ -353,11 +393,11 @@ def select_finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[in
 
 def _merit(result: Result, primary: str) -> tuple[bool, float]:
     result.of(primary)
-    mean = _mean(result, primary)
+    mean = find_mean(result, primary)
     return math.isnan(mean), 0.0 if math.isnan(mean) else -mean
 
 
-def _mean(result: Result, measure: str) -> float:
+def find_mean(result: Result, measure: str) -> float:
     """Return a mean; None, which records contain for NaN, becomes NaN."""
     mean = result.means[measure]
     return math.nan if mean is None else float(mean)

@@ -95,10 +95,10 @@ class PageBuilder:
         metrics = build(recorded["metrics"], "metrics", self.results.plugins)
         if not isinstance(metrics, MetricSettings):
             raise ConfigError(f"metrics: expected a MetricSettings, found {type(metrics).__name__}")
-        boards = build_boards(results, failures, metrics)
+        boards = build_boards(results, failures, metrics, records.read_course(results))
         if board >= len(boards):
             raise ConfigError(f"board={board}: the sweep {sweep.name} has {len(boards)} datasets")
-        chosen = records.complete(boards[board])
+        chosen = boards[board]
         if len(boards) > 1:
             summaries = [next(iter(of.results.values())).dataset for of in boards]
             place = replace(place, datasets=tuple(f"{of.name}, {of.split}" for of in summaries))

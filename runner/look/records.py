@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from runner.comparison.race import RACE, parse_race
 from runner.comparison.search import SEARCH, parse_search
 from runner.comparison.selection import WinnerSelection, parse_selection
-from runner.sweep.boards import Board, complete_boards
+from runner.result import DatasetSummary, Result
+from runner.sweep.boards import SweepCourse
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import Run
 
@@ -30,19 +31,18 @@ class SweepRecords:
         ranked = {row.get("run", "") for table in tables for row in table}
         return [run for run in finished if run.id in ranked] or list(finished)
 
-    def complete(self, board: Board) -> Board:
-        """Return a leaderboard, whose combinations are the ids of their runs, with what the sweep recorded about it."""
-        selection, dataset = self._find_selection(board), board.leaderboard.dataset
-        selections = {dataset.fingerprint: selection} if dataset and selection else {}
-        search, race = self._read(SEARCH, parse_search), self._read(RACE, parse_race)
-        (complete,) = complete_boards([board], {run: run for run in board.results}, selections, search, race)
-        return complete
+    def read_course(self, results: Mapping[str, Result]) -> SweepCourse:
+        """Return how the sweep went, given the results of combinations by the ids of their runs."""
+        datasets = {result.dataset.fingerprint: result.dataset for result in results.values()}
+        return SweepCourse(
+            {run: run for run in results},
+            {name: selection for name, dataset in datasets.items() if (selection := self._find_selection(dataset))},
+            self._read(SEARCH, parse_search),
+            self._read(RACE, parse_race),
+        )
 
-    def _find_selection(self, board: Board) -> WinnerSelection | None:
-        """Return the selection on the dataset of a board; None if the winner was not selected on it."""
-        dataset = board.leaderboard.dataset
-        if dataset is None:
-            return None
+    def _find_selection(self, dataset: DatasetSummary) -> WinnerSelection | None:
+        """Return the selection on a dataset; None if the winner was not selected on it."""
         for name in (f"selection-{dataset.name}-{dataset.fingerprint[:6]}.json", "selection.json"):
             selection = self._read(name, parse_selection)
             if selection and (selection.dataset, selection.split) == (dataset.name, dataset.split):

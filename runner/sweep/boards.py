@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -23,18 +24,31 @@ BEST = 5
 """The number of results whose rankings the report of a sweep shows."""
 
 
-def load_nothing() -> BestRankings:
+def load_nothing(best: Mapping[int, str]) -> BestRankings:
     """Return no rankings."""
     return {}, None
 
 
 @dataclass(frozen=True, eq=False)
+class SweepCourse:
+    """How a sweep went, besides its results.
+
+    `runs` are the ids of the runs of combinations, `selections` are by the fingerprint of the dataset.
+    """
+
+    runs: Mapping[str, str] = field(default_factory=dict)
+    selections: Mapping[str, WinnerSelection] = field(default_factory=dict)
+    search: Search | None = None
+    race: RaceRecord | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Board:
-    """A leaderboard and its results, by combination; `load_best` reads the rankings of the best ones for the report."""
+    """A leaderboard and its results, by combination; `load` reads the rankings of the best ones, given by rank."""
 
     leaderboard: Leaderboard
     results: Mapping[str, Result]
-    load_best: Callable[[], BestRankings] = load_nothing
+    load: Callable[[Mapping[int, str]], BestRankings] = load_nothing
 
     @property
     def best(self) -> dict[int, str]:
@@ -42,45 +56,42 @@ class Board:
         names = list(self.results)
         return {row.rank: names[row.position] for row in self.leaderboard.rows[:BEST]}
 
+    @cached_property
+    def best_rankings(self) -> BestRankings:
+        """Return the rankings of the best combinations, for the report."""
+        return self.load(self.best)
+
 
 def build_boards(
-    results: Mapping[str, Result], failures: Sequence[FailedCombination], metrics: MetricSettings
+    results: Mapping[str, Result],
+    failures: Sequence[FailedCombination],
+    metrics: MetricSettings,
+    course: SweepCourse,
+    load: Callable[[Mapping[int, str]], BestRankings] = load_nothing,
 ) -> list[Board]:
     """Return a leaderboard for each dataset; the first one lists all failures."""
     groups: dict[str, dict[str, Result]] = {}
     for combination, result in results.items():
         groups.setdefault(result.dataset.fingerprint, {})[combination] = result
     primary = str(metrics.primary_measure)
-    boards = [
-        Board(build_leaderboard(list(group.values()), primary, () if position else failures, metrics), group)
-        for position, group in enumerate(groups.values() or [{}])
-    ]
-    systems = rank_systems([board.leaderboard for board in boards])
-    return [replace(board, leaderboard=replace(board.leaderboard, systems=systems)) for board in boards]
-
-
-def complete_boards(
-    boards: Sequence[Board],
-    runs: Mapping[str, str],
-    selections: Mapping[str, WinnerSelection],
-    search: Search | None,
-    race: RaceRecord | None = None,
-) -> list[Board]:
-    """Return leaderboards with the run ids of combinations, the selection for each dataset, the search and the race.
-
-    `runs` is by combination, `selections` by the fingerprint of the dataset.
-    """
+    systems = rank_systems([list(group.values()) for group in groups.values()], primary)
     return [
-        replace(
-            board,
-            leaderboard=replace(
-                board.leaderboard,
-                selection=selections.get(dataset.fingerprint) if (dataset := board.leaderboard.dataset) else None,
-                search=search,
-                race=race,
-            ).with_runs([runs.get(combination, "") for combination in board.results]),
+        Board(
+            build_leaderboard(
+                list(group.values()),
+                primary,
+                () if position else failures,
+                metrics,
+                runs=[course.runs.get(combination, "") for combination in group],
+                selection=course.selections.get(fingerprint),
+                search=course.search,
+                systems=systems,
+                race=course.race,
+            ),
+            group,
+            load,
         )
-        for board in boards
+        for position, (fingerprint, group) in enumerate(groups.items() or [("", {})])
     ]
 
 

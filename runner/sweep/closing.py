@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from runner.comparison.race import RACE
@@ -14,7 +14,7 @@ from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.progress import Status
 from runner.result import Result
-from runner.sweep.boards import Board, build_boards, complete_boards, find_best, find_run
+from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen
@@ -69,11 +69,10 @@ def report(
             logged_runs = run.load_logged_runs()
             runs = {combination: logged.id for combination, logged in logged_runs.items()}
             best_run = "" if best is None else find_run(best, outcome.results, runs)
-            built = [] if empty else build_boards(results, list(outcome.failures.values()), metrics)
-        boards = [
-            replace(board, load_best=cache(partial(run.load_rankings, board.best, logged_runs)))
-            for board in complete_boards(built, runs, dict(selections), search, outcome.race)
-        ]
+            course = SweepCourse(runs, dict(selections), search, outcome.race)
+            if not empty:
+                load = partial(run.load_rankings, runs=logged_runs)
+                boards = build_boards(results, list(outcome.failures.values()), metrics, course, load)
         _show(boards, str(metrics.primary_measure))
         log_reports = log_reports and not (empty or run.left)
         if log_reports or (output and not empty):

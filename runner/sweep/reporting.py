@@ -39,7 +39,7 @@ def build_reports(boards: Sequence[Board], parallel: bool, writer: ReportWriter)
         d = board.leaderboard.dataset
         which = f"-{d.name}-{d.split}-{d.fingerprint[:6]}" if d and len(boards) > 1 else ""
         results = list(board.results.values())
-        of_board = writer.sweep(board.leaderboard, results, board.load_best())
+        of_board = writer.sweep(board.leaderboard, results, board.best_rankings)
         shown = [results[i] for i in sorted(row.position for row in board.leaderboard.finalists)]
         if shown and all(result.hits for result in shown):
             try:

@@ -234,7 +234,7 @@ def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
     assert dense["retriever.k1"].isna().all()
     empty = build_leaderboard([], PRIMARY)
     assert list(empty.to_frame().columns)[:3] == ["rank", "name", "retriever"]
-    for one in (board, empty, build_leaderboard(sweep(3), PRIMARY).with_runs(["a", "b", ""])):
+    for one in (board, empty, build_leaderboard(sweep(3), PRIMARY, runs=["a", "b", ""])):
         assert one.to_csv() == one.to_frame().to_csv(index=False)
 
 
@@ -249,20 +249,21 @@ def test_judgments_that_were_added_are_named() -> None:
 def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -> None:
     results = sweep(2)
     runs = ["a" * 32, "b" * 32]
-    board = build_leaderboard(results, PRIMARY).with_runs(runs)
+    board = build_leaderboard(results, PRIMARY, runs=runs)
     frame = pd.read_csv(io.StringIO(board.to_csv()))
     assert list(frame["run"]) == [runs[row.position] for row in board.rows]
     first, second = (runs[row.position][:8] for row in board.rows)
     assert compare_command(board) == f"python -m runner compare baseline={second} candidate={first}"
     command = f"python -m runner compare baseline={second} candidate={first}"
     assert compare_command(board, ["tracking.uri=http://h:5000"]) == f"{command} tracking.uri=http://h:5000"
-    unknown = board.with_runs(["", "b" * 32])
+    unknown = build_leaderboard(results, PRIMARY, runs=["", "b" * 32])
     assert compare_command(unknown) == ""
     unscored = replace(board, rows=[replace(row, mean=math.nan) for row in board.rows])
     assert compare_command(unscored) == ""
     three = build_leaderboard(sweep(3), PRIMARY)
     best = three.rows[0].position
-    others = three.with_runs(["" if position == best else "c" * 32 for position in range(3)])
+    runs = ["" if position == best else "c" * 32 for position in range(3)]
+    others = build_leaderboard(sweep(3), PRIMARY, runs=runs)
     assert compare_command(others) == ""  # the best is not logged yet: no other two are the best two
     assert "run" in unknown.to_frame().columns
     assert "run" not in build_leaderboard(results, PRIMARY).to_frame().columns

@@ -87,7 +87,7 @@ def test_runs_are_shown_by_how_their_ids_begin_and_give_way_last(
 ) -> None:
     results = mixed()
     runs = [f"{i:08x}{'f' * 24}" for i in range(len(results))]
-    board = build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=50)).with_runs(runs)
+    board = build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=50), runs=runs)
     width.setenv("COLUMNS", str(columns))
     console.show_leaderboard(board)
     lines = capsys.readouterr().out.splitlines()

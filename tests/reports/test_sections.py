@@ -11,7 +11,6 @@ from runner.analysis.grades import Grades
 from runner.analysis.verdicts import GradeVerdict
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.data_effect import DataEffect, measure_data_effect
-from runner.comparison.datasets import rank_systems
 from runner.comparison.gate import Check, Gate, check_gate
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import DroppedCombination, RaceRecord
@@ -34,7 +33,7 @@ from runner.reports.traces.report import TraceReport
 from runner.reports.traces.sections import TASKS, render_markdown
 from runner.reports.traces.sections import iter_sections as iter_trace_sections
 from runner.result import Result
-from tests.comparison.test_datasets import boards
+from tests.comparison.test_datasets import groups, rank
 from tests.reports.factory import result, sweep
 from tests.reports.reading import check_markdown, check_page
 from tests.reports.sweep.test_selection import search, selection
@@ -49,7 +48,7 @@ def build_full_sweep() -> tuple[Leaderboard, list[Result]]:
     dropped = DroppedCombination("c", "k1=9", {"k1": "9"}, 12, "k1=1.2", 0.001, 0.2, 0.5)
     board = build_leaderboard(results, PRIMARY, [FailedCombination("x", "boom", "Traceback")])
     race = RaceRecord(PRIMARY, 0.05, 0.0, 10, 0, 30, ["c"], [dropped])
-    systems = rank_systems(boards())
+    systems = rank(*groups())
     return replace(board, search=search(), selection=selection("kfold"), race=race, systems=systems), results
 
 

@@ -36,7 +36,7 @@ CORPUS = Corpus(
     [f"Lamp {i}" for i in range(300)],
 )
 RESULTS = sweep(6, queries=8, no_result=1)
-BOARD = build_leaderboard(RESULTS, PRIMARY).with_runs([f"{i:032x}" for i in range(6)])
+BOARD = build_leaderboard(RESULTS, PRIMARY, runs=[f"{i:032x}" for i in range(6)])
 PLACE = PagePlace(None, (), list_overrides, "http://127.0.0.1:5000", "python -m runner ui")
 
 

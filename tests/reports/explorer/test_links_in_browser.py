@@ -44,7 +44,7 @@ def read_command(page: Page, place: str) -> list[str]:
 
 
 def test_a_row_leads_to_its_run_and_to_the_command_that_repeats_it(show: Show, results: list[Result]) -> None:
-    board = build_leaderboard(results, "nDCG@10").with_runs(RUNS)
+    board = build_leaderboard(results, "nDCG@10", runs=RUNS)
     page = show(sweep_page(board, results, PLACE))
     for row, opened in zip(board.rows, page.locator("#board button.open").all(), strict=True):
         opened.click()
