@@ -9,12 +9,13 @@ from pathlib import Path
 
 from runner.comparison.race import RACE
 from runner.comparison.search import Search
-from runner.comparison.selection import ON_REPORTED_DATA
+from runner.comparison.selection import ON_REPORTED_DATA, WinnerSelection
 from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.reports.progress import Status
 from runner.result import Result
 from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
+from runner.sweep.outcome import SweepOutcome
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen
@@ -50,58 +51,87 @@ def report(
 
     A search also passes its description, additional files, and the total number of its combinations.
     """
-    outcome = run.outcome
+    outcome, total = run.outcome, total or len(wanted)
     results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
     best = find_best([c.result for c in chosen if c.result] if chosen else list(results.values()))
     selections = [(c.measured, c.selection) for c in chosen]
     race = {RACE: outcome.race.to_json()} if outcome.race else {}
     own_files = {**build_selection_files(selections), **race, **(files or {})}
-    log_reports = run.changed or not run.reported or not all(run.has(name, text) for name, text in own_files.items())
+    has_news = run.changed or not run.parent.reported
+    log_reports = has_news or not all(run.parent.has(name, text) for name, text in own_files.items())
     if outcome.interrupted and len(results) < run.count_finished(wanted):  # an earlier report covers more
         log_reports, best = False, None
     empty = outcome.interrupted and not (results or outcome.failures)
     boards: list[Board] = []
     reports: dict[str, str] = {}
-    best_run = ""
-    logged_runs: Mapping[str, LoggedRun] = {}
+    logged: Mapping[str, LoggedRun] = {}
     try:
         with Status("logging the remaining results, comparing all results"):
-            logged_runs = run.load_logged_runs()
-            runs = {combination: logged.id for combination, logged in logged_runs.items()}
-            best_run = "" if best is None else find_run(best, outcome.results, runs)
-            course = SweepCourse(runs, dict(selections), search, outcome.race)
-            if not empty:
-                load = partial(run.load_rankings, runs=logged_runs)
-                boards = build_boards(results, list(outcome.failures.values()), metrics, course, load)
+            logged = run.parent.load_logged_runs()
+            boards = [] if empty else _build(run, results, metrics, dict(selections), search, logged)
         _show(boards, str(metrics.primary_measure))
-        log_reports = log_reports and not (empty or run.left)
+        log_reports = log_reports and not (empty or run.parent.left)
         if log_reports or (output and not empty):
             with Status("report"):
                 reports = {**build_reports(boards, run.parallel, run.writer), **own_files}
         if output:
-            for name, text in reports.items():
-                (output / name).write_text(text, encoding="utf-8")
+            _write(reports, output)
     finally:  # even if a report fails, the parent run is closed
         with Status("logging the report"):
-            tags = {ON_REPORTED_DATA: "true"} if any(b.leaderboard.is_best_of_several for b in boards) else {}
-            tags |= {"best_run": best_run} if best_run else {}
-            parent = run.finish(best, reports if log_reports else {}, {**tags, **build_tags(selections, run.writer)})
+            tags = {**_build_tags(boards, best, outcome, logged), **build_tags(selections, run.writer)}
+            parent = run.finish(best, reports if log_reports else {}, tags)
+    _document(run, boards, parent, len(results), total)
+    if not empty:
+        _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
+    _show_work(run, len(results), total, empty)
+    return SweepEnding(
+        outcome.exit_code, boards, parent, best if chosen else None, {of.id: of for of in logged.values()}
+    )
+
+
+def _build(
+    run: SweepRun,
+    results: Mapping[str, Result],
+    metrics: MetricSettings,
+    selections: Mapping[str, WinnerSelection],
+    search: Search | None,
+    logged: Mapping[str, LoggedRun],
+) -> list[Board]:
+    """Return the leaderboards of a sweep with what is known about it; `logged` are the runs of its combinations."""
+    runs = {combination: logged_run.id for combination, logged_run in logged.items()}
+    course = SweepCourse(runs, selections, search, run.outcome.race)
+    failures, load = list(run.outcome.failures.values()), partial(run.logged_rankings.load, runs=logged)
+    return build_boards(results, failures, metrics, course, load)
+
+
+def _write(reports: Mapping[str, str], output: Path) -> None:
+    for name, text in reports.items():
+        (output / name).write_text(text, encoding="utf-8")
+
+
+def _build_tags(
+    boards: Sequence[Board], best: Result | None, outcome: SweepOutcome, logged: Mapping[str, LoggedRun]
+) -> dict[str, str]:
+    """Return the tags of the parent run on its best result."""
+    tags = {ON_REPORTED_DATA: "true"} if any(b.leaderboard.is_best_of_several for b in boards) else {}
+    runs = {combination: run.id for combination, run in logged.items()}
+    best_run = "" if best is None else find_run(best, outcome.results, runs)
+    return {**tags, "best_run": best_run} if best_run else tags
+
+
+def _document(run: SweepRun, boards: Sequence[Board], parent: LoggedRun | None, done: int, total: int) -> None:
+    """Print the sweep as JSON if that is wanted, and else the commands that compare the best combinations."""
     console.document(
         lambda: {
             "run": parent.id if parent else None,
-            "combinations": total or len(wanted),
-            "finished": len(results),
-            "interrupted": outcome.interrupted,
+            "combinations": total,
+            "finished": done,
+            "interrupted": run.outcome.interrupted,
             "leaderboards": [board.leaderboard.to_dict() for board in boards],
         }
     )
-    for board in boards if run.keeps_runs else ():
-        console.show_compare_command(board.leaderboard, run.overrides)
-    if not empty:
-        _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
-    _show_work(run, len(results), total or len(wanted), empty)
-    runs_by_id = {logged.id: logged for logged in logged_runs.values()}
-    return SweepEnding(outcome.exit_code, boards, parent, best if chosen else None, runs_by_id)
+    for board in boards if run.parent.keeps_runs else ():
+        console.show_compare_command(board.leaderboard, run.parent.overrides)
 
 
 def _show(boards: Sequence[Board], primary: str) -> None:
@@ -129,11 +159,11 @@ def _show_work(run: SweepRun, done: int, total: int, empty: bool) -> None:
         console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
         console.line(f"stopped after {done:,} of {total:,}; run the same command to resume")
-    if not run.keeps_runs:
+    if not run.parent.keeps_runs:
         console.line("not logged (tracking=none)")
-    elif not (empty or run.left):
-        console.line(" ".join(["compare in MLflow: python -m runner ui", *run.overrides]))
-    if not empty and (place := run.tracking.from_environment):
+    elif not (empty or run.parent.left):
+        console.line(" ".join(["compare in MLflow: python -m runner ui", *run.parent.overrides]))
+    if not empty and (place := run.parent.tracking.from_environment):
         console.line(place)
     if run.waiting:
         console.line(run.waiting)

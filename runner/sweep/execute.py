@@ -12,6 +12,7 @@ from runner.reports import console
 from runner.reports.progress import Status
 from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared, axes_of_points
+from runner.sweep.identity import identify_combinations
 from runner.sweep.plan import plan
 from runner.sweep.products import Combination
 from runner.sweep.reporting import ReportWriter
@@ -40,14 +41,14 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
         SweepRun(head, declared.settings, declared.bench, tracker, writer, _golden(experiments)) as run,
     ):
         selectings = [Selecting(declared, run, metrics, source, on) for source, on, _ in choices]
-        wanted: dict[str, Experiment] = {} if choices else run.identify(experiments)
+        wanted: dict[str, Experiment] = {} if choices else identify_combinations(experiments, declared.bench)
         for selecting, (_, _, points) in zip(selectings, choices, strict=True):
             wanted |= dict(selecting.identify(points))
         if declared.settings.dry_run:
             return SweepEnding(plan(declared, head, wanted, tracker))
         chosen: list[Chosen] = []
         try:
-            for _ in run.evaluate(run.race(wanted) if settings.race else wanted):
+            for _ in run.evaluate(run.race.hold(wanted) if settings.race else wanted):
                 pass
             if not (declared.settings.fail_fast and run.outcome.failures):
                 chosen = [c for selecting in selectings if (c := selecting.choose(list(selecting.points)))]

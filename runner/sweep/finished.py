@@ -12,6 +12,7 @@ from runner.experiment import Experiment
 from runner.records import load_record
 from runner.reports.progress import Status
 from runner.result import Result, ResultError
+from runner.sweep.outcome import SweepOutcome
 from runner.sweep.reporting import EvaluationReport
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State
@@ -21,11 +22,16 @@ class FinishedCombinations:
     """The finished combinations in the tracking store; `reused` are the runs of those that were loaded."""
 
     def __init__(
-        self, state: State, tracker: BackgroundTracker, bench: Bench, rankings: bool, report: EvaluationReport | None
+        self,
+        state: State,
+        tracker: BackgroundTracker,
+        bench: Bench,
+        outcome: SweepOutcome,
+        report: EvaluationReport | None,
     ) -> None:
         self.reused: dict[str, LoggedRun] = {}
         self._runs, self._tracker, self._bench = dict(state.finished), tracker, bench
-        self._rankings, self._report = rankings, report
+        self._outcome, self._report = outcome, report
         self._rejected: set[str] = set()
 
     def __contains__(self, combination: str) -> bool:
@@ -37,7 +43,7 @@ class FinishedCombinations:
         return sum(combination in self._runs for combination in combinations)
 
     def load(self, combination: str, experiment: Experiment) -> Result | None:
-        """Return the result of a finished combination under its current name, None if there is no usable one.
+        """Add the result of a finished combination to the outcome under its current name; None if none is usable.
 
         Live services may have changed, so their combinations are always searched again. A run whose record is missing
         or incomplete is marked as failed.
@@ -46,7 +52,7 @@ class FinishedCombinations:
         if run is None or is_live(experiment.retriever):
             return None
         try:
-            result = load_result(run, self._tracker, self._rankings)
+            result = load_result(run, self._tracker, self._outcome.rankings)
             if self._report and not self._has_report(run):
                 self._add_report(run, experiment, self._report)
         except ResultError as error:
@@ -56,7 +62,8 @@ class FinishedCombinations:
             self._reject(combination, run, result.unfinished)
             return None
         self.reused[combination] = run
-        return experiment.relabel(result)
+        self._outcome.reused += 1
+        return self._outcome.add(combination, experiment.relabel(result))
 
     def _reject(self, combination: str, run: LoggedRun, why: str) -> None:
         self._tracker.reject(run, why)

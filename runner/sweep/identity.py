@@ -10,20 +10,41 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
 from retrievers.code import code_of, hash_code
+from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.store import fingerprint
+from runner.comparison.notes import list_some
 from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
 from runner.environment import describe_environment
+from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.records import VERSION
+from runner.reports import console
 
 SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_in", "llm.price_out"})
 """Settings of the budget. They do not identify a sweep, so that it can resume with a larger budget."""
+
+
+def identify_combinations(experiments: Sequence[Experiment], bench: Bench) -> dict[str, Experiment]:
+    """Return experiments by identity; of duplicates, the first one."""
+    distinct: dict[str, Experiment] = {}
+    repeats: list[str] = []
+    with remember_facts():
+        experiments = [replace(one, index=describe_indexes(one.retriever)) for one in experiments]
+    for experiment in experiments:
+        identity = combination_id(experiment, bench.dataset(experiment))
+        if identity in distinct:
+            repeats.append(f"[{experiment.name}] repeats [{distinct[identity].name}]")
+        distinct.setdefault(identity, experiment)
+    if repeats:
+        are = "is a duplicate and runs" if len(repeats) == 1 else "are duplicates and run"
+        console.note(f"{len(repeats):,} of {len(experiments):,} combinations {are} only once: {list_some(repeats, 3)}")
+    return distinct
 
 
 def combination_id(experiment: Experiment, dataset: Dataset) -> str:

@@ -159,14 +159,14 @@ class Searching:
         """Select the winner, report the stored study, and return how the search ended."""
         wanted = list(dict.fromkeys(self.lines[0].trials)) if self.lines else []
         if self.selecting.declared.settings.race and wanted:
-            self.run.describe_race(wanted, list(self.dropped.values()))
+            self.run.race.describe(wanted, list(self.dropped.values()))
         declared, chosen, result, files = self.selecting.declared, None, None, {}
         try:
             if not self.outcome.interrupted and not self._is_to_end() and self.selecting.rank(wanted):
                 chosen = self.selecting.choose(wanted, [line.trials for line in self.lines[1:]])
                 result = self._describe(wanted)
                 files = self._files(result)
-                if self.run.changed or declared.output or not self.run.has(TRIALS, files[TRIALS]):
+                if self.run.changed or declared.output or not self.run.parent.has(TRIALS, files[TRIALS]):
                     result = replace(result, importances=self._importances())
                     importances = orjson.dumps(result.importances, option=orjson.OPT_INDENT_2)
                     files["importances.json"] = importances.decode() + "\n"
@@ -242,7 +242,7 @@ class Searching:
             return wanted, {}
         alpha = self.budget.share(self._missing(line))
         challenges = {c: Challenge(e, alpha, len(line.trials) + i) for i, (c, e) in enumerate(new.items())}
-        dropped, others = self.run.race_trials(challenges, best)
+        dropped, others = self.run.race.hold_trials(challenges, best)
         self.dropped |= {drop.combination: drop for drop in dropped}
         raced = dict.fromkeys([*(drop.combination for drop in dropped), *others], (alpha, best.means[best.primary]))
         return {c: others.get(c, e) for c, e in wanted.items() if c not in self.dropped}, raced

@@ -28,6 +28,7 @@ from runner.metrics.settings import MetricSettings
 from runner.reports import console
 from runner.result import Result
 from runner.sweep.declared import Declared
+from runner.sweep.identity import identify_combinations
 from runner.sweep.products import Combination
 from runner.sweep.run import SweepRun
 
@@ -100,7 +101,7 @@ class Selecting:
     def identify(self, points: Sequence[Combination]) -> list[tuple[str, Experiment]]:
         """Return the identity of each point and the experiment that evaluates it."""
         experiments = self.declared.experiments([self._move_to_split(point) for point in points]) if points else []
-        pairs = [(next(iter(self.run.identify([experiment]))), experiment) for experiment in experiments]
+        pairs = [(next(iter(self._identify([experiment]))), experiment) for experiment in experiments]
         for point, (combination, _) in zip(points, pairs, strict=True):
             self.points.setdefault(combination, point)
         return pairs
@@ -148,7 +149,7 @@ class Selecting:
         wanted: dict[str, Experiment] = {}
         candidate_of: dict[str, str] = {}
         for experiment, candidate in zip(experiments, combinations, strict=True):
-            for combination, identified in self.run.identify([experiment]).items():
+            for combination, identified in self._identify([experiment]).items():
                 wanted.setdefault(combination, identified)
                 candidate_of.setdefault(combination, candidate)
         for _ in self.run.evaluate(wanted, contenders=()):
@@ -173,6 +174,9 @@ class Selecting:
         reported = self.evaluate_reported(ordered[:1]).get(ordered[0])
         selection = replace(self._selection(best, reported), default=self._against_default(ordered[0], reported))
         return Chosen(best.dataset.fingerprint, selection, reported)
+
+    def _identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
+        return identify_combinations(experiments, self.declared.bench)
 
     def _move_to_split(self, point: Combination) -> Combination:
         """Return a point on the split to select on."""
@@ -230,7 +234,7 @@ class Selecting:
         point = self.declared.default_choice_of(self.points[winner])
         if point is None:
             return None
-        (combination,) = self.run.identify(self.declared.experiments([self._move_to_split(point)]))
+        (combination,) = self._identify(self.declared.experiments([self._move_to_split(point)]))
         return point if combination in self.points else None
 
     def _default_result(self, point: Combination) -> Result | None:
@@ -241,7 +245,7 @@ class Selecting:
         except (ConfigError, DatasetError, RetrieverError) as error:
             console.note(f"the default settings could not be evaluated for comparison: {error}")
             return None
-        wanted = self.run.identify([replace(experiment, name=f"default settings ({self.source.split})")])
+        wanted = self._identify([replace(experiment, name=f"default settings ({self.source.split})")])
         (combination,) = wanted
         if combination not in results:
             for _ in self.run.evaluate(wanted, contenders=()):

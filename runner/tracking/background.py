@@ -162,11 +162,17 @@ class BackgroundTracker:
         return self._sweep
 
     def finish_sweep(
-        self, best: Result | None, reports: Mapping[str, str], status: str, tags: Mapping[str, str] | None = None
+        self,
+        best: Result | None,
+        reports: Mapping[str, str],
+        status: str,
+        tags: Mapping[str, str] | None = None,
+        spending: Mapping[str, float] | None = None,
     ) -> LoggedRun | None:
-        """Close the sweep with its reports and tags, and return its run if it is kept; raises `ConfigError`."""
+        """Close the sweep as `Tracker.finish_sweep` does, and return its run if it is kept; raises `ConfigError`."""
         self.flush()
-        run = self._call(Tracker.finish_sweep, self._started_sweep, best, dict(reports), status, dict(tags or {}))
+        own, paid = dict(tags or {}), dict(spending or {})
+        run = self._call(Tracker.finish_sweep, self._started_sweep, best, dict(reports), status, own, paid)
         self._sweep = None
         return run if self.keeps_runs else None
 

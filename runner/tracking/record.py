@@ -163,12 +163,9 @@ class DatasetMade:
     @property
     def record(self) -> RunRecord:
         """Return the content of the run."""
-        metrics = [
-            (sanitize_name(name), float(value), 0) for name, value in self.figures.items() if math.isfinite(value)
-        ]
         return RunRecord(
-            self.name, "FINISHED", self.started, now(), self.tags, _parameters(self.parameters), metrics,
-            write=partial(write_files, files=self.files),
+            self.name, "FINISHED", self.started, now(), self.tags, _parameters(self.parameters),
+            points_of(self.figures), write=partial(write_files, files=self.files),
         )  # fmt: skip
 
 
@@ -188,6 +185,11 @@ def metric_name(measure: str) -> str:
     formula = find_formula(name)
     name = _slug(name) if formula is None else formula.mlflow
     return f"{name}_at_{cutoff.replace('=', '_')}" if cutoff else name
+
+
+def points_of(figures: Mapping[str, float]) -> list[Point]:
+    """Return figures by name as metrics, without values that are not finite."""
+    return [(sanitize_name(name), float(value), 0) for name, value in figures.items() if math.isfinite(value)]
 
 
 def metrics_of(result: Result) -> list[Point]:
@@ -216,7 +218,7 @@ def metrics_of(result: Result) -> list[Point]:
         points += [("latency/mean_ms", t.mean_ms, 0), ("latency/p95_ms", t.p95_ms, 0)]
     if t.median_ms is not None:
         points.append(("latency/median_ms", t.median_ms, 0))
-    points += [(sanitize_name(name), value, 0) for name, value in result.diagnostics.items()]
+    points += points_of(result.diagnostics)
     return list(dict.fromkeys((name, float(value), step) for name, value, step in points if math.isfinite(value)))
 
 

@@ -27,6 +27,7 @@ from runner.tracking.record import (
     dataset_of,
     metrics_of,
     now,
+    points_of,
     sanitize_name,
 )
 from runner.tracking.settings import Tracking
@@ -126,12 +127,16 @@ class Tracker:
         reports: Mapping[str, str],
         status: str,
         tags: Mapping[str, str] | None = None,
+        spending: Mapping[str, float] | None = None,
     ) -> LoggedRun:
-        """Close a sweep with its reports and tags; the parent run has the metrics of the best combination."""
+        """Close a sweep with its reports and tags.
+
+        The parent run has the metrics of the best combination, and the spending of all combinations.
+        """
         parent = self.start_sweep(sweep)
         own = {sanitize_name(key): value[:LONGEST_TAG] for key, value in (tags or {}).items()}
         if best is not None:
-            self._store.add_metrics(parent.id, metrics_of(best), dataset_of(best))
+            self._store.add_metrics(parent.id, [*metrics_of(best), *points_of(spending or {})], dataset_of(best))
             own = {"best": best.name, **own}
         self._store.add_files(parent.id, reports)
         self._store.update_run(parent.id, own, status, now())

@@ -9,22 +9,21 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from operator import attrgetter
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
 from runner.__main__ import main
 from runner.reports import progress
-from runner.sweep import closing as sweep_closing
 from runner.tracking.settings import Tracking
 
 STAGES = {
-    "SweepRun.load_logged_runs": "logging the remaining results, comparing all results",
-    "build_boards": "logging the remaining results, comparing all results",
-    "build_reports": "report",
-    "SweepRun.finish": "logging the report",
+    "parent.SweepParent.load_logged_runs": "logging the remaining results, comparing all results",
+    "closing.build_boards": "logging the remaining results, comparing all results",
+    "closing.build_reports": "report",
+    "run.SweepRun.finish": "logging the report",
 }
 WAIT_S = 60
 
@@ -50,7 +49,7 @@ def test_after_its_last_combination_a_sweep_is_said_to_go_on(
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress, "EVERY_S", 0.01)
     for stage in STAGES:
-        monkeypatch.setattr(f"runner.sweep.closing.{stage}", waiting(stage, attrgetter(stage)(sweep_closing)))
+        monkeypatch.setattr(f"runner.sweep.{stage}", waiting(stage, resolve_name(f"runner.sweep.{stage}")))
     assert main(["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "tracking.background=false"]) == 0
     assert heard == dict.fromkeys(STAGES, True)
 
