@@ -11,25 +11,27 @@ MOST_SETTINGS = 3
 """The largest number of settings in a label; the others are in the configuration."""
 
 
-def label_results(results: Sequence[Result]) -> list[str]:
-    """Return a label for each result: its swept settings that differ, each under the shortest unambiguous key.
+def label_results(results: Sequence[Result], swept: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
+    """Return a label for each result: its settings that differ, each under the shortest unambiguous key.
 
-    If these labels are not unique, names are used instead.
+    `swept` are the settings of each result, by default its swept ones. If these labels are not unique, names are used
+    instead.
     """
-    keys, _ = split_swept(results)
+    settings = [result.swept for result in results] if swept is None else swept
+    keys, _ = split_swept(settings)
     texts: list[list[str]] = [[] for _ in results]
     for key in keys:
-        having = [i for i, result in enumerate(results) if key in result.swept]
+        having = [i for i, own in enumerate(settings) if key in own]
         short = _short(key, keys)
-        for i, value in zip(having, _format_settings([results[i].swept[key] for i in having]), strict=True):
+        for i, value in zip(having, _format_settings([settings[i][key] for i in having]), strict=True):
             texts[i].append(value if short == "retriever" else f"{short}={value}")
     labels = [" ".join(text) or result.retriever for text, result in zip(texts, results, strict=True)]
     if len(set(labels)) == len(labels):
         return labels
-    settings = _find_differing_settings(results)
+    differing = _find_differing_settings(results)
     names = [
         " ".join([result.name, *(part for part in parts if part.partition("=")[2] != result.name)])  # such as path=NAME
-        for result, parts in zip(results, settings, strict=True)
+        for result, parts in zip(results, differing, strict=True)
     ]
     counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     return [name if count == 1 else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
@@ -72,13 +74,13 @@ def format_setting(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def split_swept(results: Sequence[Result]) -> tuple[list[str], dict[str, Any]]:
-    """Return the swept keys that differ between results, and the shared ones with their value."""
-    keys = dict.fromkeys(key for result in results for key in result.swept)
+def split_swept(swept: Sequence[Mapping[str, Any]]) -> tuple[list[str], dict[str, Any]]:
+    """Return the keys that differ between the swept settings of results, and the shared ones with their value."""
+    keys = dict.fromkeys(key for settings in swept for key in settings)
     shared = {
-        key: results[0].swept[key]
+        key: swept[0][key]
         for key in keys
-        if len(results) > 1 and all(key in r.swept and r.swept[key] == results[0].swept[key] for r in results)
+        if len(swept) > 1 and all(key in settings and settings[key] == swept[0][key] for settings in swept)
     }
     return [key for key in keys if key not in shared], shared
 

@@ -249,7 +249,7 @@ def build_leaderboard(
         test=statistics.test,
         correction=statistics.correction,
         detectable=tests.detectable,
-        shared=split_swept(ranked)[1],
+        shared=split_swept([result.swept for result in ranked])[1],
         criteria=criteria,
         rows=rows,
         failures=list(failures),

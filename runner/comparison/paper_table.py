@@ -180,7 +180,8 @@ def _arrange(
                 f"{earlier.name} and {result.name}: two different results of the same system on "
                 f"{titles[result.dataset.fingerprint]}; remove one of them from sweeps"
             )
-    labels = label_results([_without_dataset(next(iter(row.values()))) for row in by_system.values()])
+    first = [next(iter(row.values())) for row in by_system.values()]
+    labels = label_results(first, [_select_own_settings(result.swept) for result in first])
     if unknown := [label for label in names if label not in labels]:
         raise ReportError(f"names.{unknown[0]}: no such system; choose from {', '.join(labels)}")
     systems = [names.get(label, label) for label in labels]
@@ -198,9 +199,9 @@ def _identify_system(result: Result) -> bytes:
     return orjson.dumps(identity, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
 
 
-def _without_dataset(result: Result) -> Result:
-    swept: dict[str, Any] = {k: v for k, v in result.swept.items() if k.partition(".")[0] != "dataset"}
-    return replace(result, swept=swept)
+def _select_own_settings(swept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the swept settings of a system, without those of the dataset."""
+    return {key: value for key, value in swept.items() if key.partition(".")[0] != "dataset"}
 
 
 @dataclass(frozen=True, eq=False)

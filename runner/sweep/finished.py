@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from retrievers.search import is_live
 from runner.config.objects import ConfigError
@@ -77,7 +76,7 @@ class FinishedCombinations:
     def _add_report(self, run: LoggedRun, experiment: Experiment, report: EvaluationReport) -> None:
         """Add the report of a single evaluation to a run that was finished without one; raises `ResultError`."""
         with Status(f"report of {experiment.name}"):
-            whole = replace(load_result(run, self._tracker, rankings=True), name=experiment.name)
+            whole = experiment.relabel(load_result(run, self._tracker, rankings=True))
             self._tracker.add_files(run, report(whole, self._bench.lexicon(experiment, whole)))
 
 
