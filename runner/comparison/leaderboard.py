@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,8 +171,8 @@ class Leaderboard:
         """Return the columns of the data frame and its rows, without settings that a combination does not have."""
         run = ["run"] if self.logged else []
         columns = ["rank", "name", "retriever", *run, *dict.fromkeys(key for row in self.rows for key in row.swept)]
-        figures = ["low", "high", "difference", "difference_low", "difference_high", "effect", "p", "differs"]
-        figures += ["needed", "wins", "ties", "losses"]
+        names = [of.name for of in fields(LeaderboardRow)]
+        figures = names[names.index("low") : names.index("means")]
         measured = [self.primary, *figures, *(criterion.name for criterion in self.criteria)]
         rows = [
             {"rank": row.rank, "name": row.name, "retriever": row.retriever, "run": row.run}

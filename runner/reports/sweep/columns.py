@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from runner.comparison.criteria import COSTS
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
-from runner.reports.comparison.significance import p_title
 from runner.reports.explorer.data import DataColumn
-from runner.reports.rendering.numbers import interval, interval_title
-from runner.reports.sweep.tables import as_number, shorten_run
+from runner.reports.sweep.board_columns import list_board_columns
+from runner.reports.sweep.tables import as_number
 from runner.result import Result
 
 
@@ -30,44 +29,10 @@ def setting_keys(board: Leaderboard) -> list[str]:
 
 
 def _leaderboard_columns(board: Leaderboard) -> Iterator[DataColumn]:
-    rows, test = board.rows, f"{board.test} test, {board.correction} correction"
-    yield DataColumn(
-        "rank", "rank", "#", [row.rank for row in rows], "integer", definition="Rank by the primary measure"
-    )
-    yield DataColumn("label", "combination", "combination", [row.label for row in rows])
-    yield DataColumn(
-        "mean", board.primary, board.primary, [row.mean for row in rows], "score4", "measure",
-        definition="Mean over queries",
-    )  # fmt: skip
-    title = interval_title(board.confidence, board.units)
-    bounds = [interval((row.low, row.high)) for row in rows]
-    yield DataColumn("interval", "interval", title, bounds, definition="Confidence interval of the mean")
-    yield DataColumn("low", "low", "low", [row.low for row in rows], "score4", shown=False)
-    yield DataColumn("high", "high", "high", [row.high for row in rows], "score4", shown=False)
-    yield DataColumn(
-        "difference", "to_best", "to best", [row.difference for row in rows], "signed",
-        definition="Difference of the mean to the best",
-    )  # fmt: skip
-    p = p_title(board.correction)
-    yield DataColumn("p", "p", p, [row.p for row in rows], "p", definition=f"P-value against the best ({test})")
-    yield DataColumn(
-        "differs", "differs", "differs", [row.differs for row in rows], "flag",
-        definition=f"Significantly different from the best (p < {board.alpha:g}, {test})",
-    )  # fmt: skip
-    record = [f"{row.wins}/{row.ties}/{row.losses}" if row.rank > 1 else "" for row in rows]
-    yield DataColumn("record", "W/T/L", "W/T/L", record, definition="Queries better, equal and worse than the best")
-    yield DataColumn(
-        "effect", "effect", "effect size", [row.effect for row in rows], "signed", shown=False,
-        definition="Hedges' g against the best",
-    )  # fmt: skip
-    if board.letters:
-        letters = [board.letters.get(row.rank, "") for row in rows]
-        definition = "Two finalists without a common letter differ significantly"
-        yield DataColumn("letters", "letters", "letters", letters, shown=False, definition=definition)
-    if board.logged:
-        yield DataColumn(
-            "run", "run", "run", [shorten_run(row.run) for row in rows], definition="Id of the tracked run"
-        )
+    for of in sorted(list_board_columns(board), key=lambda of: of.id == "run"):  # the run comes last
+        values = [of.value(row) for row in board.rows]
+        shown = [of.column.show(value) for value in values] if of.format == "text" else values
+        yield DataColumn(of.id, of.name, of.column.title, shown, of.format, of.kind, of.shown, of.definition)
 
 
 def _criteria_columns(board: Leaderboard) -> Iterator[DataColumn]:

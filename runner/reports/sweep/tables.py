@@ -10,14 +10,12 @@ from runner.comparison.criteria import COSTS
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import FINALISTS, Leaderboard
 from runner.comparison.systems import SystemsByDataset
-from runner.reports.comparison.significance import in_brief, p_title
+from runner.reports.comparison.significance import in_brief
 from runner.reports.rendering.numbers import (
     FORMATS,
     format_count,
     format_documents,
-    format_signed,
     interval,
-    interval_title,
     missing,
     number,
     observations,
@@ -27,6 +25,7 @@ from runner.reports.rendering.numbers import (
     score4,
 )
 from runner.reports.rendering.tables import Column, Table, build_error_table
+from runner.reports.sweep.board_columns import list_board_columns, shorten_run
 from runner.reports.sweep.selection import (
     describe_search,
     describe_selection,
@@ -41,9 +40,6 @@ FINALISTS_ARE = "the best few, and the best of each retriever and of each search
 
 DROPPED_ARE = "Means are over the searched queries; they do not compare with those of the leaderboard."
 """What the means of dropped combinations cover."""
-
-SHORT_ID = 8
-"""How many characters of a run id are shown; the program accepts them in place of the whole id."""
 
 
 def board_heading(board: Leaderboard) -> str:
@@ -142,40 +138,9 @@ def _criteria_columns(board: Leaderboard) -> dict[str, Column]:
 
 def leaderboard_table(board: Leaderboard, limit: int | None = None) -> Table:
     """Return the leaderboard, or its first rows."""
-    run, others = [Column("run", shorten_run, spare=1)] if board.logged else [], _criteria_columns(board)
-    columns = [
-        Column("#", number, numeric=True),
-        Column("combination", least=28),
-        Column(board.primary, score4, numeric=True),
-        *run,
-        Column(interval_title(board.confidence, board.units), interval, numeric=True, spare=4),
-        Column("to best", format_signed, numeric=True, spare=2),
-        Column(p_title(board.correction), p_value, numeric=True, spare=3),
-        Column("differs", lambda value: "yes" if value else "", spare=3),
-        Column("W/T/L", numeric=True, spare=11),
-        *others.values(),
-    ]
-    rows = [
-        [
-            row.rank,
-            row.label,
-            row.mean,
-            *([row.run] if run else []),
-            (row.low, row.high),
-            row.difference,
-            row.p,
-            row.differs,
-            f"{row.wins}/{row.ties}/{row.losses}" if row.rank > 1 else "",
-            *(row.means[name] for name in others),
-        ]
-        for row in board.rows[:limit]
-    ]
-    return Table(columns, rows)
-
-
-def shorten_run(run: str) -> str:
-    """Return the beginning of a run id."""
-    return run[:SHORT_ID]
+    own, others = [of for of in list_board_columns(board) if of.shown], _criteria_columns(board)
+    rows = [[*(of.value(row) for of in own), *(row.means[name] for name in others)] for row in board.rows[:limit]]
+    return Table([*(of.column for of in own), *others.values()], rows)
 
 
 def compare_command(board: Leaderboard, overrides: Sequence[str] = ()) -> str:

@@ -74,6 +74,14 @@ def test_what_a_query_takes_is_its_median_and_the_mean_is_in_the_csv() -> None:
     assert (float(read["median_ms"]), float(read["mean_ms"])) == (0.1, 10.1)
 
 
+def test_the_page_shows_the_columns_of_the_table() -> None:
+    results = mixed()
+    board = build_leaderboard(results, PRIMARY, runs=["a" * 32] * len(results))
+    titles = [column.title for column in tables.leaderboard_table(board).columns]
+    assert sorted(titles) == sorted(column.title for column in build_columns(board, results) if column.shown)
+    assert {"run", "W/T/L", "to best"} <= set(titles)
+
+
 def test_the_leaderboard_table_shows_the_numbers_of_its_rows() -> None:
     board = build_leaderboard(mixed(), PRIMARY)
     texts = tables.leaderboard_table(board).texts()
