@@ -78,7 +78,9 @@ def load_cell(word: str) -> RecordedCell:
     """Return the cell that FOLDER@CELL names, with its record; raises `ConfigError`."""
     place, _, name = word.rpartition("@")
     if not place or not name:
-        raise ConfigError(f"cell={word}: should be FOLDER@CELL, the folder of a table and one of its cells: paper@B3")
+        raise ConfigError(
+            f"cell={word}: expected FOLDER@CELL (the folder of a table and one of its cells), such as paper@B3"
+        )
     file = Path(place).expanduser() / "cells.json"
     try:
         cells = {str(cell["id"]): cell for cell in orjson.loads(file.read_bytes())["cells"]}
@@ -87,7 +89,7 @@ def load_cell(word: str) -> RecordedCell:
             f"cell={word}: {file} cannot be read ({error.strerror}); write a table first: python -m runner table"
         ) from None
     except (ValueError, LookupError, TypeError) as error:
-        raise ConfigError(f"cell={word}: {file} is not the file of a table's cells ({error})") from None
+        raise ConfigError(f"cell={word}: {file} does not contain the cells of a table ({error})") from None
     if name.upper() not in cells:
         raise ConfigError(f"cell={word}: no such cell in {file}; {suggestion(name.upper(), cells)}")
     cell = cells[name.upper()]

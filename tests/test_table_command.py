@@ -103,9 +103,9 @@ def test_records_of_a_table_and_the_latest_sweep_make_the_same_table(paper: Path
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("paper", "should be FOLDER@CELL"),
+        ("paper", "expected FOLDER@CELL"),
         ("gone@A1", "cannot be read"),
-        ("odd@A1", "is not the file of a table's cells"),
+        ("odd@A1", "does not contain the cells of a table"),
         ("good@Z9", "no such cell"),
     ],
 )

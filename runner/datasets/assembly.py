@@ -171,7 +171,7 @@ def _unknown_documents(
             f"{raw.qrels_name}: {len(unknown)} judged {'document is' if len(unknown) == 1 else 'documents are'} "
             f"not among the {len(document_at)} documents of the corpus, for example {next(iter(unknown))!r}; "
             "correct the judgments, or set dataset.unknown_judged=drop, or dataset.unknown_judged=keep if a "
-            "search service can return these documents"
+            "retriever with its own documents or rankings can return these documents"
         )
     return sorted(unknown)
 

@@ -39,7 +39,7 @@ Graded = list[tuple[str, int]]
 
 
 def _beir(dataset: Dataset, folder: Path) -> Written:
-    _check_ids(dataset, "beir", lambda character: character in f"\t{_LINE_ENDS}", "a tab or a line end")
+    _check_ids(dataset, "beir", lambda character: character in f"\t{_LINE_ENDS}", "a tab or a line break")
     if Path(dataset.split).name != dataset.split or not dataset.split:
         raise DatasetError(
             f"dataset.split={dataset.split}: format=beir uses the split as a file name; rename the split"
@@ -64,7 +64,7 @@ def _trec(dataset: Dataset, folder: Path) -> Written:
     for identifier, text, *_ in _queries(dataset):
         if not {"\t", *_LINE_ENDS}.isdisjoint(text):
             raise DatasetError(
-                f"format=trec: the text of query {identifier!r} contains a tab or a line end; choose beir or jsonl"
+                f"format=trec: the text of query {identifier!r} contains a tab or a line break; choose beir or jsonl"
             )
     files = {
         folder / "documents.jsonl": map(_json, _documents(dataset, "id")),
@@ -156,7 +156,7 @@ def _export_spans(dataset: Dataset, folder: Path) -> Written:
     if dataset.spans is None:
         raise DatasetError(
             "format=spans: the gold is documents; set dataset.gold=spans, or set documents to the folder or JSONL file "
-            "of the whole documents from which the judged chunks are"
+            "of the whole documents that the judged chunks come from"
         )
     anchored = dataset.spans.anchored
     queries = (

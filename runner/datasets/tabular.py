@@ -168,8 +168,9 @@ class Tabular(DatasetSource):
             if known is not None:
                 raise record.fault(
                     f"{self.query_golds!r} is {gold!r}, which is not a document id, but {known!r} is. If it lists "
-                    f"several ids, set 'dataset.gold_separator=\"{separator}\"'; if it is one id of a missing "
-                    "document, set dataset.unknown_judged=keep (only a search service can return it) or drop"
+                    f"several ids, set 'dataset.gold_separator=\"{separator}\"'; if it is a single id whose "
+                    "document is missing, set dataset.unknown_judged=keep (only a retriever with its own documents or "
+                    "rankings can return it) or drop"
                 )
 
     def _records(

@@ -227,7 +227,7 @@ class Desk:
         if len(self.pool.runs) < 2:
             return ContestReport(None, count, "One result alone cannot be compared; name several in run=.", "")
         if count < FEWEST_GRADES:
-            advice = f"Results are compared from {FEWEST_GRADES} grades on; there are {count}."
+            advice = f"Results are compared once there are {FEWEST_GRADES} grades; now there are {count}."
             return ContestReport(None, count, advice, "")
         contest = self._compare(grades)
         history = []

@@ -200,7 +200,7 @@ def test_expectations_of_one_search_type_are_left_out_and_said_to_be(tmp_path: P
         (
             "beir",
             {"asked": {"q\n": ("", "", "")}, "judged": {"q\n": {"d1": 1}}},
-            r"query id 'q\\n' contains a tab or a line end",
+            r"query id 'q\\n' contains a tab or a line break",
         ),
         (
             "trec",

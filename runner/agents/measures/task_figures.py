@@ -52,7 +52,13 @@ class TaskFigure:
 
 _BEFORE_CUTOFFS = (
     TaskFigure("mrr", "MRR", "Reciprocal rank of the first gold file", "files", is_logged=False),
-    TaskFigure("map_score", "MAP", "Average precision of the files, in order of first sight", "files", is_logged=False),
+    TaskFigure(
+        "map_score",
+        "MAP",
+        "Average precision of the files, in the order in which they were first seen",
+        "files",
+        is_logged=False,
+    ),
     TaskFigure("file_recall", "recall", "Share of the gold files that were found", "files"),
     TaskFigure("context_efficiency", "efficiency", "Share of the retrieved files that are gold", "files"),
 )
@@ -79,7 +85,7 @@ _AFTER_CUTOFFS = (
     ),
     TaskFigure(
         "util_write_overlap_with_expected_edit_files", "write overlap with expected edit files",
-        "Share of the files to change that were written", "probes",
+        "Share of the files with expected edits that were written", "probes",
     ),
     TaskFigure(
         "util_read_before_write_ratio", "read before write ratio",
@@ -116,4 +122,6 @@ def find_figure(name: str) -> TaskFigure:
     if not at:
         return {figure.name: figure for figure in list_task_figures()}[name]
     title = f"{_SYMBOLS[measure]}@{cutoff}"
-    return TaskFigure(name, title, f"{title} of the files, in order of first sight", "files", is_logged=False)
+    return TaskFigure(
+        name, title, f"{title} of the files, in the order in which they were first seen", "files", is_logged=False
+    )

@@ -42,7 +42,7 @@ class TaskView {
       ...(task.degraded ? [create("p", {class: "about"}, `Unreadable: ${task.degraded}`)] : []),
       ...(task.missed.length ? [create("p", {}, create("strong", {}, "Gold never found")),
         create("ul", {class: "files"}, ...task.missed.map(file => create("li", {}, ...this.file([file, 1]))))] : []),
-      create("p", {}, create("strong", {}, "Files in order of first sight")),
+      create("p", {}, create("strong", {}, "Files in the order in which they were first seen")),
       task.files.length ? create("ol", {class: "files"}, ...task.files.map(file =>
         create("li", {class: file[1] ? "relevant" : null}, ...this.file(file)))) : create("p", {class: "about"}, "None."),
       ...(task.others ? [create("p", {class: "about"}, `and ${task.others.toLocaleString("en")} more`)] : []),
