@@ -184,7 +184,7 @@ def render_page() -> str:
         "installs, with the licence that each package states. A package is listed under the first part of the program",
         "that needs it. `make docs` writes this page. A test rejects all licences except those listed in",
         "`release/licences.py`: permissive licences, MPL-2.0, and LGPL-3.0 for packages that only tests use and for",
-        "the driver of the extra `postgres`.", "",
+        "the driver of the `postgres` extra.", "",
         "The CUDA build of PyTorch also installs NVIDIA's proprietary libraries, under NVIDIA's terms; the CPU build",
         "does not.",
     ]  # fmt: skip
@@ -193,7 +193,7 @@ def render_page() -> str:
     for part in PARTS:
         rows = [d for d in dependencies if d.part == part and canonicalize_name(d.name) in locked]
         if rows:
-            heading = f"The extra `{part}`" if part not in ("core", "development") else part.capitalize()
+            heading = f"The `{part}` extra" if part not in ("core", "development") else part.capitalize()
             lines += ["", f"## {heading}", "", "| package | licence |", "|---|---|"]
             lines += [f"| {row.name} | {row.licence} |" for row in rows]
     return "\n".join(lines) + "\n"
