@@ -223,22 +223,6 @@ def build_leaderboard(
     ranked = [results[i] for i in order]
     criteria = select_criteria(ranked, primary)
     tests = _test_rows(ranked, primary, statistics) if ranked else _RowTests()
-    rows = [
-        LeaderboardRow(
-            rank=i + 1,
-            position=position,
-            name=result.name,
-            label=label,
-            retriever=result.retriever,
-            search_type=result.search_type,
-            swept=result.swept,
-            mean=find_mean(result, primary),
-            **tests.rows[i],
-            means={criterion.name: criterion.value(result) for criterion in criteria},
-            run=runs[position] if runs else "",
-        )
-        for i, (position, result, label) in enumerate(zip(order, ranked, label_results(ranked), strict=True))
-    ]
     return Leaderboard(
         primary=primary,
         dataset=ranked[0].dataset if ranked else None,
@@ -251,7 +235,7 @@ def build_leaderboard(
         detectable=tests.detectable,
         shared=split_swept([result.swept for result in ranked])[1],
         criteria=criteria,
-        rows=rows,
+        rows=_build_rows(ranked, order, primary, criteria, tests, runs),
         failures=list(failures),
         selection=selection,
         search=search,
@@ -273,6 +257,32 @@ def order_results(results: Sequence[Result], primary: str) -> list[int]:
     Raises `ResultError` if the measure is missing.
     """
     return sorted(range(len(results)), key=lambda i: (*_merit(results[i], primary), results[i].name))
+
+
+def _build_rows(
+    ranked: Sequence[Result],
+    order: Sequence[int],
+    primary: str,
+    criteria: Sequence[Criterion],
+    tests: _RowTests,
+    runs: Sequence[str],
+) -> list[LeaderboardRow]:
+    return [
+        LeaderboardRow(
+            rank=i + 1,
+            position=position,
+            name=result.name,
+            label=label,
+            retriever=result.retriever,
+            search_type=result.search_type,
+            swept=result.swept,
+            mean=find_mean(result, primary),
+            **tests.rows[i],
+            means={criterion.name: criterion.value(result) for criterion in criteria},
+            run=runs[position] if runs else "",
+        )
+        for i, (position, result, label) in enumerate(zip(order, ranked, label_results(ranked), strict=True))
+    ]
 
 
 @dataclass(frozen=True, eq=False)
