@@ -50,17 +50,17 @@ def hash_code(module: str) -> str:
 
 
 @cache
-def modules_behind(module: str) -> frozenset[str]:
+def modules_behind(module: str, plumbing: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return a module and all modules that it imports, directly or indirectly, without libraries and `PLUMBING`.
 
-    The result has the modules of this package, those of the module's own package and any others that are not installed
-    as libraries, with the packages that contain them. Imports within functions count; imports only for type checkers
-    and imports by computed names do not.
+    `plumbing` are other modules to leave out, with what only they import. The result has the modules of this package,
+    those of the module's own package and any others that are not installed as libraries, with the packages that contain
+    them. Imports within functions count; imports only for type checkers and imports by computed names do not.
     """
     packages = (module.partition(".")[0], __name__.partition(".")[0])
     behind, todo = {module}, [module]
     while todo:
-        for name in _imports(todo.pop()) - behind - PLUMBING.keys():
+        for name in _imports(todo.pop()) - behind - plumbing - PLUMBING.keys():
             if name.partition(".")[0] in packages or not _is_library(name):
                 behind.add(name)
                 todo.append(name)
