@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
 from runner.analysis.comparison import Differences, compare_pairs, compare_to
-from runner.analysis.corrections import correct
+from runner.analysis.corrections import CORRECTIONS
 from runner.analysis.significance import Floats, compute_differences, moments, t_test
-from runner.metrics.statistics import JOINT_CORRECTIONS, Correction, Statistics
+from runner.metrics.statistics import CorrectionName, Statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ def compute_mean_ranks(means: Floats) -> Floats:
     return ranks
 
 
-def _test_new_datasets(means: Floats, reference: int, correction: Correction, named: bool) -> Floats:
+def _test_new_datasets(means: Floats, reference: int, correction: CorrectionName, named: bool) -> Floats:
     """Return p-values of the comparisons with the reference (m,): 1 for itself, NaN with a single dataset."""
     m, datasets = means.shape
     p_values = np.where(np.arange(m) == reference, 1.0, np.nan)
@@ -110,7 +110,7 @@ def _test_new_datasets(means: Floats, reference: int, correction: Correction, na
     if named:
         first, second = np.full(m - 1, reference), np.flatnonzero(np.arange(m) != reference)
     tested = t_test(compute_differences(means[first], means[second]))
-    corrected = correct(tested, "holm" if correction in JOINT_CORRECTIONS else correction)
+    corrected = CORRECTIONS[correction].for_family().correct(tested)
     for one, other, p in zip(first.tolist(), second.tolist(), corrected.tolist(), strict=True):
         if reference in (one, other):
             p_values[one + other - reference] = p

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
-from runner.analysis.corrections import correct, level_of_each, run_randomised_tukey
+from runner.analysis.corrections import CORRECTIONS, correct, level_of_each
 from runner.analysis.effects import hedges_g
 from runner.analysis.letters import letters
 from runner.analysis.paired_tests import PAIRED_TESTS
@@ -129,17 +129,14 @@ def compare_pairs(
     """
     scores, clusters = _select_counted(scores, clusters)
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
-    alpha, seed, correction = statistics.alpha, statistics.seed, statistics.correction
+    alpha, seed, test = statistics.alpha, statistics.seed, PAIRED_TESTS[statistics.test]
     level, m = 1 - statistics.confidence, len(scores)
-    test = PAIRED_TESTS[statistics.test]
-    if correction == "maxt" and test.run_max_t:
-        max_t = test.run_max_t(scores, statistics.permutations, seed, level=level, clusters=clusters)
-        return Pairs(max_t.p_values, alpha, order, max_t.intervals)
-    if correction == "tukey":
-        tukey = run_randomised_tukey(scores, statistics.permutations, seed, level=level, clusters=clusters)
-        return Pairs(tukey.p_values, alpha, order, tukey.intervals)
+    correction = CORRECTIONS[statistics.correction]
+    if correction.find_joint_test and (run_joint_test := correction.find_joint_test(test)):
+        joint = run_joint_test(scores, statistics.permutations, seed, level=level, clusters=clusters)
+        return Pairs(joint.p_values, alpha, order, joint.intervals)
     first, second = np.triu_indices(m, 1)
-    if correction == "none" and wanted is not None:
+    if not correction.depends_on_family and wanted is not None:
         first, second = np.nonzero(np.triu(wanted, 1))
     permutations = _count_permutations(statistics, len(first))
     tested = np.empty(len(first))
@@ -148,14 +145,20 @@ def compare_pairs(
         differences = compute_differences(scores[first[some]], scores[second[some]])
         tested[some] = test.compute_p_values(differences, permutations, seed, clusters, None)
     matrix = np.where(np.eye(m, dtype=np.bool_), 1.0, np.nan)
-    matrix[first, second] = matrix[second, first] = correct(tested, correction)
-    single_level = level_of_each(tested, level, correction)
+    matrix[first, second] = matrix[second, first] = correct(tested, correction.name)
+    single_level = level_of_each(tested, level, correction.name)
     return Pairs(
         matrix,
         alpha,
         order,
         lambda rows: test.compute_intervals(rows, single_level, permutations, seed, clusters, None),
     )
+
+
+def resolve_correction(statistics: Statistics) -> Statistics:
+    """Return the statistics of all pairs of systems, with the correction that their test has."""
+    correction = CORRECTIONS[statistics.correction].for_family(PAIRED_TESTS[statistics.test])
+    return replace(statistics, correction=correction.name)
 
 
 def _test_in_two_stages(
@@ -211,6 +214,6 @@ def _describe(
 
 def _count_permutations(statistics: Statistics, tests: int) -> int:
     """Return how many permutations the smallest p-value needs to stay below alpha after correction, within limits."""
-    if tests <= 1 or statistics.correction not in ("holm", "bh", "maxt"):
+    if tests <= 1 or not CORRECTIONS[statistics.correction].depends_on_family:
         return statistics.permutations
     return max(statistics.permutations, min(math.ceil(2 * tests / statistics.alpha), _MOST_PERMUTATIONS))

@@ -14,6 +14,7 @@ from runner.agents.events.document import iter_json
 from runner.agents.events.sightings import create_observer
 from runner.agents.runs.tasks import Tasks, find_tasks
 from runner.agents.settings import TraceSettings
+from runner.analysis.corrections import CORRECTIONS
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, without_environment
 from runner.metrics.settings import MetricSettings
@@ -54,11 +55,10 @@ def _check_paths(own: TraceSettings) -> None:
 
 def _check_evaluation(own: TraceSettings, metrics: MetricSettings) -> None:
     """Raise `ConfigError` if a folder of runs cannot be evaluated with these settings."""
-    if metrics.correction == "tukey":
-        raise ConfigError(
-            "metrics.correction=tukey: only corrects tests of all pairs of systems on a single measure; choose "
-            "holm, bh or none"
-        )
+    try:
+        CORRECTIONS[metrics.correction].check_p_values()
+    except ValueError as error:
+        raise ConfigError(f"metrics.{error}") from None
     if not own.output:
         raise ConfigError("output: is required; set output=FOLDER for events, measures and reports")
 

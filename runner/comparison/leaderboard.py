@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.comparison import Differences, compare_pairs, compare_to
+from runner.analysis.comparison import Differences, compare_pairs, compare_to, resolve_correction
 from runner.analysis.effects import detectable_difference, queries_needed
-from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.selection import find_front
 from runner.analysis.significance import mean_interval
 from runner.comparison.comma_separated import format_csv
@@ -25,7 +24,7 @@ from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
 from runner.comparison.systems import SystemsByDataset
-from runner.metrics.statistics import Correction, Statistics, Test
+from runner.metrics.statistics import CorrectionName, Statistics, Test
 from runner.result import DatasetSummary, Result
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class Leaderboard:
     confidence: float
     alpha: float
     test: Test
-    correction: Correction
+    correction: CorrectionName
     detectable: float
     shared: Mapping[str, Any]
     criteria: Sequence[Criterion]
@@ -218,7 +217,7 @@ def build_leaderboard(
                 f"{results[0].name} was measured on {describe_dataset(results[0])}, but {result.name} on "
                 f"{describe_dataset(result)}; only results on the same dataset can be ranked together"
             )
-    statistics = replace(statistics, correction=resolve_correction(statistics.test, statistics.correction))
+    statistics = resolve_correction(statistics)
     order = order_results(results, primary)
     ranked = [results[i] for i in order]
     criteria = select_criteria(ranked, primary)
@@ -388,11 +387,6 @@ def _list_warnings(ranked: Sequence[Result]) -> list[str]:
         f"Warning: {len(some_unknown):,} of {len(ranked):,} combinations have hits that are missing from the "
         f"dataset. {worst.name}: {describe_unknown_hits(worst)}.",
     ]
-
-
-def resolve_correction(test: Test, correction: Correction) -> Correction:
-    """Return the correction for a test: Holm's replaces max-T for a test of single pairs only."""
-    return "holm" if correction == "maxt" and PAIRED_TESTS[test].run_max_t is None else correction
 
 
 def select_finalists(kinds: Sequence[tuple[str, str]], best: int = 3) -> list[int]:

@@ -12,12 +12,11 @@ import orjson
 
 from runner.analysis.across_datasets import compare_across, compute_mean_ranks
 from runner.analysis.clusters import Clusters
-from runner.analysis.comparison import Differences, Pairs, compare_pairs, compare_to
+from runner.analysis.comparison import Differences, Pairs, compare_pairs, compare_to, resolve_correction
 from runner.analysis.significance import Floats, mean_interval
 from runner.comparison.comparability import NotComparable, ReportError, check_comparable
 from runner.comparison.datasets import title_datasets
 from runner.comparison.labels import label_results
-from runner.comparison.leaderboard import resolve_correction
 from runner.metrics.statistics import Statistics
 from runner.result import Result
 
@@ -129,7 +128,7 @@ def build_paper_table(
     chosen = list(measures) or [first.primary]
     if baseline and baseline not in systems:
         raise ReportError(f"baseline={baseline}: no such system; choose from {', '.join(systems)}")
-    statistics = replace(statistics, correction=resolve_correction(statistics.test, statistics.correction))
+    statistics = resolve_correction(statistics)
     tests = {
         (title, measure): _test_column(grid, dataset, title, measure, statistics)
         for dataset, title in enumerate(titles)

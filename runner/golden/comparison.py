@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from runner.analysis.corrections import correct
+from runner.analysis.corrections import CORRECTIONS, correct
 from runner.comparison.agreement import measure_agreement
 from runner.comparison.compare import (
     NO_DIFFERENCE,
@@ -22,7 +22,6 @@ from runner.comparison.compare import (
 )
 from runner.comparison.headline import UNRANKED_MEASURES
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.metrics.statistics import JOINT_CORRECTIONS
 from runner.result import Result
 
 COEFFICIENTS = {
@@ -186,8 +185,8 @@ def _percent(versus: Versus) -> float | None:
 def _statistics(result: Result) -> TableStatistics:
     """Return the statistics of a configuration; joint corrections do not fit a table of many measures."""
     settings = {**(result.config.get("metrics") or {})}
-    if settings.get("correction") in JOINT_CORRECTIONS:
-        del settings["correction"]
+    if correction := settings.get("correction"):
+        settings["correction"] = CORRECTIONS[correction].for_family().name
     return TableStatistics(
         **{field.name: settings[field.name] for field in fields(TableStatistics) if field.name in settings}
     )

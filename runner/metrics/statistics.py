@@ -10,12 +10,9 @@ from pydantic.dataclasses import dataclass as settings
 Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
 """A paired test of the per-query differences between two systems."""
 
-Correction = Literal["maxt", "holm", "bh", "tukey", "none"]
+CorrectionName = Literal["maxt", "holm", "bh", "tukey", "none"]
 """The correction of p-values for multiple tests: step-down max-T, Holm, Benjamini-Hochberg, randomised Tukey HSD, or
 none."""
-
-JOINT_CORRECTIONS: tuple[Correction, ...] = ("maxt", "tukey")
-"""The corrections that test all pairs of systems at once, from their scores, and so need more than p-values."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
@@ -27,7 +24,7 @@ class Statistics:
     """
 
     test: Test = Field(default="permutation", repr=False)
-    correction: Correction = Field(default="maxt", repr=False)
+    correction: CorrectionName = Field(default="maxt", repr=False)
     confidence: float = Field(default=0.95, gt=0, lt=1)
     alpha: float = Field(default=0.05, gt=0, lt=1)
     permutations: int = Field(default=10000, ge=1)

@@ -15,11 +15,11 @@ from runner.analysis.inversion import invert_permutation_test
 from runner.analysis.maxt import run_max_t
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import compute_differences, t_test
-from runner.metrics.statistics import Correction, Statistics, Test
+from runner.metrics.statistics import CorrectionName, Statistics, Test
 from tests.analysis.examples import Floats, p_values, unequal
 
 TESTS = tuple(PAIRED_TESTS)
-CORRECTIONS = get_args(Correction)
+CORRECTIONS = get_args(CorrectionName)
 
 
 def to(reference: int, scores: Floats, **options: Any) -> Differences:
@@ -78,7 +78,7 @@ def test_tukeys_correction_is_that_of_all_pairs(scores: Floats) -> None:
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @pytest.mark.parametrize("queries", [6, 9, 40])
 def test_an_interval_excludes_0_exactly_where_its_p_value_is_small(
-    queries: int, correction: Correction, test: Test
+    queries: int, correction: CorrectionName, test: Test
 ) -> None:
     """Percentile intervals of the bootstrap, beside p-values of sign flips, contradicted one row in twenty."""
     rng = np.random.default_rng(queries)
@@ -146,7 +146,7 @@ def test_rows_of_differences_are_one_family(scores: Floats) -> None:
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("correction", CORRECTIONS)
-def test_all_pairs_are_as_each_pair_alone(test: Test, correction: Correction, scores: Floats) -> None:
+def test_all_pairs_are_as_each_pair_alone(test: Test, correction: CorrectionName, scores: Floats) -> None:
     found = compare_pairs(scores, Statistics(permutations=400, test=test, correction=correction)).p_values
     np.testing.assert_array_equal(found, found.T)
     assert (np.diag(found) == 1).all()
@@ -183,7 +183,7 @@ def test_letters_tell_which_systems_differ_and_the_best_has_the_first(scores: Fl
 
 @pytest.mark.parametrize("test", TESTS)
 @pytest.mark.parametrize("correction", CORRECTIONS)
-def test_identical_systems_never_differ(test: Test, correction: Correction) -> None:
+def test_identical_systems_never_differ(test: Test, correction: CorrectionName) -> None:
     same = np.tile(unequal()[0], (4, 1))
     same[3] = (same[3] + 0.1) - 0.1  # but for rounding
     found = compare_pairs(same, Statistics(permutations=200, test=test, correction=correction))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -10,8 +13,13 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.corrections import benjamini_hochberg, correct, holm, run_randomised_tukey
+import runner
+from runner.analysis.comparison import resolve_correction
+from runner.analysis.corrections import CORRECTIONS, benjamini_hochberg, correct, holm, run_randomised_tukey
+from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import permutation_test
+from runner.comparison.compare import TableStatistics
+from runner.metrics.statistics import CorrectionName, Statistics
 from tests.analysis.examples import SAKAI, unequal
 
 
@@ -57,6 +65,35 @@ def test_a_correction_goes_by_its_name_and_tukeys_needs_the_scores() -> None:
         ValueError, match="correction=tukey: only corrects tests of all pairs of systems on a single measure; choose"
     ):
         correct(raw, "tukey")
+
+
+def test_every_value_of_the_setting_is_a_correction() -> None:
+    assert list(CORRECTIONS) == list(get_args(CorrectionName))
+    assert [name for name, correction in CORRECTIONS.items() if not correction.needs_all_pairs] == list(
+        get_args(get_type_hints(TableStatistics)["correction"])
+    )
+
+
+@pytest.mark.parametrize("name", get_args(CorrectionName))
+def test_holm_replaces_a_correction_of_all_pairs_for_other_families(name: CorrectionName) -> None:
+    correction = CORRECTIONS[name]
+    assert correction.for_family() is (CORRECTIONS["holm"] if name in ("maxt", "tukey") else correction)
+    for test in PAIRED_TESTS.values():
+        without = name == "maxt" and test.run_max_t is None
+        assert correction.for_family(test) is (CORRECTIONS["holm"] if without else correction)
+        statistics = resolve_correction(Statistics(test=test.name, correction=name))
+        assert statistics == Statistics(test=test.name, correction="holm" if without else name)
+
+
+def test_no_code_decides_by_the_name_of_a_correction() -> None:
+    names, places = set(get_args(CorrectionName)), []
+    for path in Path(runner.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare | ast.MatchValue):
+                texts = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)} & names
+                if texts - {"none"} or (texts and "correction" in ast.unparse(node)):
+                    places.append(f"{path.name}:{node.lineno}")
+    assert places == []
 
 
 def test_tukeys_test_comes_close_to_all_permutations_that_there_are() -> None:

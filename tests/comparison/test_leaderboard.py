@@ -21,7 +21,7 @@ from runner.analysis.significance import mean_interval
 from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
-from runner.metrics.statistics import Correction, Statistics, Test
+from runner.metrics.statistics import CorrectionName, Statistics, Test
 from runner.reports.console import show_leaderboard
 from runner.reports.sweep.page import sweep_page
 from runner.reports.sweep.sections import sweep_markdown
@@ -75,8 +75,8 @@ def test_significance_is_that_of_the_comparison_to_the_best() -> None:
 
 
 @pytest.mark.parametrize("test", get_args(Test))
-@pytest.mark.parametrize("correction", [name for name in get_args(Correction) if name != "maxt"])
-def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, correction: Correction) -> None:
+@pytest.mark.parametrize("correction", [name for name in get_args(CorrectionName) if name != "maxt"])
+def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, correction: CorrectionName) -> None:
     results = sweep(6)
     board = build_leaderboard(
         results, PRIMARY, statistics=Statistics(test=test, correction=correction, permutations=500)

@@ -12,7 +12,7 @@ import pytest
 
 from release.configuration import CONF, Setting, iter_settings
 from runner.comparison.criteria import COSTS
-from runner.metrics.statistics import Correction, Test
+from runner.metrics.statistics import CorrectionName, Test
 from runner.sweep.study import Sampler
 
 HELPS = sorted((CONF / "help").glob("*.txt"))
@@ -81,7 +81,7 @@ def test_a_help_that_lists_the_values_of_a_setting_lists_all(file: Path) -> None
         check_listed("; ".join(text for _, text in said[key]), values, shown)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("test", Test), ("correction", Correction)])
+@pytest.mark.parametrize(("name", "kind"), [("test", Test), ("correction", CorrectionName)])
 def test_the_tables_of_statistics_have_a_row_for_each_value(name: str, kind: object) -> None:
     page = (CONF.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
     (table,) = re.findall(rf"^\| `{name}` \|.*\n(?:\|.*\n)+", page, re.MULTILINE)

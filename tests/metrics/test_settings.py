@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 import runner.metrics.settings
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import Correction, Test
+from runner.metrics.statistics import CorrectionName, Test
 
 SHIPPED = Path(runner.metrics.settings.__file__).parents[2] / "conf" / "metrics" / "default.yaml"
 
@@ -77,7 +77,7 @@ def _list_choices(kind: object) -> str:
         ({"thresholds": [1e39]}, "less than or equal to"),
         ({"confidence": 95}, "less than 1"),
         ({"test": "u"}, f"Input should be {_list_choices(Test)}"),
-        ({"correction": "bonferroni"}, f"Input should be {_list_choices(Correction)}"),
+        ({"correction": "bonferroni"}, f"Input should be {_list_choices(CorrectionName)}"),
         ({"k_value": [1]}, "[Uu]nexpected keyword argument"),
     ],
 )

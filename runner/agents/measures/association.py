@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from runner.agents.measures.figures import OUTCOMES, FigureNames, Floats, build_row, group_columns
 from runner.agents.measures.records import Artifact
-from runner.analysis.corrections import correct
+from runner.analysis.corrections import CORRECTIONS, correct
 from runner.analysis.correlation import FEWEST, RankCorrelation, spearman
 from runner.metrics.settings import MetricSettings
 
@@ -58,7 +58,6 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
     `spearman_p` is for one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
     tasks, or with a constant figure, is not computable. Raises `ValueError` for Tukey's correction.
     """
-    correction = "holm" if settings.correction == "maxt" else settings.correction
     names = FigureNames(settings.k_values)
     measures = (*MEASURES, *names.headline)
     task_names: list[str] = []
@@ -79,7 +78,7 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
         spearman(ordered[measure], ordered[outcome], settings.confidence, repeated) for measure, outcome in pairs
     ]
     p_values = {place: result.p_value for place, result in enumerate(results) if isinstance(result, RankCorrelation)}
-    corrected = correct(np.array([*p_values.values()]), correction).tolist()
+    corrected = correct(np.array([*p_values.values()]), settings.correction).tolist()
     by_place: dict[int, float] = dict(zip(p_values, corrected, strict=True))
     return {
         "computable": bool(p_values),
@@ -88,7 +87,7 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
         else f"no pair of a measure and an outcome that both vary over at least {FEWEST} tasks",
         "n_joined": len(np.unique(clusters[np.isfinite(ordered[MEASURES[0]]) & np.isfinite(ordered["reward"])])),
         "confidence": settings.confidence,
-        "correction": correction,
+        "correction": CORRECTIONS[settings.correction].for_family().name,
         "interpretation": CAVEAT,
         "correlations": [
             _record(measure, outcome, result, by_place.get(place))

@@ -21,12 +21,12 @@ from runner.agents.measures.matching import LOW, TaskTrial, build_trial, match_t
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.summary import summarise_values
 from runner.analysis.comparison import compare
-from runner.analysis.corrections import correct
+from runner.analysis.corrections import CORRECTIONS, correct
 from runner.analysis.effects import queries_needed
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import compute_differences
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import Correction, Test
+from runner.metrics.statistics import CorrectionName, Test
 
 _MAX_PAIRS = 2**53  # JSON has no integers beyond it
 FEWEST = 3
@@ -42,7 +42,7 @@ class DeltaStatistics(TypedDict):
     """The settings that determine the significance of a difference."""
 
     test: Test
-    correction: Correction
+    correction: CorrectionName
     confidence: float
     alpha: float
     resamples: int
@@ -124,8 +124,6 @@ def compare_configurations(
     comparison are corrected together. Below three pairs, nothing is computable. Raises `ValueError` for Tukey's
     correction, which applies to all pairs of systems by one measure.
     """
-    if settings.correction == "maxt":  # needs all systems on the same queries
-        settings = replace(settings, correction="holm")
     enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # enough even if corrected for all
     settings = replace(settings, permutations=enough)
     names = FigureNames(settings.k_values)
@@ -164,7 +162,7 @@ def _compare_two(
         "excluded": {reason: list(tasks) for reason, tasks in matched.excluded.items()},
         "statistics": {
             "test": settings.test,
-            "correction": settings.correction,
+            "correction": CORRECTIONS[settings.correction].for_family().name,
             "confidence": settings.confidence,
             "alpha": settings.alpha,
             "resamples": settings.resamples,
@@ -230,7 +228,7 @@ def _correct_delta(p_value: float, tests: int, settings: MetricSettings) -> Delt
     return {
         "computable": True,
         "p_value_corrected": p_value,
-        "corrected_for": tests if settings.correction != "none" else 1,
+        "corrected_for": tests if CORRECTIONS[settings.correction].depends_on_family else 1,
         "significant": p_value < settings.alpha,
     }
 

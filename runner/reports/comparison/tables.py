@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from runner.analysis.corrections import CORRECTIONS
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.comparison.compare import (
     NO_DIFFERENCE,
@@ -349,7 +350,11 @@ def _describe_intervals(statistics: TableStatistics) -> str:
             "not test the mean, so the two may disagree."
         )
     text = f"An interval excludes 0 where p, uncorrected, is below {1 - statistics.confidence:.3g}"
-    return f"{text}; the corrected p may still be larger." if statistics.correction != "none" else f"{text}."
+    return (
+        f"{text}; the corrected p may still be larger."
+        if CORRECTIONS[statistics.correction].depends_on_family
+        else f"{text}."
+    )
 
 
 def _count_tests(comparison: Comparison) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from runner.analysis.corrections import CORRECTIONS
 from runner.comparison.paper_table import PaperTable
-from runner.metrics.statistics import JOINT_CORRECTIONS
-from runner.reports.comparison.significance import CORRECTIONS, in_words
+from runner.reports.comparison.significance import in_words
 
 
 def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
     """Return the sentences of the caption: what is shown, what `best` and the marks mean, what is corrected."""
     statistics, measures = table.statistics, list(table.measures)
     listed = " and ".join([", ".join(measures[:-1]), measures[-1]] if measures[1:] else measures)
-    is_corrected = statistics.correction != "none"
+    is_corrected = CORRECTIONS[statistics.correction].depends_on_family
     sentences = [
         f"Mean {listed} by dataset, over queries.",
         f"{best}: the best system of the column.",
@@ -32,10 +30,8 @@ def describe_across(table: PaperTable) -> list[str]:
         return []
     statistics, count = table.statistics, len(table.datasets)
     family = f"the comparisons with {table.baseline}" if table.baseline else "all pairs of systems"
-    new = replace(
-        statistics, correction="holm" if statistics.correction in JOINT_CORRECTIONS else statistics.correction
-    )
-    corrected = f"with {CORRECTIONS[new.correction][1]}" + (f" for {family}" if new.correction != "none" else "")
+    new = CORRECTIONS[statistics.correction].for_family()
+    corrected = f"with {new.description}" + (f" for {family}" if new.depends_on_family else "")
     return [
         f"Mean difference from {table.baseline or 'the system with the highest mean'} over {count} datasets, which all "
         "have the same weight.",

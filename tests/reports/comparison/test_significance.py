@@ -6,14 +6,20 @@ from typing import get_args
 
 import pytest
 
+from runner.analysis.corrections import CORRECTIONS
 from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.metrics.statistics import Correction, Test
-from runner.reports.comparison.significance import CORRECTIONS, in_brief, in_words
+from runner.metrics.statistics import CorrectionName, Test
+from runner.reports.comparison.significance import in_brief, in_words, p_title
 
 
-def test_every_test_and_every_correction_has_its_names() -> None:
-    assert set(PAIRED_TESTS) == set(get_args(Test))
-    assert set(CORRECTIONS) == set(get_args(Correction))
+@pytest.mark.parametrize("test", get_args(Test))
+@pytest.mark.parametrize("correction", get_args(CorrectionName))
+def test_reports_name_every_test_and_every_correction(test: Test, correction: CorrectionName) -> None:
+    assert in_brief(test, correction).endswith(CORRECTIONS[correction].label)
+    assert in_words(test, correction) == (
+        f"p by {PAIRED_TESTS[test].description}, with {CORRECTIONS[correction].description}"
+    )
+    assert p_title(correction) == CORRECTIONS[correction].title
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,7 @@ def test_every_test_and_every_correction_has_its_names() -> None:
         ("bootstrap", "maxt", "paired bootstrap, max-T over all pairs"),
     ],
 )
-def test_beside_a_p_value_the_usual_test_is_not_named(test: Test, correction: Correction, said: str) -> None:
+def test_beside_a_p_value_the_usual_test_is_not_named(test: Test, correction: CorrectionName, said: str) -> None:
     assert in_brief(test, correction) == said
 
 

@@ -12,7 +12,7 @@ import pytest
 from runner.analysis.comparison import compare_pairs
 from runner.comparison.criteria import COSTS
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
-from runner.metrics.statistics import Correction, Statistics, Test
+from runner.metrics.statistics import CorrectionName, Statistics, Test
 from runner.reports.sweep import tables
 from runner.reports.sweep.columns import build_columns
 from tests.reports.factory import mixed, result, sweep
@@ -118,7 +118,7 @@ def test_finalists_for_whom_there_is_no_room_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("test", "correction"), [("permutation", "holm"), ("t", "bh"), ("wilcoxon", "tukey")])
-def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Test, correction: Correction) -> None:
+def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Test, correction: CorrectionName) -> None:
     results = mixed()
     board = build_leaderboard(results, PRIMARY, statistics=Statistics(test=test, correction=correction, seed=3))
     few = board.finalists
