@@ -23,6 +23,7 @@ from runner.comparison.compare import Comparison, TableStatistics, compare_resul
 from runner.comparison.criteria import select_criteria
 from runner.comparison.leaderboard import Leaderboard, LeaderboardRow
 from runner.metrics.abstention import Abstention
+from runner.metrics.statistics import Statistics
 from runner.reports.comparison.page import comparison_page
 from runner.reports.sweep.page import sweep_page
 from runner.result import DatasetSummary, Hits, QueryTable, Result, Timings
@@ -102,9 +103,7 @@ def create_sweep(combinations: int, queries: int) -> tuple[Leaderboard, list[Res
                 run=f"{i:032x}",
             )
         )
-    board = Leaderboard(
-        PRIMARY, results[0].dataset, queries, 0.95, 0.05, "permutation", "maxt", 0.01, {}, criteria, rows, []
-    )
+    board = Leaderboard(PRIMARY, results[0].dataset, queries, Statistics(), 0.01, {}, criteria, rows, [])
     return board, results
 
 

@@ -46,6 +46,7 @@ TARGETS = {
     ("serve", ""): "runner.commands.serve.ServeSettings",
     ("synthesize", ""): "runner.generation.synthesis.pipeline.Synthesis",
     ("synthesize", "output"): "runner.commands.synthesize.SynthesizeSettings",
+    ("_statistics", ""): "runner.metrics.statistics.Statistics",
     ("table", ""): "runner.commands.table.PaperSettings",
     ("traces", ""): "runner.agents.settings.TraceSettings",
     ("ui", ""): "runner.commands.ui.Address",
@@ -56,7 +57,9 @@ SHARED = {
     "_limits": "Limits of every API",
     "_opensearch": "Keys of OpenSearch and Elasticsearch",
     "_given": "Datasets made in Python",
+    "_shared": "Every command",
     "_source": "Keys of every dataset",
+    "_statistics": "Keys of every test of differences",
     "_tabular": "Keys of every table",
 }
 """Titles of files that others extend."""
@@ -97,8 +100,8 @@ def render_page() -> str:
     """Return the page in Markdown."""
     parts = [INTRODUCTION, "## Commands"]
     for file in sorted(CONF.glob("*.yaml"), key=lambda file: (not file.stem.startswith("_"), file.stem)):
-        title = "Every command" if file.stem.startswith("_") else file.stem
-        parts += [f"### {title}", *_render_file(file, "")]
+        prefix = "statistics." if file.stem == "_statistics" else ""
+        parts += [f"### {SHARED.get(file.stem, file.stem)}", *_render_file(file, prefix)]
     for folder in sorted(
         folder for folder in CONF.iterdir() if folder.is_dir() and folder.name not in ("help", "hydra")
     ):

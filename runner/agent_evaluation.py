@@ -13,6 +13,7 @@ from runner.agent_tracking import log_configurations
 from runner.agents.artifact_store import ArtifactStore, open_artifacts
 from runner.agents.evaluation import Evaluation, Job, Reading
 from runner.agents.jobs import evaluate_jobs, find_jobs, select_unfinished
+from runner.agents.measures.figures import FigureNames
 from runner.agents.runs.tasks import Tasks
 from runner.agents.settings import TraceSettings
 from runner.config.objects import ConfigError, suggestion
@@ -57,13 +58,20 @@ def evaluate_runs(
         del jobs  # the jobs of ten thousand runs take more memory than the report
         with Status("report"):
             report = build_report(
-                artifacts, failures, baseline, evaluation.load_events, own.timelines, metrics, without_secrets
+                artifacts,
+                failures,
+                baseline,
+                evaluation.load_events,
+                own.timelines,
+                FigureNames(metrics.k_values),
+                own.statistics,
+                without_secrets,
             )
             files = write_report(output, report)
         _show(report, output)
         if tracker:
             reported = {**recorded, "baseline": baseline}
-            log_configurations(tracker, report, artifacts, metrics, reported, files, output, own.resume)
+            log_configurations(tracker, report, artifacts, metrics, own.statistics, reported, files, output, own.resume)
     console.line(f"report: {output / PAGE}")
     return failures
 

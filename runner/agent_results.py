@@ -26,6 +26,7 @@ from runner.agents.measures.task_figures import TaskFigure, find_figure, list_ta
 from runner.environment import describe_environment
 from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
 DIAGNOSTICS = tuple(figure for figure in list_task_figures() if figure.is_logged)
@@ -44,7 +45,13 @@ class _AgentTask:
     error: str
 
 
-def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings, dataset: str = "traces") -> Result:
+def result_of(
+    name: str,
+    artifacts: Iterable[Artifact],
+    settings: MetricSettings,
+    statistics: Statistics = Statistics(),
+    dataset: str = "traces",
+) -> Result:
     """Return the result of a configuration from the artifacts of its tasks; the latest artifact of each task counts.
 
     Tasks without ground truth are left out. A task with ground truth whose trace could not be read is a failed query.
@@ -83,6 +90,7 @@ def result_of(name: str, artifacts: Iterable[Artifact], settings: MetricSettings
         replace(ranked.rankings, diagnostics=diagnostics),
         ranked.grader,
         settings,
+        statistics,
         JudgedQueries(ids, ids, types, gold, [[1] * len(files) for files in gold]),
         RankedDocuments(ranked.files),
     )

@@ -19,6 +19,7 @@ from runner.agent_results import result_of
 from runner.agents.artifact_store import ArtifactStore, check_output
 from runner.agents.measures import summary
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports import console
 from runner.reports.traces.report import TraceReport, configuration_json
 from runner.result import ResultError
@@ -46,6 +47,7 @@ def log_configurations(
     report: TraceReport,
     artifacts: ArtifactStore,
     metrics: MetricSettings,
+    statistics: Statistics,
     settings: Mapping[str, str],
     files: Mapping[str, str],
     output: Path,
@@ -63,13 +65,15 @@ def log_configurations(
     logged: dict[str, LoggedConfiguration] = {}
     for name in report.summary.by_configuration:
         own = artifacts.fingerprint(names[name])
-        inputs = fingerprint(own, repr(asdict(metrics)), repr(tracker.tracking), repr(settings))
+        inputs = fingerprint(
+            own, repr(asdict(metrics)), repr(asdict(statistics)), repr(tracker.tracking), repr(settings)
+        )
         if name in before and before[name].inputs == inputs and _exists(before[name], tracker.tracking):
             logged[name] = before[name]
             console.line(f"run: {logged[name].run} ({name}; unchanged)")
             continue
         try:
-            result = result_of(name, (artifacts[task] for task in names[name]), metrics)
+            result = result_of(name, (artifacts[task] for task in names[name]), metrics, statistics)
         except ResultError as error:
             console.note(f"not logged: {error}")
             continue

@@ -196,7 +196,7 @@ class Bench:
         scoring = time.perf_counter()
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
         documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents)
-        measurements = measure(rankings, grader, settings, queries, documents)
+        measurements = measure(rankings, grader, settings, experiment.statistics, queries, documents)
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)

@@ -1,4 +1,4 @@
-"""Builds the objects of a composed config: the retriever, the dataset and the measures to evaluate.
+"""Builds the objects of a composed config: the retriever, the dataset, the measures and the statistics.
 
 Runs no evaluation and uses neither Hydra nor MLflow.
 """
@@ -12,13 +12,14 @@ from typing import Any
 from retrievers.base import Retriever
 from runner.analysis.grading import Grading
 from runner.config.environment import RESOLVER
-from runner.config.objects import ConfigError, build
+from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import Settled
 from runner.datasets.chunking import Chunking, Whole
 from runner.datasets.settings import build_dataset
 from runner.datasets.source import DatasetSource
 from runner.llm.none import NoLLM
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.result import Result
 
 LARGEST_INTEGER = 2**63 - 1
@@ -32,7 +33,8 @@ class Experiment:
     `chunking` is how the documents of `source` are split before the search. `grading` is None without a language model.
     If an environment variable gives the dataset's name, `named_by` is the setting that refers to it, as recorded; else
     it is "". `index` is what the index reported about itself when the experiment was identified. `blocks` are the
-    positions of queries that a race has searched, block by block, so that their rankings are in the store.
+    positions of queries that a race has searched, block by block, so that their rankings are in the store. `metrics`
+    are what is measured, `statistics` how results are compared.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Experiment:
     chunking: Chunking = Whole()  # noqa: RUF009 (immutable)
     index: Mapping[str, str] = field(default_factory=dict)
     blocks: Sequence[Sequence[int]] = ()
+    statistics: Statistics = Statistics()
 
     @property
     def search_type(self) -> str:
@@ -78,6 +81,7 @@ def build_experiment(
         if not isinstance(part, kind):
             raise ConfigError(f"{key}: expected a {kind.__name__}, found {type(part).__name__}")
     metrics = _adapt_measures(metrics, source)
+    statistics = build_settings(Statistics, config.get("statistics"), "statistics")
     _check_dataclass(retriever)
     _check_integers(config)
     grading = _build_grading(config, plugins)
@@ -86,7 +90,7 @@ def build_experiment(
     first = {key: settled.parameters[key] for key in swept if key in settled.parameters}
     return Experiment(
         name or choice, choice, retriever, source, metrics, settled.public, {**first, **settled.parameters}, swept,
-        grading, _find_name_setting(settled, source), chunking,
+        grading, _find_name_setting(settled, source), chunking, statistics=statistics,
     )  # fmt: skip
 
 

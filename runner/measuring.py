@@ -16,6 +16,7 @@ from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.reach import list_depth_warnings, list_token_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.result import Hits, Holes, Measurements, QueryTable, Timings
 
 UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
@@ -51,18 +52,24 @@ class RankedDocuments:
 
 
 def measure(
-    rankings: Rankings, grader: Grader, settings: MetricSettings, queries: JudgedQueries, documents: RankedDocuments
+    rankings: Rankings,
+    grader: Grader,
+    settings: MetricSettings,
+    statistics: Statistics,
+    queries: JudgedQueries,
+    documents: RankedDocuments,
 ) -> Measurements:
     """Measure rankings by the judgments of a grader.
 
     `queries` are the queries of both, in the same order. Abstention is measured at the thresholds of the settings, with
-    recall at the largest cutoff. Raises `ValueError` if the rankings are of other queries.
+    recall at the largest cutoff; of the statistics, only the confidence of intervals is used. Raises `ValueError` if
+    the rankings are of other queries.
     """
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
     counted, clusters = scores.values[:, scores.counted], number_clusters(queries.clusters)
     units = None if clusters is None else clusters[scores.counted]
-    intervals = mean_interval(counted, settings.confidence, units).tolist()
+    intervals = mean_interval(counted, statistics.confidence, units).tolist()
     places, errors = range(len(queries.ids)), rankings.errors or {}
     hits = _resolve_hits(rankings, documents, grader.grades(rankings))
     deepest = max(settings.k_values, default=settings.depth)

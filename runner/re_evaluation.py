@@ -161,6 +161,7 @@ def build_recorded_experiment(baseline: Result, candidate: Result, plugins: Sequ
     public = {
         "retriever": recorded["retriever"],
         "metrics": recorded["metrics"],
+        "statistics": recorded.get("statistics") or {},
         "dataset": data,
         "choices": {**recorded["choices"], "dataset": (others.get("choices") or {}).get("dataset", "")},
     }

@@ -37,7 +37,7 @@ from runner.arrow import (
 from runner.metrics.abstention import Abstention
 from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, ResultError, SharedColumns, Timings
 
-VERSION = 1
+VERSION = 2
 
 _TABLES = ("queries", "scores", "hits", "grades")
 

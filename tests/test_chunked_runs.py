@@ -72,8 +72,7 @@ def logged(here: Path, tracking: Tracking) -> Path:
 def evaluated(chunking: Chunking, here: Path, name: str = "bm25") -> tuple[Dataset, Result]:
     source = Needle(questions=str(here / "questions.json"), documents=str(here / "pages"))
     bench = Bench(DiskStore(here / "cache"))
-    settings = MetricSettings(resamples=10)
-    experiment = Experiment(name, "bm25", BM25(), source, settings, {}, {}, chunking=chunking)
+    experiment = Experiment(name, "bm25", BM25(), source, MetricSettings(), {}, {}, chunking=chunking)
     return bench.dataset(experiment), bench.evaluate(experiment)
 
 

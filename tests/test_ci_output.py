@@ -100,7 +100,7 @@ def test_an_evaluation_writes_its_queries_and_a_sweep_refuses_to(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(here, DIR)
-    words = ["dataset=beir", "dataset.path=DIR", "metrics.permutations=100", "tracking=none", "junit=queries.xml"]
+    words = ["dataset=beir", "dataset.path=DIR", "statistics.permutations=100", "tracking=none", "junit=queries.xml"]
     assert main(words) == 0
     assert ElementTree.parse(here / "queries.xml").getroot().get("tests") == "2"
     assert main([*words, "-m", "retriever.k1=1,2"]) == 2

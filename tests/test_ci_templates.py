@@ -17,7 +17,7 @@ from runner.tracking.settings import Tracking
 from tests.test_docs import DIR, blocks, chapters, page, write
 
 INPUT = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
-SETTINGS = ("retriever=bm25", "dataset=beir", "dataset.path=DIR", "metrics.permutations=100")
+SETTINGS = ("retriever=bm25", "dataset=beir", "dataset.path=DIR", "statistics.permutations=100")
 STUB = '#!/bin/sh\nfor word in "$@"; do printf "%s\\037" "$word"; done >> "$CALLS"\nprintf "\\n" >> "$CALLS"\n'
 
 

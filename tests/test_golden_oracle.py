@@ -87,7 +87,7 @@ def evaluated(folder: Path, store: Path, run: str, search_type: str | None = Non
     config = {
         "dataset": {"path": source.path, "relevance": source.relevance, "expected_items": 55},
         "retriever": {"search_type": search_type} if search_type else {},
-        "metrics": {"permutations": 200, "resamples": 200},
+        "statistics": {"permutations": 200},
     }
     metrics = MetricSettings(measures=("P", "R", "nDCG", "RR"), k_values=K, depth=10)
     retriever = Recorded(str(path), search_type)

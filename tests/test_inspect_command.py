@@ -58,7 +58,7 @@ def test_retrievers_are_added_and_taken_away_and_documents_cut(here: Path) -> No
 def test_rankings_of_runs_take_the_place_of_searches(
     here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ("-m", "retriever.k1=0.4,1.2,2", "dataset=golden", "metrics.permutations=100", "--json")
+    words = ("-m", "retriever.k1=0.4,1.2,2", "dataset=golden", "statistics.permutations=100", "--json")
     assert main([*words, "dataset.max_queries=30,null"]) == 0
     boards = orjson.loads(capsys.readouterr().out)["leaderboards"]
     (rows,) = (board["rows"] for board in boards if board["dataset"]["queries"] == 64)

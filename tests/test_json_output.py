@@ -22,7 +22,7 @@ from tests.generation.mining.worlds import written
 from tests.reports.factory import result
 from tests.test_docs import DIR, chapters, page, write
 
-BEIR = ("dataset=beir", "dataset.path=DIR", "metrics.permutations=100")
+BEIR = ("dataset=beir", "dataset.path=DIR", "statistics.permutations=100")
 CHEAP = ("~retriever@retrievers.dense", "~retriever@retrievers.hybrid")
 JUDGE = ("llm=openai", "llm.model=m", "judging.backoff_s=0", "judging.depth=3", "output=judged")
 SYNTHESIZE = ("count=20", "encoder.dimensions=32", "tracking.background=false", "output=queries.jsonl")

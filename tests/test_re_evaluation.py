@@ -27,7 +27,7 @@ from tests.retrievers.http_search import FORM
 Run = Callable[..., tuple[str, str]]
 
 QUERIES = 30
-DATA = ("dataset=beir", "dataset.path=data", "metrics.permutations=100")
+DATA = ("dataset=beir", "dataset.path=data", "statistics.permutations=100")
 VOWELS, CONSONANTS = "aeiou", "bdfgklmnprtvz"
 
 

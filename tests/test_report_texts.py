@@ -11,7 +11,7 @@ from runner.__main__ import main
 from runner.tracking.settings import Tracking
 from tests.reports.reading import read_explorer_data
 
-DATA = ("dataset=beir", "dataset.path=data", "tracking.background=false", "metrics.permutations=100")
+DATA = ("dataset=beir", "dataset.path=data", "tracking.background=false", "statistics.permutations=100")
 LONG = "zanzibar harbour " + "and a long quay " * 200 + "zanzibar's end"
 CORPUS = [
     {"_id": "d0", "title": "Zanzibar title", "text": LONG},

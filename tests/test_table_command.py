@@ -30,7 +30,7 @@ def paper(
         "retriever.k1=0.4,2",
         "dataset=beir",
         "dataset.path=reef,delta",
-        "metrics.permutations=100",
+        "statistics.permutations=100",
         "--json",
     )
     assert main([*words]) == 0

@@ -274,7 +274,7 @@ def test_a_configuration_is_logged_again_only_where_something_is_new(
     shutil.rmtree(here / "mlruns" / "artifacts" / first["baseline"])  # as of a run that was deleted
     assert main(LOGGED) == 0
     assert sorted(run.info.run_name for run in runs(here)) == ["baseline", "baseline", "mcp", "mcp"]
-    for asked in ("metrics.test=t", "baseline=mcp", "timelines=1"):  # which the report that goes with a run tells
+    for asked in ("statistics.test=t", "baseline=mcp", "timelines=1"):  # which the report that goes with a run tells
         before = len(runs(here))
         assert main([*LOGGED, asked]) == 0
         assert len(runs(here)) == before + 2
@@ -352,8 +352,8 @@ def test_one_trace_is_printed_without_loading_reports_or_tracking(here: Path) ->
         ([RUNS, "output=out", "workers=0"], "workers=0: should be greater than or equal to 1"),
         ([RUNS, "output=out", "worker=2"], "did you mean workers?"),
         (
-            [RUNS, "output=out", "metrics.correction=tukey"],
-            "metrics.correction=tukey: only corrects tests of all pairs of systems",
+            [RUNS, "output=out", "statistics.correction=tukey"],
+            "statistics.correction=tukey: only corrects tests of all pairs of systems",
         ),
         (["file=none.json"], "file=none.json: no such file"),
     ],
@@ -385,7 +385,7 @@ def test_another_baseline_can_be_named(again: Path) -> None:
 def test_the_comparison_is_as_sure_as_the_settings_of_the_metrics_ask(
     again: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["metrics.alpha=0.5", "metrics.test=t", "metrics.confidence=0.8", "metrics.seed=7"]
+    asked = ["statistics.alpha=0.5", "statistics.test=t", "statistics.confidence=0.8", "statistics.seed=7"]
     assert main([*SILENT, *asked]) == 0
     (comparison,) = read(again / "out" / "report.json")["comparisons"]
     told = {"alpha": 0.5, "test": "t", "confidence": 0.8, "seed": 7}

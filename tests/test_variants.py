@@ -22,6 +22,7 @@ from runner.comparison.leaderboard import build_leaderboard
 from runner.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.records import load_record, save_record
 from runner.reports.comparison.tables import describe_statistics, differences_table
 from runner.reports.evaluation.tables import intervals_of
@@ -136,8 +137,8 @@ def test_a_sample_of_few_clusters_is_marked_as_small_however_many_queries_there_
 
 def test_the_winner_is_tested_against_the_default_by_cluster() -> None:
     once, _, best = systems()
-    expected = compare_with_default(best, once, MetricSettings())
-    found = compare_with_default(with_variants(best, TIMES), with_variants(once, TIMES), MetricSettings())
+    expected = compare_with_default(best, once, Statistics())
+    found = compare_with_default(with_variants(best, TIMES), with_variants(once, TIMES), Statistics())
     assert expected is not None
     assert found is not None
     assert (found.p, found.interval) == (expected.p, pytest.approx(expected.interval))
@@ -180,7 +181,8 @@ def measured_again(times: int) -> Result:
     measurements = measure(
         Rankings(found.astype(np.int32), scores),
         Grader(judgments, n, 8),
-        MetricSettings(k_values=(3,), resamples=300),
+        MetricSettings(k_values=(3,)),
+        Statistics(),
         JudgedQueries(ids, [""] * n, [""] * n, gold, [[1]] * n, clusters=labels),
         RankedDocuments(corpus.ids),
     )

@@ -6,6 +6,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.config.addresses import LocalPath
+from runner.metrics.statistics import Statistics
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -24,3 +25,4 @@ class TraceSettings:
     workers: int | None = Field(default=None, ge=1)
     resume: bool = True
     log: bool = True
+    statistics: Statistics = Statistics()

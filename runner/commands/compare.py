@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import RetrieverError
 from retrievers.run_file import RunFile
 from retrievers.run_formats import find_format
-from runner.comparison.compare import Comparison, is_same_evaluation
+from runner.comparison.compare import Comparison, TableStatistics, is_same_evaluation
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
@@ -32,6 +32,7 @@ from runner.golden.reading import is_report, report_content
 from runner.lookup import LATEST, Named, as_typed, choose_only, find_run_id, results_called
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse_primary
+from runner.metrics.statistics import Statistics
 from runner.re_evaluation import ReEvaluation, compare_on_same_data, load_documents
 from runner.reports import console
 from runner.reports.comparison import data, tables
@@ -75,6 +76,7 @@ class CompareSettings:
     output: LocalPath | None = None
     junit: LocalPath | None = None
     report: ReportSettings = ReportSettings()
+    statistics: TableStatistics = TableStatistics()
 
 
 _MOST_RULES = 20
@@ -89,13 +91,13 @@ def main(cfg: DictConfig) -> int:
     """Compare results, show them and write reports; return 1 for a violated gate."""
     config = resolve_config(cfg)
     own = build_settings(CompareSettings, config)
-    statistics, gate = build(config["statistics"], "statistics"), build(config["gate"], "gate")
+    statistics, gate = own.statistics, build(config["gate"], "gate")
     baselines, tracking = Path(own.baselines), build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     words = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
     bench = cache(lambda: Bench(open_store(store_settings(config))))
     runs = [word for key in words for word in words[key] if is_run(Path(word))]
-    scorer = RunScorer(config, bench, runs)
+    scorer = RunScorer(config, bench, runs, statistics)
 
     def find_results(word: str) -> list[Named]:
         return [Named(scorer.score(word), word)] if word in runs else results_called(word, tracking, baselines)
@@ -148,8 +150,10 @@ class RunScorer:
     While one of the `paths` is scored, the next is read.
     """
 
-    def __init__(self, config: Mapping[str, Any], open_bench: Callable[[], Bench], paths: Sequence[str]) -> None:
-        self._config, self._open_bench = config, open_bench
+    def __init__(
+        self, config: Mapping[str, Any], open_bench: Callable[[], Bench], paths: Sequence[str], statistics: Statistics
+    ) -> None:
+        self._config, self._open_bench, self._statistics = config, open_bench, statistics
         self._files = {path: RunFile(path) for path in paths}
         self._following = dict(pairwise(self._files))
 
@@ -168,9 +172,11 @@ class RunScorer:
         )
         if (following := self._following.pop(path, None)) is not None:
             self._files[following].start_reading()
-        return self._open_bench().evaluate(
-            Experiment(Path(path).name, "run", self._files[path], source, metrics, shown, {}, chunking=chunking)
-        )
+        experiment = Experiment(
+            Path(path).name, "run", self._files[path], source, metrics, shown, {},
+            chunking=chunking, statistics=self._statistics,
+        )  # fmt: skip
+        return self._open_bench().evaluate(experiment)
 
 
 def _load_results(

@@ -11,6 +11,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
+from runner.comparison.compare import TableStatistics
 from runner.comparison.explanation import Explanation
 from runner.comparison.gate import Check
 from runner.comparison.term_gate import check_term
@@ -45,14 +46,15 @@ class ExplainSettings:
     baselines: LocalPath
     explain: ExplanationSettings
     output: LocalPath | None = None
+    statistics: TableStatistics = TableStatistics()
 
 
 def main(cfg: DictConfig) -> int:
     """Explain a difference and write reports; return 1 for a violated gate."""
     config = resolve_config(cfg)
     own = build_settings(ExplainSettings, config)
-    statistics, gate = build(config["statistics"], "statistics"), build(config["gate"], "gate")
-    tracking, overrides = build(config["tracking"], "tracking"), HydraConfig.get().overrides.task
+    gate, tracking = build(config["gate"], "gate"), build(config["tracking"], "tracking")
+    overrides = HydraConfig.get().overrides.task
     baseline, candidate = (
         _load(key, as_typed(config[key], key, overrides), tracking, Path(own.baselines))
         for key in ("baseline", "candidate")
@@ -60,7 +62,7 @@ def main(cfg: DictConfig) -> int:
     bench = cache(lambda: Bench(open_store(store_settings(config))))
     options = replace(own.explain, primary=_parse_primary(own.explain.primary))
     with Status("explaining"):
-        explanation = explain_difference(baseline, candidate, statistics, options, bench, config["plugins"])
+        explanation = explain_difference(baseline, candidate, own.statistics, options, bench, config["plugins"])
         checks = check_term(gate, explanation, options.term)
     if own.output is not None:
         _write(own.output, explanation, checks)

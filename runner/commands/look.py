@@ -7,6 +7,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from runner.comparison.compare import TableStatistics
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.desk.desk import DeskSettings
@@ -34,13 +35,14 @@ class LookSettings:
     port: int = Field(default=8003, ge=0, le=65535)
     assessor: str | None = None
     depth: int = Field(default=10, ge=1)
+    statistics: TableStatistics = TableStatistics()
 
 
 def main(cfg: DictConfig) -> int:
     """Serve pages until Ctrl-C; raises `ConfigError` if there is nothing to show or the port is in use."""
     config = resolve_config(cfg)
     own, tracking = build_settings(LookSettings, config), build(config["tracking"], "tracking")
-    statistics, typed = build(config["statistics"], "statistics"), HydraConfig.get().overrides.task
+    typed = HydraConfig.get().overrides.task
     words, sweep = ([] if config[key] is None else as_typed(config[key], key, typed) for key in ("run", "sweep"))
     if not choose_store(tracking).keeps_runs:
         raise ConfigError("tracking=none: no runs are stored, so none can be shown; choose another store")
@@ -51,7 +53,7 @@ def main(cfg: DictConfig) -> int:
         address = format_address(listener)
         origins = list_origins(address)
         with Desks(results, DeskSettings(), own.depth, own.assessor, origins) as desks:
-            app = create_look_app(PageBuilder(results, statistics), desks, shown, origins)
+            app = create_look_app(PageBuilder(results, own.statistics), desks, shown, origins)
             others = [run for run in list_shown(runs) if run not in shown.runs]
 
             def announce() -> None:

@@ -20,6 +20,7 @@ from runner.config.values import resolve_config
 from runner.lookup import as_typed, list_results
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse_primary
+from runner.metrics.statistics import Statistics
 from runner.records import save_record
 from runner.reports import console
 from runner.reports.paper.documents import (
@@ -47,18 +48,19 @@ class PaperSettings:
     baseline: str | None = None
     names: Mapping[str, str] = Field(default_factory=dict)
     digits: int = Field(default=3, ge=1, le=6)
+    statistics: Statistics = Statistics()
 
 
 def main(cfg: DictConfig) -> int:
     """Load the results, build the table, write it in all formats, and show it."""
     config = resolve_config(cfg)
     own = build_settings(PaperSettings, config)
-    statistics, tracking = build(config["statistics"], "statistics"), build(config["tracking"], "tracking")
+    tracking = build(config["tracking"], "tracking")
     words = as_typed(config["sweeps"], "sweeps", HydraConfig.get().overrides.task)
     results = [result.light() for word in words for result in list_results(word, tracking, Path(own.baselines))]
     try:
         table = build_paper_table(
-            results, _parse_measures(own), own.baseline or "", statistics, own.datasets or (), own.names
+            results, _parse_measures(own), own.baseline or "", own.statistics, own.datasets or (), own.names
         )
     except ReportError as error:
         raise ConfigError(str(error)) from None

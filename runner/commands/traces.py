@@ -36,7 +36,7 @@ def main(cfg: DictConfig) -> int:
         return _print_events(Path(own.file), reading, tasks)
     from runner.agent_evaluation import evaluate_runs  # loads reports and tracking, which takes as long as one trace
 
-    _check_evaluation(own, metrics)
+    _check_evaluation(own)
     tracking = build(config["tracking"], "tracking") if own.log else None
     recorded = _record_settings(without_environment(cfg, config))
     return FAILED if evaluate_runs(own, reading, tasks, metrics, tracking, recorded) else 0
@@ -53,12 +53,12 @@ def _check_paths(own: TraceSettings) -> None:
         raise ConfigError(f"tasks={own.tasks}: no such folder; set the folder of task definitions")
 
 
-def _check_evaluation(own: TraceSettings, metrics: MetricSettings) -> None:
+def _check_evaluation(own: TraceSettings) -> None:
     """Raise `ConfigError` if a folder of runs cannot be evaluated with these settings."""
     try:
-        CORRECTIONS[metrics.correction].check_p_values()
+        CORRECTIONS[own.statistics.correction].check_p_values()
     except ValueError as error:
-        raise ConfigError(f"metrics.{error}") from None
+        raise ConfigError(f"statistics.{error}") from None
     if not own.output:
         raise ConfigError("output: is required; set output=FOLDER for events, measures and reports")
 
@@ -70,7 +70,7 @@ def _print_events(file: Path, reading: Reading, tasks: Tasks) -> int:
 
 
 def _record_settings(config: Mapping[str, object]) -> dict[str, str]:
-    """Return the settings that a report depends on, except for the baseline and the metrics."""
+    """Return the settings that a report depends on, except for the baseline, the metrics and the statistics."""
     names = ("path", "tasks", "tools", "shell", "sufficient_files", "timelines")
     given = {name: config[name] for name in names if config[name] is not None}
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}

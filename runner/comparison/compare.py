@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.threads import map_threads
@@ -48,7 +49,7 @@ class TableStatistics(Statistics):
     Intervals are uncorrected: one excludes 0 where the uncorrected p-value is below 1 - `confidence`.
     """
 
-    correction: Literal["holm", "bh", "none"] = "holm"
+    correction: Literal["holm", "bh", "none"] = Field(default="holm", repr=False)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
 from runner.comparison.systems import SystemsByDataset
-from runner.metrics.statistics import CorrectionName, Statistics, Test
+from runner.metrics.statistics import Statistics
 from runner.result import DatasetSummary, Result
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Leaderboard:
     """Combinations, best first (ties by name), and those that failed.
 
     `dataset` is None if all failed. `queries` is the number of queries behind the primary mean, and `clusters` that of
-    their clusters of variants (None without clusters). All pairs are tested as one family by `test` and `correction`,
-    so the best may be compared with any row. `detectable` is the difference from the best that a single test detects
+    their clusters of variants (None without clusters). All pairs are tested as one family, with `statistics`, so the
+    best may be compared with any row. `detectable` is the difference from the best that a single test detects
     with a power of 0.8, for the median row. `shared` are the swept settings with one value, `criteria` the other
     columns. `letters`, by rank, are those of the finalists: two that differ significantly share none. `notes` are
     further remarks. `selection`, `search`, `systems` (on several datasets) and `race` describe the sweep behind the
@@ -95,10 +95,7 @@ class Leaderboard:
     primary: str
     dataset: DatasetSummary | None
     queries: int
-    confidence: float
-    alpha: float
-    test: Test
-    correction: CorrectionName
+    statistics: Statistics
     detectable: float
     shared: Mapping[str, Any]
     criteria: Sequence[Criterion]
@@ -188,6 +185,7 @@ class Leaderboard:
         left_out = ("criteria", "letters", "failures", "search", "systems", "dataset")
         return {name: value for name, value in vars(self).items() if name not in left_out} | {
             "dataset": None if self.dataset is None else vars(self.dataset),
+            "statistics": asdict(self.statistics),
             "rows": [{**vars(row), "letters": self.letters.get(row.rank, "")} for row in self.rows],
             "failures": [{"name": failure.name, "error": failure.error} for failure in self.failures],
         }
@@ -227,10 +225,7 @@ def build_leaderboard(
         dataset=ranked[0].dataset if ranked else None,
         queries=tests.queries,
         clusters=tests.clusters,
-        confidence=statistics.confidence,
-        alpha=statistics.alpha,
-        test=statistics.test,
-        correction=statistics.correction,
+        statistics=statistics,
         detectable=tests.detectable,
         shared=split_swept([result.swept for result in ranked])[1],
         criteria=criteria,

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from runner.metrics.statistics import Test
+from runner.metrics.statistics import Statistics
 
 KFOLD = "kfold"
 """Stands in place of a split if the winner is selected by cross-validation."""
@@ -36,8 +36,8 @@ class Figures:
 class DefaultComparison:
     """The winner compared with the default settings, on the reported data, by the primary measure.
 
-    `difference` is the mean of the winner minus that of the `default` settings; `p` is that of the paired `test` over
-    the queries that count for both.
+    `difference` is the mean of the winner minus that of the `default` settings; `p` is that of a paired test
+    over the queries that count for both, without a correction.
     """
 
     default: float
@@ -45,7 +45,7 @@ class DefaultComparison:
     interval: tuple[float, float]
     p: float
     queries: int
-    test: Test
+    statistics: Statistics
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,16 @@ def parse_selection(text: str) -> WinnerSelection:
         parsed = {
             "figures": {measure: Figures(**_restore_nan(of)) for measure, of in content["figures"].items()},
             "folds": [FoldWinner(**_restore_nan(fold)) for fold in content["folds"]],
-            "default": None if default is None else DefaultComparison(**_restore_nan(default)),
+            "default": None if default is None else _parse_default(default),
         }
         return WinnerSelection(**{**content, **parsed})
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a record of a selection: {error}") from error
+
+
+def _parse_default(content: Mapping[str, Any]) -> DefaultComparison:
+    statistics = Statistics(**content["statistics"])
+    return DefaultComparison(**_restore_nan({**content, "statistics": statistics}))
 
 
 def _restore_nan(fields: Mapping[str, Any]) -> dict[str, Any]:

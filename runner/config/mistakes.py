@@ -195,14 +195,22 @@ def _describe_unknown_key(key: str, verb: str, overrides: Sequence[str]) -> str:
     known = {*map(str, composed), *groups} - {"hydra"}
     elsewhere = [path for path in _settings(composed) if path.rpartition(".")[2] == key.rpartition(".")[2]]
     if key.partition(".")[0] not in composed and elsewhere:
-        return f"{key}: no such setting; did you mean {' or '.join(elsewhere[:3])}?"
-    return f"{key}: {_describe_unknown_setting(key, composed, known, list_settings, value)}"
+        return f"{key}: no such setting; {_suggest_paths(elsewhere)}"
+    return f"{key}: {_describe_unknown_setting(key, composed, known, list_settings, value, elsewhere)}"
 
 
 def _describe_unknown_setting(
-    key: str, node: DictConfig, known: set[str], list_settings: Callable[[str], set[str]], value: str
+    key: str,
+    node: DictConfig,
+    known: set[str],
+    list_settings: Callable[[str], set[str]],
+    value: str,
+    elsewhere: Sequence[str],
 ) -> str:
-    """Return what is wrong with a key: follow its parts to the first one that is not a known setting."""
+    """Return what is wrong with a key: follow its parts to the first one that is not a known setting.
+
+    `elsewhere` are the settings of the same name in other groups.
+    """
     chosen, (name, *rest) = node.hydra.runtime.choices, key.split(".")
     while rest and isinstance(node.get(name), DictConfig):
         node = node[name]
@@ -223,11 +231,15 @@ def _describe_unknown_setting(
     options = _loader()[0].get_group_options(group.partition("@")[0])
     others = [option for option in options if key in list_settings(f"{group}={option}")]
     if not others:
-        return f"no such setting; {suggestion(name, known, before)}"
+        return f"no such setting; {_suggest_paths(elsewhere) if elsewhere else suggestion(name, known, before)}"
     *first, last = others
     listed = " or ".join(filter(None, (", ".join(first), last)))
     has_no = "settings" if known == {"_target_"} else "such setting"
     return f"{group}={chosen[group]} has no {has_no}; choose {group}={listed}"
+
+
+def _suggest_paths(paths: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(paths[:3])}?"
 
 
 def _quote(override: str) -> str:

@@ -184,7 +184,7 @@ def _percent(versus: Versus) -> float | None:
 
 def _statistics(result: Result) -> TableStatistics:
     """Return the statistics of a configuration; joint corrections do not fit a table of many measures."""
-    settings = {**(result.config.get("metrics") or {})}
+    settings = {**(result.config.get("statistics") or {})}
     if correction := settings.get("correction"):
         settings["correction"] = CORRECTIONS[correction].for_family().name
     return TableStatistics(

@@ -26,6 +26,7 @@ from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.measures import expand
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.result import DatasetSummary, Result, ResultError, Timings
 
 UNREAD = {
@@ -147,6 +148,7 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
         rankings,
         grader,
         settings,
+        Statistics(),
         JudgedQueries(
             ids=[q.query_id for q in queries],
             texts=[q.query_text for q in queries],

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 from runner.analysis.failures import Lexicon
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
-from runner.config.objects import ConfigError, build
+from runner.config.objects import ConfigError, build_settings
 from runner.config.values import restore_values
 from runner.look.records import SweepRecords
 from runner.look.results import StoredResults, describe_failed
 from runner.look.shown import ShownRuns
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports.comparison.page import comparison_page
 from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
@@ -91,11 +91,10 @@ class PageBuilder:
         if not results:
             raise ConfigError(f"the sweep {sweep.name} has no finished combination yet")
         failures = [describe_failed(run) for run in self.results.runs.of_sweep(sweep, "FAILED")]
-        recorded = restore_values({"metrics": next(iter(results.values())).config["metrics"]})
-        metrics = build(recorded["metrics"], "metrics", self.results.plugins)
-        if not isinstance(metrics, MetricSettings):
-            raise ConfigError(f"metrics: expected a MetricSettings, found {type(metrics).__name__}")
-        boards = build_boards(results, failures, metrics, records.read_course(results))
+        first = next(iter(results.values()))
+        recorded = restore_values({"statistics": first.config.get("statistics")})
+        statistics = build_settings(Statistics, recorded["statistics"], "statistics")
+        boards = build_boards(results, failures, first.primary, statistics, records.read_course(results))
         if board >= len(boards):
             raise ConfigError(f"board={board}: the sweep {sweep.name} has {len(boards)} datasets")
         chosen = boards[board]

@@ -1,4 +1,4 @@
-"""The settings of `conf/metrics/`: measures, cutoffs, search depth, thresholds and statistics."""
+"""The settings of `conf/metrics/`: measures, cutoffs, search depth and thresholds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import TOKEN_MEASURES, Measure, add_depth, expand, parse_primary
-from runner.metrics.statistics import Statistics
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
-class MetricSettings(Statistics):
-    """The measures and cutoffs, the depth of the search, thresholds for no-result queries, and the statistics.
+class MetricSettings:
+    """The measures and cutoffs, the depth of the search, and thresholds for no-result queries.
 
     A measure of the whole ranking carries the depth in its name if that is below 1,000: `AP` is then `AP@100`.
     `token_budgets` are the numbers of words at which measures of tokens are cut. `k_values`, `token_budgets` and
@@ -30,7 +29,6 @@ class MetricSettings(Statistics):
     primary: str = "nDCG@10"
     depth: int = Field(default=100, ge=1)
     thresholds: tuple[Annotated[float, Field(ge=-3e38, le=3e38)], ...] = ()  # scores have 32 bits
-    resamples: int = Field(default=2000, ge=1)
 
     @field_validator("k_values", "token_budgets", "thresholds")
     @classmethod

@@ -19,13 +19,13 @@ none."""
 class Statistics:
     """The test of a difference, its correction, and the confidence of intervals.
 
-    A difference whose corrected p-value is below `alpha` counts as significant. `test` and `correction` compare results
-    but do not change them, so they are not part of the identity.
+    A difference whose corrected p-value is below `alpha` counts as significant. Only `confidence` is part of a result,
+    which has intervals of its means; the other settings compare results, so they are not part of its identity.
     """
 
     test: Test = Field(default="permutation", repr=False)
     correction: CorrectionName = Field(default="maxt", repr=False)
     confidence: float = Field(default=0.95, gt=0, lt=1)
-    alpha: float = Field(default=0.05, gt=0, lt=1)
-    permutations: int = Field(default=10000, ge=1)
-    seed: int = Field(default=0, ge=0)
+    alpha: float = Field(default=0.05, gt=0, lt=1, repr=False)
+    permutations: int = Field(default=10000, ge=1, repr=False)
+    seed: int = Field(default=0, ge=0, repr=False)

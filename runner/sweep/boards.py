@@ -14,7 +14,7 @@ from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.result import Result
 
 BestRankings = tuple[Mapping[int, Result], Corpus | None]
@@ -65,15 +65,15 @@ class Board:
 def build_boards(
     results: Mapping[str, Result],
     failures: Sequence[FailedCombination],
-    metrics: MetricSettings,
+    primary: str,
+    statistics: Statistics,
     course: SweepCourse,
     load: Callable[[Mapping[int, str]], BestRankings] = load_nothing,
 ) -> list[Board]:
-    """Return a leaderboard for each dataset; the first one lists all failures."""
+    """Return a leaderboard by the primary measure for each dataset; the first one lists all failures."""
     groups: dict[str, dict[str, Result]] = {}
     for combination, result in results.items():
         groups.setdefault(result.dataset.fingerprint, {})[combination] = result
-    primary = str(metrics.primary_measure)
     systems = rank_systems([list(group.values()) for group in groups.values()], primary)
     return [
         Board(
@@ -81,7 +81,7 @@ def build_boards(
                 list(group.values()),
                 primary,
                 () if position else failures,
-                metrics,
+                statistics,
                 runs=[course.runs.get(combination, "") for combination in group],
                 selection=course.selections.get(fingerprint),
                 search=course.search,

@@ -10,7 +10,7 @@ from pathlib import Path
 from runner.comparison.race import RACE
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA, WinnerSelection
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports import console
 from runner.reports.progress import Status
 from runner.result import Result
@@ -40,7 +40,8 @@ class SweepEnding:
 def report(
     run: SweepRun,
     wanted: Sequence[str],
-    metrics: MetricSettings,
+    primary: str,
+    statistics: Statistics,
     output: Path | None,
     chosen: Sequence[Chosen] = (),
     search: Search | None = None,
@@ -49,7 +50,8 @@ def report(
 ) -> SweepEnding:
     """Report the wanted combinations and the selected winners, close the sweep, and return how it ended.
 
-    A search also passes its description, additional files, and the total number of its combinations.
+    Leaderboards are ordered by the `primary` measure. A search also passes its description, additional files, and the
+    total number of its combinations.
     """
     outcome, total = run.outcome, total or len(wanted)
     results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
@@ -68,8 +70,8 @@ def report(
     try:
         with Status("logging the remaining results, comparing all results"):
             logged = run.parent.load_logged_runs()
-            boards = [] if empty else _build(run, results, metrics, dict(selections), search, logged)
-        _show(boards, str(metrics.primary_measure))
+            boards = [] if empty else _build(run, results, primary, statistics, dict(selections), search, logged)
+        _show(boards, primary)
         log_reports = log_reports and not (empty or run.parent.left)
         if log_reports or (output and not empty):
             with Status("report"):
@@ -92,7 +94,8 @@ def report(
 def _build(
     run: SweepRun,
     results: Mapping[str, Result],
-    metrics: MetricSettings,
+    primary: str,
+    statistics: Statistics,
     selections: Mapping[str, WinnerSelection],
     search: Search | None,
     logged: Mapping[str, LoggedRun],
@@ -101,7 +104,7 @@ def _build(
     runs = {combination: logged_run.id for combination, logged_run in logged.items()}
     course = SweepCourse(runs, selections, search, run.outcome.race)
     failures, load = list(run.outcome.failures.values()), partial(run.logged_rankings.load, runs=logged)
-    return build_boards(results, failures, metrics, course, load)
+    return build_boards(results, failures, primary, statistics, course, load)
 
 
 def _write(reports: Mapping[str, str], output: Path) -> None:

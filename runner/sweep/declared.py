@@ -137,8 +137,8 @@ class Declared:
 
 
 def _is_given(key: str) -> bool:
-    """Return whether a key belongs to the dataset or the measures, which have no default to compare with."""
-    return key.partition(".")[0] in ("dataset", "metrics")
+    """Return whether a key belongs to the dataset, measures or statistics, which have no default to compare with."""
+    return key.partition(".")[0] in ("dataset", "metrics", "statistics")
 
 
 def _without(point: Combination, keys: Sequence[str]) -> Combination | None:

@@ -29,18 +29,19 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
     """Run, log and report every combination; return how the sweep ended. Raises errors of settings before any work."""
     with Status("composing the combinations and loading their data"):
         experiments = declared.experiments(declared.points)
-    metrics, axes = declared.metrics(experiments), axes_of_points(declared.points)
+    primary, statistics = str(declared.metrics(experiments).primary_measure), experiments[0].statistics
+    axes = axes_of_points(declared.points)
     choices = _choices(declared, experiments, axes)
     settings, select_on = declared.settings, declared.settings.select_on or ""
     race = (f"race {settings.race_block} {settings.race_margin:g} {settings.seed}",) if settings.race else ()
-    seed = str(settings.seed) if select_on == KFOLD else ""
+    seed = f"{settings.seed} {settings.resamples}" if select_on == KFOLD else ""
     head = declared.sweep(axes, len(declared.points), experiments, "grid", select_on, seed, *race)
     with (
         log_exchanges(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
         SweepRun(head, declared.settings, declared.bench, tracker, writer, _golden(experiments)) as run,
     ):
-        selectings = [Selecting(declared, run, metrics, source, on) for source, on, _ in choices]
+        selectings = [Selecting(declared, run, statistics, source, on) for source, on, _ in choices]
         wanted: dict[str, Experiment] = {} if choices else identify_combinations(experiments, declared.bench)
         for selecting, (_, _, points) in zip(selectings, choices, strict=True):
             wanted |= dict(selecting.identify(points))
@@ -54,7 +55,7 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
                 chosen = [c for selecting in selectings if (c := selecting.choose(list(selecting.points)))]
         except KeyboardInterrupt:
             run.outcome.interrupted = True
-        ending = report(run, list(wanted), metrics, declared.output, chosen)
+        ending = report(run, list(wanted), primary, statistics, declared.output, chosen)
     if note := describe_spending(
         part for experiment in experiments for part in (experiment.retriever, experiment.grading)
     ):

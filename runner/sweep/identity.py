@@ -79,8 +79,7 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     Settings are identified by the repr of their objects, so that two spellings of the same settings are one
     combination. The repr leaves out settings that cannot change a result, such as a device or a batch size.
     """
-    measured = replace(experiment.metrics, alpha=0.5, permutations=1)  # used only to compare results
-    settings = [repr(experiment.retriever), repr(measured)]
+    settings = [repr(experiment.retriever), repr(experiment.metrics), repr(experiment.statistics)]
     if dataset.whole is not None:
         settings.append(dataset.corpus.fingerprint)  # the chunks of the documents
     if dataset.judgments_for(experiment.search_type) is not dataset.judgments:

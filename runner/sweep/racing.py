@@ -66,7 +66,7 @@ def check_race(experiments: Mapping[str, Experiment], bench: Bench) -> None:
 def describe_saving(experiments: Mapping[str, Experiment], bench: Bench, settings: SweepSettings) -> str:
     """Return how much a race is expected to save, with the assumption behind the estimate."""
     first = next(iter(experiments.values()))
-    queries, alpha, margin = len(list_rows(first, bench)), first.metrics.alpha, settings.race_margin
+    queries, alpha, margin = len(list_rows(first, bench)), first.statistics.alpha, settings.race_margin
     close, apart = (
         estimate_saving(spread, len(experiments), queries, settings.race_block, alpha, margin) for spread in SPREADS
     )
@@ -127,7 +127,7 @@ def start_record(experiments: Mapping[str, Experiment], bench: Bench, settings: 
     """Return the record of a race that has dropped nothing yet."""
     first = next(iter(experiments.values()))
     return RaceRecord(
-        str(first.metrics.primary_measure), first.metrics.alpha, settings.race_margin, settings.race_block,
+        str(first.metrics.primary_measure), first.statistics.alpha, settings.race_margin, settings.race_block,
         settings.seed, len(list_rows(first, bench)), list(experiments),
     )  # fmt: skip
 

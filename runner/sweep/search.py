@@ -30,6 +30,7 @@ from runner.config.objects import ConfigError, build_settings, suggestion
 from runner.experiment import Experiment
 from runner.metrics.formulas import is_merit
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports.progress import Progress
 from runner.result import Result
 from runner.sweep.closing import SweepEnding, report
@@ -75,7 +76,7 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     space = SearchSpace(declared.products)
     probes = declared.experiments(space.probes(own.seed))
     metrics = declared.metrics(probes)
-    objectives = _objectives(own.objectives, metrics)
+    objectives, statistics = _objectives(own.objectives, metrics), probes[0].statistics
     sources = {(repr(probe.source), repr(probe.chunking)): probe.source for probe in probes}
     refuse_splits(space.axes)
     if len(sources) > 1:
@@ -83,9 +84,9 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     (source,) = sources.values()
     select_on = declared.settings.select_on
     on = place(select_on, source) if select_on else place_of_search(source)
-    race = _check_race(own, declared.settings, objectives, metrics, on)
+    race = _check_race(own, declared.settings, objectives, statistics, on)
     choice = ("search", on, own.sampler, str(own.seed), str(declared.settings.seed), *(o.name for o in objectives))
-    choice = (*choice, *race)
+    choice = (*choice, *race, *([str(declared.settings.resamples)] if on == KFOLD else []))
     head = declared.sweep(space.axes, own.n_trials, probes, *choice, space.identity)
     if declared.settings.dry_run:
         return SweepEnding(plan_search(declared, head, FOLDS if on == KFOLD else 0))
@@ -97,7 +98,7 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
         BackgroundTracker(declared.tracking) as tracker,
         SweepRun(head, declared.settings, declared.bench, tracker, writer) as run,
     ):
-        selecting = Selecting(declared, run, metrics, source, on)
+        selecting = Selecting(declared, run, statistics, source, on)
         about = {"sweep": head.id, "objectives": [o.name for o in objectives], "selected_on": on}
         which = fingerprint("study", *map(str, about.values()), space.identity, selecting.measured.fingerprint, *race)
         searching = Searching(own, objectives, selecting, studies)
@@ -137,7 +138,7 @@ class Searching:
         self.run, self.outcome = selecting.run, selecting.run.outcome
         self.lines: list[Line] = []
         self.dropped: dict[str, DroppedCombination] = {}
-        self.budget = ErrorBudget(selecting.metrics.alpha)
+        self.budget = ErrorBudget(selecting.statistics.alpha)
 
     def go(self, name: str, about: Mapping[str, Any]) -> None:
         """Run trials until every study is complete, or a failure stops the search."""
@@ -176,7 +177,8 @@ class Searching:
         finally:  # even if a report fails, the parent run is closed
             choices = [chosen] if chosen else []
             total = self.settings.n_trials
-            ending = report(self.run, wanted, self.selecting.metrics, declared.output, choices, result, files, total)
+            primary, statistics = self.objectives[0].name, self.selecting.statistics
+            ending = report(self.run, wanted, primary, statistics, declared.output, choices, result, files, total)
         return ending
 
     def _load_study(self, name: str, about: Mapping[str, Any]) -> Line:
@@ -331,7 +333,7 @@ RACING = ("tpe", "random", "qmc", "grid")
 
 
 def _check_race(
-    own: SearchSettings, settings: SweepSettings, objectives: Sequence[Criterion], metrics: MetricSettings, on: str
+    own: SearchSettings, settings: SweepSettings, objectives: Sequence[Criterion], statistics: Statistics, on: str
 ) -> tuple[str, ...]:
     """Return the settings of a race that identify a search, none without a race; raises `ConfigError`."""
     if not settings.race:
@@ -348,7 +350,7 @@ def _check_race(
             "sweep.race: drops combinations by all queries, but this search selects by cross-validation; set "
             "sweep.select_on to a split"
         )
-    return "race", str(settings.race_block), f"{settings.race_margin:g}", f"{metrics.alpha:g}"
+    return "race", str(settings.race_block), f"{settings.race_margin:g}", f"{statistics.alpha:g}"
 
 
 def _objectives(names: Sequence[str] | None, metrics: MetricSettings) -> list[Criterion]:

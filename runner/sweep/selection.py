@@ -24,7 +24,7 @@ from runner.config.objects import ConfigError
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.source import DatasetSource
 from runner.experiment import Experiment
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports import console
 from runner.result import Result
 from runner.sweep.declared import Declared
@@ -83,7 +83,7 @@ class Selecting:
 
     declared: Declared
     run: SweepRun
-    metrics: MetricSettings
+    statistics: Statistics
     source: DatasetSource
     on: str
     points: dict[str, Combination] = field(default_factory=dict)
@@ -200,9 +200,9 @@ class Selecting:
         winners = [results[winner] for winner in nested_choice.winners]
         intervals = estimate_nested_intervals(
             *(scores, np.stack([result.scores for result in results], axis=1), fold_of, among),
-            confidence=self.metrics.confidence,
-            resamples=self.metrics.resamples,
-            seed=self.metrics.seed,
+            confidence=self.statistics.confidence,
+            resamples=self.declared.settings.resamples,
+            seed=self.statistics.seed,
             clusters=best.queries.cluster_numbers,
         )
         reported = _join_folds(best, winners, fold_of, intervals)
@@ -224,7 +224,7 @@ class Selecting:
         default = None if point is None else self._default_result(point)
         if default is None or default.dataset.fingerprint != reported.dataset.fingerprint:
             return None
-        return compare_with_default(reported, default, self.metrics)
+        return compare_with_default(reported, default, self.statistics)
 
     def _default_choice(self, winner: str) -> Combination | None:
         """Return the default choices of the swept groups if they are among the candidates.
@@ -269,12 +269,13 @@ class Selecting:
         )
 
 
-def compare_with_default(winner: Result, default: Result, settings: MetricSettings) -> DefaultComparison | None:
-    """Compare two results by the primary measure; return None if no query has a value in both."""
+def compare_with_default(winner: Result, default: Result, statistics: Statistics) -> DefaultComparison | None:
+    """Compare two results by the primary measure, without a correction; return None if no query has a value in both."""
     differences = compute_differences(winner.of(winner.primary)[None], default.of(winner.primary)[None])
     if np.isnan(differences).all():
         return None
-    comparison = compare(differences, replace(settings, correction="none"), winner.queries.cluster_numbers)
+    alone = replace(statistics, correction="none")
+    comparison = compare(differences, alone, winner.queries.cluster_numbers)
     low, high = comparison.intervals[0].tolist()
     return DefaultComparison(
         default=_mean(default, winner.primary),
@@ -282,7 +283,7 @@ def compare_with_default(winner: Result, default: Result, settings: MetricSettin
         interval=(low, high),
         p=float(comparison.p_values[0]),
         queries=int(comparison.queries[0]),
-        test=settings.test,
+        statistics=alone,
     )
 
 

@@ -75,7 +75,8 @@ class SweepSettings(Space):
 
     `workers` null means one per processor, all workers of a cluster, or 16 SLURM jobs; a SLURM job evaluates `per_job`
     combinations and has the parameters `slurm`. `retries` is the number of further attempts after a worker dies.
-    `timeout_s` and `memory_mb` limit each combination. With `reports`, each run has the report of a single evaluation,
+    `timeout_s` and `memory_mb` limit each combination. `resamples` of the queries give the intervals of
+    `select_on=kfold`. With `reports`, each run has the report of a single evaluation,
     which takes longer than most evaluations. With `race`, queries are searched in blocks of `race_block`, and
     combinations that are surely not the best (in a search: of the trials so far) are dropped, with `race_margin` also
     those that are surely not better by more than the margin than one that stays.
@@ -95,6 +96,7 @@ class SweepSettings(Space):
     slurm: Annotated[dict[str, Any], BeforeValidator(_as_mapping)] = Field(default_factory=dict)
     per_job: int = Field(default=1, ge=1)
     select_on: str | None = None
+    resamples: int = Field(default=2000, ge=1)
     reports: bool = False
     race: bool = False
     race_block: int = Field(default=20, ge=1)

@@ -81,7 +81,7 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
     board = build_leaderboard(
         results, PRIMARY, statistics=Statistics(test=test, correction=correction, permutations=500)
     )
-    assert (board.test, board.correction) == (test, correction)
+    assert (board.statistics.test, board.statistics.correction) == (test, correction)
     order = [row.position for row in board.rows]
     expected = to_best(results, order, permutations=500, test=test, correction=correction).p_values
     assert [row.p for row in board.rows[1:]] == expected[1:].tolist()
@@ -90,12 +90,12 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
 @pytest.mark.parametrize("test", get_args(Test))
 def test_max_t_is_kept_for_every_test_that_has_it(test: Test, monkeypatch: pytest.MonkeyPatch) -> None:
     statistics = Statistics(test=test, permutations=500)
-    assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).correction == (
+    assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).statistics.correction == (
         "maxt" if PAIRED_TESTS[test].run_max_t else "holm"
     )
     with_max_t = replace(PAIRED_TESTS[test], run_max_t=run_max_t)
     monkeypatch.setitem(PAIRED_TESTS, test, with_max_t)  # type: ignore[arg-type]  # a dict
-    assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).correction == "maxt"
+    assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).statistics.correction == "maxt"
 
 
 def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_see() -> None:
@@ -123,7 +123,7 @@ def test_the_best_has_no_difference_to_itself() -> None:
 def test_intervals_are_those_of_each_result_alone() -> None:
     results = sweep(4)
     board = build_leaderboard(results, PRIMARY, statistics=Statistics(confidence=0.8))
-    assert board.confidence == 0.8
+    assert board.statistics.confidence == 0.8
     for row in board.rows:
         values = results[row.position].of(PRIMARY)
         alone = mean_interval(values[~np.isnan(values)], 0.8)

@@ -18,7 +18,8 @@ def configure(k1: float = 1.2, analyzer: Any = ENGLISH, **others: Any) -> dict[s
     return {
         "retriever": {"_target_": "retrievers.fusion.Hybrid", "depth": 10, "retrievers": {"bm25": bm25}},
         "analyzer": analyzer,
-        "metrics": {"depth": 100, "seed": 0},
+        "metrics": {"depth": 100},
+        "statistics": {"seed": 0},
         "dataset": {"path": "x"},
         "choices": {"retriever": "hybrid", "analyzer": name},
         **others,
@@ -26,7 +27,7 @@ def configure(k1: float = 1.2, analyzer: Any = ENGLISH, **others: Any) -> dict[s
 
 
 def test_only_settings_that_can_change_a_result_count() -> None:
-    others = {"metrics": {"depth": 100, "seed": 1}, "dataset": {"path": "y"}, "grading": {"k": 3}}
+    others = {"metrics": {"depth": 100}, "statistics": {"seed": 1}, "dataset": {"path": "y"}, "grading": {"k": 3}}
     assert list_settings_changes(configure(), configure(**others)) == []
 
 

@@ -5,6 +5,7 @@ import pkgutil
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
@@ -17,12 +18,14 @@ from omegaconf import OmegaConf
 
 from retrievers.http_api import Http
 from runner import commands
+from runner.comparison.compare import TableStatistics
 from runner.config import CONF
 from runner.config.composing import open_loader
 from runner.config.objects import ConfigError, _locate, build_settings
 from runner.config.values import settle
 from runner.datasets.settings import CHUNKING
 from runner.experiment import build_experiment
+from runner.metrics.statistics import Statistics
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
 from runner.sweep.products import products
@@ -161,6 +164,15 @@ def test_every_verb_takes_the_shared_settings(verb: str, loader: ConfigLoader) -
     cfg = loader.load_configuration(verb, shared, run_mode=RunMode.RUN)
     assert (cfg.tracking.uri, cfg.tracking.experiment, cfg.store.path) == ("sqlite:///x.db", "x", "kept")
     assert cfg.hydra.run.dir == "mlruns/hydra"
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "compare", "explain", "look", "table", "traces"])
+def test_every_verb_that_tests_differences_has_the_same_statistics(verb: str, loader: ConfigLoader) -> None:
+    node = OmegaConf.to_container(loader.load_configuration(verb, [], run_mode=RunMode.RUN).statistics)
+    assert isinstance(node, dict)
+    assert list(node) == [field.name for field in fields(Statistics)]
+    kind = TableStatistics if verb in ("compare", "explain", "look") else Statistics
+    assert build_settings(kind, node, "statistics") == kind()
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -69,7 +69,8 @@ def test_a_comment_that_lists_the_values_of_a_setting_lists_all(setting: Setting
 
 @pytest.mark.parametrize("file", HELPS, ids=lambda file: file.stem)
 def test_a_help_that_lists_the_values_of_a_setting_lists_all(file: Path) -> None:
-    settings = {setting.key: setting for setting in iter_settings(CONF / f"{file.stem}.yaml")}
+    settings = {f"statistics.{setting.key}": setting for setting in iter_settings(CONF / "_statistics.yaml")}
+    settings |= {setting.key: setting for setting in iter_settings(CONF / f"{file.stem}.yaml")}
     said: dict[str, list[tuple[str, str]]] = {}
     for key, value, text in HELP_LINE.findall(file.read_text(encoding="utf-8")):
         said.setdefault(key, []).append((value, text))

@@ -48,11 +48,17 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("retreiver=bm25", "retreiver: no such setting; did you mean retriever?"),
         ("metrcs.k_values=[1]", "metrcs.k_values: no such setting; did you mean metrics.k_values?"),
         ("k1=2", "k1: no such setting; did you mean retriever.k1?"),
+        ("metrics.alpha=0.01", "metrics.alpha: no such setting; did you mean statistics.alpha?"),
+        ("traces path=x metrics.test=t", "metrics.test: no such setting; did you mean statistics.test?"),
+        ("metrics.resamples=9", "metrics.resamples: no such setting; did you mean sweep.resamples?"),
+        ("compare runs.alpha=0.1", "runs.alpha: no such setting; did you mean statistics.alpha or gate.alpha?"),
+        ("statistics.alpa=0.1", "statistics.alpa: no such setting; did you mean statistics.alpha?"),
+        ("statistics=t", 'statistics="t": a group of settings, not a value; set statistics.test'),
         ("plan metric.depth=2", "metric.depth: no such setting; did you mean metrics.depth?"),
         (
             "foo=1 bar=2",
             "foo: no such setting; choose analyzer, chunking, dataset, encoder, experiment, grading, junit, llm, "
-            "metrics, plugins, public_environment, report, reranker, retriever, store, sweep or tracking",
+            "metrics, plugins, public_environment, report, reranker, retriever, statistics, store, sweep or tracking",
         ),
         ("gate=none", "gate: evaluate has no such group here; choose analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),

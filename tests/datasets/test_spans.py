@@ -24,6 +24,7 @@ from runner.metrics.measures import expand, parse
 from runner.metrics.reach import list_token_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.metrics.tokens import build_token_gold
 from runner.span_sensitivity import measure_by_threshold
 from runner.tracking.record import metric_name
@@ -170,7 +171,7 @@ def test_an_evaluation_by_spans_has_no_hole_rate(
     for tokens in (None, build_token_gold(dataset)):
         grader = Grader(dataset.judgments, n, len(dataset.corpus), None, dataset.judged_ids, tokens)
         own = settings if tokens else MetricSettings(k_values=(1, 2), primary="nDCG@2", depth=2)
-        measurements = measure(rankings, grader, own, queries, RankedDocuments(dataset.corpus.ids))
+        measurements = measure(rankings, grader, own, Statistics(), queries, RankedDocuments(dataset.corpus.ids))
         assert (measurements.holes is None) == (tokens is not None)
 
 

@@ -38,7 +38,7 @@ TEXTS = {
     "d4": "Island music at the museum.",
 }
 QUERIES = {"q0": "ferry island", "q1": "museum models"}
-DATA = ("dataset=beir", "dataset.path=data", "tracking.background=false", "metrics.permutations=100")
+DATA = ("dataset=beir", "dataset.path=data", "tracking.background=false", "statistics.permutations=100")
 
 
 def write_dataset(folder: Path) -> None:

@@ -10,8 +10,9 @@ from omegaconf import OmegaConf
 from pydantic import ValidationError
 
 import runner.metrics.settings
+from runner.comparison.compare import TableStatistics
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import CorrectionName, Test
+from runner.metrics.statistics import CorrectionName, Statistics, Test
 
 SHIPPED = Path(runner.metrics.settings.__file__).parents[2] / "conf" / "metrics" / "default.yaml"
 
@@ -51,8 +52,11 @@ def test_cutoffs_and_thresholds_are_ascending_and_each_once() -> None:
     assert repr(settings) == repr(MetricSettings(k_values=(1, 10), thresholds=(0.1, 0.5)))
 
 
-def test_how_results_are_compared_is_no_part_of_what_was_measured() -> None:
-    assert repr(MetricSettings(test="t", correction="bh")) == repr(MetricSettings())
+@pytest.mark.parametrize("kind", [Statistics, TableStatistics])
+def test_how_results_are_compared_is_no_part_of_what_was_measured(kind: type[Statistics]) -> None:
+    other = kind(test="t", correction="bh", alpha=0.1, permutations=9, seed=4)
+    assert repr(other) == repr(kind())
+    assert repr(kind(confidence=0.9)) != repr(kind())  # that of the intervals of means
 
 
 def _list_choices(kind: object) -> str:
@@ -75,12 +79,23 @@ def _list_choices(kind: object) -> str:
         ({"k_values": [0]}, "greater than or equal to 1"),
         ({"thresholds": [float("nan")]}, "less than or equal to"),
         ({"thresholds": [1e39]}, "less than or equal to"),
-        ({"confidence": 95}, "less than 1"),
-        ({"test": "u"}, f"Input should be {_list_choices(Test)}"),
-        ({"correction": "bonferroni"}, f"Input should be {_list_choices(CorrectionName)}"),
         ({"k_value": [1]}, "[Uu]nexpected keyword argument"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         MetricSettings(**changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"confidence": 95}, "less than 1"),
+        ({"test": "u"}, f"Input should be {_list_choices(Test)}"),
+        ({"correction": "bonferroni"}, f"Input should be {_list_choices(CorrectionName)}"),
+        ({"resamples": 9}, "[Uu]nexpected keyword argument"),
+    ],
+)
+def test_statistics_that_cannot_be_are_refused(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Statistics(**changed)

@@ -128,7 +128,7 @@ def test_a_result_shows_its_numbers(width: pytest.MonkeyPatch, capsys: pytest.Ca
 def test_a_result_shows_the_confidence_of_its_interval(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    console.show_result(replace(result(), config={"metrics": {"confidence": 0.9}}))
+    console.show_result(replace(result(), config={"statistics": {"confidence": 0.9}}))
     assert "(90% interval)" in capsys.readouterr().out
 
 

@@ -334,7 +334,7 @@ def test_a_sweep_that_was_begun_by_nohup_outlives_its_terminal(here: Path) -> No
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.parametrize("setting", ["metrics.seed", "retriever.k1"])
+@pytest.mark.parametrize("setting", ["statistics.seed", "retriever.k1"])
 def test_a_number_that_no_record_holds_is_refused_before_any_work(
     setting: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

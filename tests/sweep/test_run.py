@@ -141,8 +141,9 @@ def test_what_changes_the_report_is_another_parent_run_of_the_same_combinations(
     others = [
         ["retriever.k1=0.6"],
         ["retriever.k1=0.6,0.9", "sweep.exclude=retriever.k1 < 0.7"],
-        ["retriever.k1=0.6,0.9", "metrics.alpha=0.01"],
+        ["retriever.k1=0.6,0.9", "statistics.alpha=0.01"],
         ["retriever.k1=0.6,0.9", "sweep.select_on=kfold"],
+        ["retriever.k1=0.6,0.9", "sweep.select_on=kfold", "sweep.resamples=99"],
     ]
     assert main([*fixed, "retriever.k1=0.6,0.9"]) == 0
     combinations = _finished(here)

@@ -17,7 +17,7 @@ from runner.agents.measures.figures import OUTCOMES, FigureNames, Floats, build_
 from runner.agents.measures.records import Artifact
 from runner.analysis.corrections import CORRECTIONS, correct
 from runner.analysis.correlation import FEWEST, RankCorrelation, spearman
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 
 MEASURES = ("file_recall", "mrr", "map_score", "context_efficiency")
 """The measures that are correlated with outcomes, besides the headline nDCG."""
@@ -51,14 +51,13 @@ class Associations(TypedDict):
     correlations: Sequence[OutcomeCorrelation]
 
 
-def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) -> Associations:
+def correlate_outcomes(artifacts: Iterable[Artifact], names: FigureNames, statistics: Statistics) -> Associations:
     """Correlate each measure with each outcome over the tasks that have both (Spearman); see `stages.round_numbers`.
 
     Trials of one task are not independent: their means, over the trials that have both figures, are one observation.
     `spearman_p` is for one pair of figures alone, `spearman_p_corrected` for all pairs together. A pair with too few
     tasks, or with a constant figure, is not computable. Raises `ValueError` for Tukey's correction.
     """
-    names = FigureNames(settings.k_values)
     measures = (*MEASURES, *names.headline)
     task_names: list[str] = []
 
@@ -75,10 +74,10 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
     repeated = clusters if len(tasks) < len(order) else None
     pairs = list(product(measures, OUTCOMES))
     results = [
-        spearman(ordered[measure], ordered[outcome], settings.confidence, repeated) for measure, outcome in pairs
+        spearman(ordered[measure], ordered[outcome], statistics.confidence, repeated) for measure, outcome in pairs
     ]
     p_values = {place: result.p_value for place, result in enumerate(results) if isinstance(result, RankCorrelation)}
-    corrected = correct(np.array([*p_values.values()]), settings.correction).tolist()
+    corrected = correct(np.array([*p_values.values()]), statistics.correction).tolist()
     by_place: dict[int, float] = dict(zip(p_values, corrected, strict=True))
     return {
         "computable": bool(p_values),
@@ -86,8 +85,8 @@ def correlate_outcomes(artifacts: Iterable[Artifact], settings: MetricSettings) 
         if p_values
         else f"no pair of a measure and an outcome that both vary over at least {FEWEST} tasks",
         "n_joined": len(np.unique(clusters[np.isfinite(ordered[MEASURES[0]]) & np.isfinite(ordered["reward"])])),
-        "confidence": settings.confidence,
-        "correction": CORRECTIONS[settings.correction].for_family().name,
+        "confidence": statistics.confidence,
+        "correction": CORRECTIONS[statistics.correction].for_family().name,
         "interpretation": CAVEAT,
         "correlations": [
             _record(measure, outcome, result, by_place.get(place))

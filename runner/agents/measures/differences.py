@@ -25,8 +25,7 @@ from runner.analysis.corrections import CORRECTIONS, correct
 from runner.analysis.effects import queries_needed
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import compute_differences
-from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import CorrectionName, Test
+from runner.metrics.statistics import Statistics
 
 _MAX_PAIRS = 2**53  # JSON has no integers beyond it
 FEWEST = 3
@@ -36,18 +35,6 @@ PRIMARY = "file_recall"
 """The figure that decides which of two configurations retrieves better: the share of the gold that was found."""
 
 CAVEAT = "A comparison of matched tasks; it does not show what caused a difference."
-
-
-class DeltaStatistics(TypedDict):
-    """The settings that determine the significance of a difference."""
-
-    test: Test
-    correction: CorrectionName
-    confidence: float
-    alpha: float
-    resamples: int
-    permutations: int
-    seed: int
 
 
 class Delta(TypedDict, total=False):
@@ -98,7 +85,7 @@ class TraceComparison(TypedDict):
     n_superseded: int
     without_low_confidence: ConfidentMeans | None
     excluded: dict[str, list[str]]
-    statistics: DeltaStatistics
+    statistics: Statistics
     interpretation: str
     deltas: NotRequired[dict[str, Delta]]
     per_task: NotRequired[Lazy[dict[str, str | float | None]]]
@@ -114,7 +101,7 @@ def list_secondary(names: FigureNames) -> tuple[str, ...]:
 
 
 def compare_configurations(
-    baseline: Iterable[Artifact], others: Sequence[Iterable[Artifact]], settings: MetricSettings
+    baseline: Iterable[Artifact], others: Sequence[Iterable[Artifact]], names: FigureNames, statistics: Statistics
 ) -> list[TraceComparison]:
     """Compare other configurations with a baseline on their matched tasks; see `stages.round_numbers`.
 
@@ -124,24 +111,28 @@ def compare_configurations(
     comparison are corrected together. Below three pairs, nothing is computable. Raises `ValueError` for Tukey's
     correction, which applies to all pairs of systems by one measure.
     """
-    enough = max(settings.permutations, math.ceil(2 * len(others) / settings.alpha))  # enough even if corrected for all
-    settings = replace(settings, permutations=enough)
-    names = FigureNames(settings.k_values)
+    correction = CORRECTIONS[statistics.correction]
+    correction.check_p_values()
+    enough = math.ceil(2 * len(others) / statistics.alpha)  # enough even if corrected for all
+    enough = max(statistics.permutations, enough)
+    statistics = replace(statistics, permutations=enough, correction=correction.for_family().name)
     trials = [build_trial(artifact, names) for artifact in baseline]
-    comparisons = [_compare_two(trials, [build_trial(artifact, names) for artifact in o], settings) for o in others]
+    comparisons = [
+        _compare_two(trials, [build_trial(artifact, names) for artifact in other], names, statistics)
+        for other in others
+    ]
     primary = [delta for c in comparisons if (delta := c.get("deltas", {}).get(PRIMARY)) and delta["computable"]]
-    corrected = correct(np.array([delta["p_value"] for delta in primary]), settings.correction).tolist()
+    corrected = correct(np.array([delta["p_value"] for delta in primary]), statistics.correction).tolist()
     for delta, p_value in zip(primary, corrected, strict=True):
-        delta.update(_correct_delta(p_value, len(primary), settings))
+        delta.update(_correct_delta(p_value, len(primary), statistics))
     return comparisons
 
 
 def _compare_two(
-    baseline: Sequence[TaskTrial], other: Sequence[TaskTrial], settings: MetricSettings
+    baseline: Sequence[TaskTrial], other: Sequence[TaskTrial], names: FigureNames, statistics: Statistics
 ) -> TraceComparison:
     matched = match_trials(baseline, other)
     n = len(matched.baseline)
-    names = FigureNames(settings.k_values)
     before = group_columns((trial.figures for trial in matched.baseline), names)
     after = group_columns((trial.figures for trial in matched.other), names)
     pairs = zip(matched.baseline, matched.other, strict=True)
@@ -160,19 +151,13 @@ def _compare_two(
         "n_superseded": matched.superseded,
         "without_low_confidence": _leave_out(is_low, before[PRIMARY], after[PRIMARY]) if is_low.any() else None,
         "excluded": {reason: list(tasks) for reason, tasks in matched.excluded.items()},
-        "statistics": {
-            "test": settings.test,
-            "correction": CORRECTIONS[settings.correction].for_family().name,
-            "confidence": settings.confidence,
-            "alpha": settings.alpha,
-            "resamples": settings.resamples,
-            "permutations": settings.permutations,
-            "seed": settings.seed,
-        },
+        "statistics": statistics,
         "interpretation": CAVEAT,
     }
     if n >= FEWEST:
-        families = [_compute_deltas(family, before, after, settings) for family in ((PRIMARY,), list_secondary(names))]
+        families = [
+            _compute_deltas(family, before, after, statistics) for family in ((PRIMARY,), list_secondary(names))
+        ]
         comparison["deltas"] = {name: delta for family in families for name, delta in family.items()}
         comparison["per_task"] = _list_pairs(matched.baseline, matched.other, names)
     return comparison
@@ -190,14 +175,14 @@ def _leave_out(left_out: NDArray[np.bool_], before: Floats, after: Floats) -> Co
 
 
 def _compute_deltas(
-    names: Sequence[str], before: Mapping[str, Floats], after: Mapping[str, Floats], settings: MetricSettings
+    names: Sequence[str], before: Mapping[str, Floats], after: Mapping[str, Floats], statistics: Statistics
 ) -> dict[str, Delta]:
     """Return the differences of figures that are tested as one family, given their values by task."""
     differences = compute_differences(*(np.stack([side[name] for name in names]) for side in (after, before)))
     counts = np.count_nonzero(~np.isnan(differences), axis=1)
-    result = compare(differences[counts >= FEWEST], settings)
-    needed = queries_needed(result.differences, result.deviations, settings.alpha)
-    needed = np.maximum(needed, PAIRED_TESTS[settings.test].count_required_queries(settings.alpha))
+    result = compare(differences[counts >= FEWEST], statistics)
+    needed = queries_needed(result.differences, result.deviations, statistics.alpha)
+    needed = np.maximum(needed, PAIRED_TESTS[statistics.test].count_required_queries(statistics.alpha))
     deltas: dict[str, Delta] = {
         name: {"computable": False, "reason": _too_few(n)} for name, n in zip(names, counts.tolist(), strict=True)
     }
@@ -220,16 +205,16 @@ def _compute_deltas(
             "pairs_needed": int(needed[place]) if needed[place] < _MAX_PAIRS else None,
             "p_value": float(result.uncorrected[place]),
         }
-        deltas[name].update(_correct_delta(float(result.p_values[place]), len(result.p_values), settings))
+        deltas[name].update(_correct_delta(float(result.p_values[place]), len(result.p_values), statistics))
     return deltas
 
 
-def _correct_delta(p_value: float, tests: int, settings: MetricSettings) -> Delta:
+def _correct_delta(p_value: float, tests: int, statistics: Statistics) -> Delta:
     return {
         "computable": True,
         "p_value_corrected": p_value,
-        "corrected_for": tests if CORRECTIONS[settings.correction].depends_on_family else 1,
-        "significant": p_value < settings.alpha,
+        "corrected_for": tests if CORRECTIONS[statistics.correction].depends_on_family else 1,
+        "significant": p_value < statistics.alpha,
     }
 
 

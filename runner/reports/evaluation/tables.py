@@ -47,7 +47,7 @@ def intervals_of(result: Result) -> str:
     """Return the title of the intervals: their confidence, and whether the sample is small."""
     counted, clusters = ~np.isnan(result.of(result.primary)), result.queries.cluster_numbers
     units = np.count_nonzero(counted) if clusters is None else len(np.unique(clusters[counted]))
-    return interval_title(float((result.config.get("metrics") or {}).get("confidence", 0.95)), int(units))
+    return interval_title(float((result.config.get("statistics") or {}).get("confidence", 0.95)), int(units))
 
 
 def measures_table(result: Result) -> Table:

@@ -35,7 +35,7 @@ class BoardColumn:
 
 def list_board_columns(board: Leaderboard) -> list[BoardColumn]:
     """Return the columns of a leaderboard besides its criteria and the swept settings."""
-    test = f"{board.test} test, {board.correction} correction"
+    test = f"{board.statistics.test} test, {board.statistics.correction} correction"
     columns = [
         BoardColumn(
             "rank", "rank", Column("#", number, numeric=True), lambda row: row.rank, "integer",
@@ -51,7 +51,7 @@ def list_board_columns(board: Leaderboard) -> list[BoardColumn]:
         ),
         BoardColumn(
             "interval", "interval",
-            Column(interval_title(board.confidence, board.units), interval, numeric=True, spare=4),
+            Column(interval_title(board.statistics.confidence, board.units), interval, numeric=True, spare=4),
             lambda row: (row.low, row.high), definition="Confidence interval of the mean",
         ),
         BoardColumn("low", "low", Column("low", score4), lambda row: row.low, "score4", shown=False),
@@ -61,13 +61,14 @@ def list_board_columns(board: Leaderboard) -> list[BoardColumn]:
             lambda row: row.difference, "signed", definition="Difference of the mean to the best",
         ),
         BoardColumn(
-            "p", "p", Column(p_title(board.correction), p_value, numeric=True, spare=3), lambda row: row.p, "p",
+            "p", "p", Column(p_title(board.statistics.correction), p_value, numeric=True, spare=3),
+            lambda row: row.p, "p",
             definition=f"P-value against the best ({test})",
         ),
         BoardColumn(
             "differs", "differs", Column("differs", lambda value: "yes" if value else "", spare=3),
             lambda row: row.differs, "flag",
-            definition=f"Significantly different from the best (p < {board.alpha:g}, {test})",
+            definition=f"Significantly different from the best (p < {board.statistics.alpha:g}, {test})",
         ),
         BoardColumn(
             "record", "W/T/L", Column("W/T/L", numeric=True, spare=11),

@@ -148,7 +148,7 @@ def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence
         spec = sweep_specs.build_tradeoff(board.primary)
         yield Plot("tradeoff", "Quality against cost", text, spec, front if front.rows else None, {"cost": costs})
     text = "Grey: significantly different from the best."
-    title = f"{board.primary} with its {interval_title(board.confidence, board.units)}"
+    title = f"{board.primary} with its {interval_title(board.statistics.confidence, board.units)}"
     yield Plot("intervals", "Uncertainty of the means", text, sweep_specs.build_intervals(title, INTERVALS))
     yield from _list_setting_plots(board, columns)
     yield from _list_importance_plots(board, results, columns)
@@ -205,13 +205,13 @@ def _list_importance_plots(
     scores = np.stack([result.of(board.primary) for result in ranked])
     settings = {column.name: column.values for column in columns if column.kind == "setting"}
     clusters = ranked[0].queries.cluster_numbers
-    importances = estimate_importance(scores, settings, np.random.default_rng(0), clusters, board.confidence)
+    importances = estimate_importance(scores, settings, np.random.default_rng(0), clusters, board.statistics.confidence)
     shown = sorted((i for i in importances if i.share >= LEAST_SHARE), key=lambda i: -i.share)[:MOST_SHARES]
     if shown:
         rows = [{"name": " x ".join(i.settings), "share": i.share, "low": i.low, "high": i.high} for i in shown]
         text = (
             f"The share of the variance of {board.primary} over combinations that each setting explains, and each pair "
-            f"(x) beyond its two settings, with {board.confidence:.0%} intervals over queries. "
+            f"(x) beyond its two settings, with {board.statistics.confidence:.0%} intervals over queries. "
             "Unless the sweep is a full grid, shares overlap, and their sum can exceed 100 %. A combination without a "
             "setting counts as a value of that setting, and the setting is in no pair."
         )

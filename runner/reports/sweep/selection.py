@@ -22,7 +22,7 @@ def describe_default(default: DefaultComparison) -> str:
     """Return how much the winner differs from the default settings."""
     p = p_value(default.p) if default.p < 0.001 else f"= {p_value(default.p)}"
     gap = f"{format_signed(default.difference)} {interval(default.interval)}, p {p.replace('<', '< ')}"
-    test = PAIRED_TESTS[default.test].label
+    test = PAIRED_TESTS[default.statistics.test].label
     return f"Against the default settings ({score4(default.default)}): {gap} ({test} test)."
 
 

@@ -91,7 +91,7 @@ def verdict(board: Leaderboard) -> str:
         return "No query has gold, so combinations cannot be compared."
     differ = sum(row.differs for row in board.rows)
     by = ", by cluster" if board.clusters is not None else ""
-    test = f"(p < {board.alpha:g}, {in_brief(board.test, board.correction)}{by})"
+    test = f"(p < {board.statistics.alpha:g}, {in_brief(board.statistics.test, board.statistics.correction)}{by})"
     these = f"these {observations(board.queries, board.clusters)}"
     queries = f"on {these}" if board.queries != 1 else "on this one query"
     if differ == n - 1:
@@ -180,7 +180,7 @@ def letters_note(board: Leaderboard) -> str:
     """Return what the letters of the finalists mean."""
     return (
         f"{FINALISTS_ARE[0].upper()}{FINALISTS_ARE[1:]}. Two without a common letter differ significantly "
-        f"(p < {board.alpha:g}, {in_brief(board.test, board.correction)})."
+        f"(p < {board.statistics.alpha:g}, {in_brief(board.statistics.test, board.statistics.correction)})."
     )
 
 

@@ -104,7 +104,7 @@ def comparison_note(comparison: TraceComparison) -> str:
     tests = max(delta["corrected_for"] for name, delta in _list_deltas(comparison).items() if name != PRIMARY)
     note = f"{title(PRIMARY).capitalize()} decides, with a separate test; the other figures are secondary"
     note += f", and corrected for {tests:,} figures" * (tests > 1)
-    note += f". Differences are paired by task; {in_words(statistics['test'], statistics['correction'])}."
+    note += f". Differences are paired by task; {in_words(statistics.test, statistics.correction)}."
     if confident := comparison["without_low_confidence"]:
         note += f" {_describe_confident(confident)}"
     if n := comparison["n_unverified"]:
@@ -262,7 +262,7 @@ def _describe_secondary(comparison: TraceComparison) -> tuple[str, str]:
     if not comparison["computable"]:
         return f"too few tasks: at least {FEWEST} are needed", ""
     deltas = {name: delta for name, delta in _list_deltas(comparison).items() if name != PRIMARY}
-    alpha = comparison["statistics"]["alpha"]
+    alpha = comparison["statistics"].alpha
     significant = [name for name, delta in deltas.items() if delta["significant"]]
     candidates = [n for n, delta in deltas.items() if not delta["significant"] and delta["p_value"] < alpha]
     first, second = (
@@ -274,7 +274,7 @@ def _describe_secondary(comparison: TraceComparison) -> tuple[str, str]:
 
 
 def _interval_title(comparison: TraceComparison) -> str:
-    return interval_title(comparison["statistics"]["confidence"])
+    return interval_title(comparison["statistics"].confidence)
 
 
 def _find_primary(comparison: TraceComparison) -> Delta | None:

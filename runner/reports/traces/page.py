@@ -84,7 +84,7 @@ def _list_plots(report: TraceReport) -> Iterator[Plot]:
     if rows:
         statistics = report.comparisons[0]["statistics"]
         text = (
-            f"Mean differences over matched tasks, with {interval_title(statistics['confidence'])}s. "
+            f"Mean differences over matched tasks, with {interval_title(statistics.confidence)}s. "
             "Hollow markers are not significant."
         )
         title = f"difference to {report.comparisons[0]['baseline_config']}"

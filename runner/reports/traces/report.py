@@ -6,7 +6,7 @@ It computes no figure of a task. Knows nothing of how a report looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 
 import orjson
@@ -19,7 +19,7 @@ from runner.agents.measures.figures import FigureNames, list_figures
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import round_numbers
 from runner.agents.measures.summary import RunSummary, summarise_runs
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports.traces.timeline import Timeline, build_timeline, list_events
 
 
@@ -64,14 +64,15 @@ def build_report(
     baseline: str,
     load_events: Callable[[str], EventDocument],
     timelines: int,
-    settings: MetricSettings,
+    names: FigureNames,
+    statistics: Statistics,
     hide: Callable[[str], str] = str,
 ) -> TraceReport:
     """Build the report of artifacts by name, which may be more than fit in memory.
 
     The other configurations are compared with `baseline`. `load_events` is called for as many tasks as there should be
-    `timelines`; `hide` replaces the secrets in the arguments of their tool calls. `settings` decide how sure a
-    difference has to be; raises `ValueError` for Tukey's correction.
+    `timelines`; `hide` replaces the secrets in the arguments of their tool calls. `names` are those of the
+    figures, and `statistics` decide how sure a difference has to be; raises `ValueError` for Tukey's correction.
     """
     by_config: dict[str, list[str]] = {}
     for name, artifact in artifacts.items():
@@ -80,7 +81,6 @@ def build_report(
     others = [configs[name].values() for name in sorted(configs.keys() - {baseline})]
     tasks = _OrderedArtifacts(sort_by_interest(artifacts), artifacts)
     with_events = (name for name, artifact in tasks.items() if artifact["event_summary"].get("total_events"))
-    names = FigureNames(settings.k_values)
     drawn, events = [], {}
     for name in islice(with_events, timelines):
         document = load_events(name)
@@ -88,8 +88,10 @@ def build_report(
         events[name] = list_events(document, hide)
     return TraceReport(
         summary=summarise_runs(artifacts.values(), names),
-        comparisons=compare_configurations(configs[baseline].values(), others, settings) if baseline in configs else [],
-        associations=correlate_outcomes(artifacts.values(), settings),
+        comparisons=compare_configurations(configs[baseline].values(), others, names, statistics)
+        if baseline in configs
+        else [],
+        associations=correlate_outcomes(artifacts.values(), names, statistics),
         tasks=tasks,
         failures=dict(sorted(failures.items())),
         timelines=drawn,
@@ -130,7 +132,7 @@ def report_json(report: TraceReport) -> Iterator[bytes]:
     """Yield the whole report as JSON, with null for unknown values; timelines are in the events of each task."""
     content = {
         "summary": round_numbers(_summary_content(report)),
-        "comparisons": round_numbers(report.comparisons),
+        "comparisons": round_numbers([{**of, "statistics": asdict(of["statistics"])} for of in report.comparisons]),
         "associations": round_numbers(report.associations),
         "tasks": [],
         "failures": report.failures,

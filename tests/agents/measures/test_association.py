@@ -13,13 +13,14 @@ from scipy import stats
 
 from runner.agents.measures.association import MEASURES, correlate_outcomes
 from runner.agents.measures.figures import OUTCOMES as FIGURES
-from runner.metrics.settings import MetricSettings
+from runner.agents.measures.figures import FigureNames
+from runner.metrics.statistics import Statistics
 from tests.agents.documents import done
 from tests.strategies.artifacts import ARTIFACTS
 from tests.strategies.settings import at_most
 
 FOUND = [["a.py"], ["x.py"], ["x.py", "a.py"], ["a.py", "b.py"], ["x.py", "y.py", "b.py"], ["b.py", "x.py", "a.py"]]
-USUAL = MetricSettings()
+NAMES = FigureNames()
 
 
 def row(found: dict[str, Any], measure: str, outcome: str) -> dict[str, Any]:
@@ -30,7 +31,8 @@ def row(found: dict[str, Any], measure: str, outcome: str) -> dict[str, Any]:
 
 def test_each_measure_is_held_against_each_outcome() -> None:
     rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
-    found = correlate_outcomes([done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)], USUAL)
+    artifacts = [done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)]
+    found = correlate_outcomes(artifacts, NAMES, Statistics())
     recall = [len({"a.py", "b.py"} & {*files}) / 2 for files in FOUND]
     expected = stats.spearmanr(recall, rewards)
     one = row(found, "file_recall", "reward")
@@ -54,8 +56,8 @@ def test_the_settings_say_how_wide_an_interval_is_and_how_p_values_are_corrected
     rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
     artifacts = [done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)]
     usual, other = (
-        correlate_outcomes(artifacts, USUAL),
-        correlate_outcomes(artifacts, MetricSettings(confidence=0.5, correction="none")),
+        correlate_outcomes(artifacts, NAMES, Statistics()),
+        correlate_outcomes(artifacts, NAMES, Statistics(confidence=0.5, correction="none")),
     )
     wide, narrow = row(usual, "file_recall", "reward"), row(other, "file_recall", "reward")
     assert wide["interval"][0] < narrow["interval"][0] < narrow["spearman_r"] < narrow["interval"][1]
@@ -67,7 +69,7 @@ def test_trials_of_one_task_count_once_with_their_means() -> None:
     rewards = [0.5, 0.0, 1.0, 1.0, 0.0, 0.5]
     once = [done(f"t{i}", *files, reward=rewards[i]) for i, files in enumerate(FOUND)]
     again = [done(f"t{i}", *files, config_name=c, reward=rewards[i]) for c in "abc" for i, files in enumerate(FOUND)]
-    found, expected = correlate_outcomes(again, USUAL), correlate_outcomes(once, USUAL)
+    found, expected = correlate_outcomes(again, NAMES, Statistics()), correlate_outcomes(once, NAMES, Statistics())
     assert found["n_joined"] == expected["n_joined"] == 6
     for one, other in zip(found["correlations"], expected["correlations"], strict=True):
         assert one.pop("interval", None) == pytest.approx(other.pop("interval", None))
@@ -75,13 +77,14 @@ def test_trials_of_one_task_count_once_with_their_means() -> None:
     mixed = [*once, done("t0", "a.py", "b.py", reward=0.0)]  # t0 has a recall of 0.75 and a reward of 0.25 on average
     recall = [len({"a.py", "b.py"} & {*files}) / 2 for files in FOUND]
     of_means = stats.spearmanr([0.75, *recall[1:]], [0.25, *rewards[1:]])
-    assert row(correlate_outcomes(mixed, USUAL), "file_recall", "reward")["spearman_r"] == pytest.approx(
+    assert row(correlate_outcomes(mixed, NAMES, Statistics()), "file_recall", "reward")["spearman_r"] == pytest.approx(
         of_means.statistic
     )
 
 
 def test_four_tasks_are_too_few_to_say_anything() -> None:
-    found = correlate_outcomes([done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])], USUAL)
+    artifacts = [done(f"t{i}", *files, reward=i / 4) for i, files in enumerate(FOUND[:4])]
+    found = correlate_outcomes(artifacts, NAMES, Statistics())
     assert not found["computable"]
     assert found["reason"] == "no pair of a measure and an outcome that both vary over at least 5 tasks"
     assert all(not each["computable"] for each in found["correlations"])
@@ -91,6 +94,6 @@ def test_four_tasks_are_too_few_to_say_anything() -> None:
 @given(st.lists(ARTIFACTS, max_size=9), st.randoms(use_true_random=False))
 def test_another_order_of_tasks_gives_the_same_bytes(artifacts: list[dict[str, Any]], chance: random.Random) -> None:
     shuffled = chance.sample(artifacts, len(artifacts))
-    assert json.dumps(correlate_outcomes(shuffled, USUAL), allow_nan=False) == json.dumps(
-        correlate_outcomes(artifacts, USUAL)
+    assert json.dumps(correlate_outcomes(shuffled, NAMES, Statistics()), allow_nan=False) == json.dumps(
+        correlate_outcomes(artifacts, NAMES, Statistics())
     )

@@ -74,7 +74,7 @@ def test_a_result_of_which_every_query_failed_is_still_a_report() -> None:
 
 
 def test_the_confidence_of_the_config_is_that_of_the_interval() -> None:
-    found = replace(result(), config={"metrics": {"confidence": 0.9}})
+    found = replace(result(), config={"statistics": {"confidence": 0.9}})
     assert "90% interval [" in result_markdown(found, insights(found))
 
 

@@ -66,7 +66,7 @@ def test_the_first_gold_rank_is_the_same_with_and_without_rankings() -> None:
 
 def test_intervals_are_called_by_their_confidence() -> None:
     found = result()
-    sure = replace(found, config={"metrics": {"confidence": 0.999}})
+    sure = replace(found, config={"statistics": {"confidence": 0.999}})
     assert tables.intervals_of(found) == tables.whole_table(found).columns[2].title == "95% interval"
     assert tables.intervals_of(sure) == tables.whole_table(sure).columns[2].title == "99.9% interval"
     assert tables.intervals_of(result(queries=20)) == "95% interval, small sample"

@@ -11,7 +11,7 @@ from tests.reports.factory import result
 
 
 def test_the_primary_measure_alone_is_corrected_and_significant() -> None:
-    first = replace(result("a", quality=0.3), config={"metrics": {"resamples": 50, "permutations": 200}})
+    first = replace(result("a", quality=0.3), config={"statistics": {"permutations": 200}})
     others = result("b", quality=0.8, seed=3), result("c", quality=0.35, seed=4)
     made = compare_results([first, *others], TableStatistics(permutations=200))
     report = comparison({"a": first, "b": others[0], "c": others[1]}, measure_names(first.measures))

@@ -26,7 +26,7 @@ from tests.reports.factory import TYPES, result
 from tests.strategies.settings import at_most
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-QUICK = {"metrics": {"permutations": 200, "resamples": 200}}
+QUICK = {"statistics": {"permutations": 200}}
 
 
 def configured(found: Result, own_gold: Sequence[str] = (), **config: Any) -> Result:

@@ -11,6 +11,7 @@ from runner.comparison.criteria import COSTS, mean_of
 from runner.comparison.leaderboard import Leaderboard, build_leaderboard
 from runner.comparison.search import FrontPoint, Search, SearchTrial
 from runner.comparison.selection import DefaultComparison, Figures, FoldWinner, WinnerSelection
+from runner.metrics.statistics import Statistics
 from runner.reports import console
 from runner.reports.sweep.page import sweep_page
 from runner.reports.sweep.sections import sweep_markdown
@@ -211,7 +212,7 @@ def test_the_cards_show_where_the_winner_is_reported_first() -> None:
 
 
 def test_the_winner_is_compared_with_the_default_settings() -> None:
-    default = DefaultComparison(0.63, 0.01, (-0.002, 0.022), 0.0421, 30, "permutation")
+    default = DefaultComparison(0.63, 0.01, (-0.002, 0.022), 0.0421, 30, Statistics(correction="none"))
     chosen = replace(selection(), default=default)
     assert describe_selection(chosen).endswith(
         "Against the default settings (0.6300): +0.0100 [-0.002, 0.022], p = 0.042 (paired permutation test)."

@@ -125,9 +125,10 @@ def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Te
     table = tables.letters_table(board)
     assert [row[:3] for row in table.rows] == [[row.rank, row.label, row.mean] for row in few]
     scores = np.stack([results[row.position].of(PRIMARY) for row in board.rows])
-    p_values = compare_pairs(scores, Statistics(alpha=board.alpha, seed=3, test=test, correction=correction)).p_values
+    assert board.statistics == Statistics(seed=3, test=test, correction=correction)
+    p_values = compare_pairs(scores, board.statistics).p_values
     places = [row.rank - 1 for row in few]
-    differ = p_values[np.ix_(places, places)] < board.alpha
+    differ = p_values[np.ix_(places, places)] < board.statistics.alpha
     apart = [[not set(a[3]) & set(b[3]) for b in table.rows] for a in table.rows]
     assert apart == differ.tolist()
     assert differ.any()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from runner.agents.measures.figures import FigureNames
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
 from runner.config.values import without_secrets
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports.traces.report import TraceReport, build_report, select_baseline
 from tests.agents.documents import document, done, read
 
@@ -19,9 +20,9 @@ def report(documents: Mapping[str, Mapping[str, Any]], timelines: int = 40, **fa
     said = {name: {"summary": {"total_events": len(each["events"])}, **each} for name, each in documents.items()}
     artifacts = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in said.items()}
     baseline = select_baseline(each["provenance"]["config_name"] for each in documents.values())
-    settings = MetricSettings()
+    names, statistics = FigureNames(), Statistics()
     return build_report(
-        artifacts, failures, baseline, lambda name: dict(said[name]), timelines, settings, without_secrets
+        artifacts, failures, baseline, lambda name: dict(said[name]), timelines, names, statistics, without_secrets
     )
 
 
@@ -52,4 +53,4 @@ def finding(config: str, recalls: Sequence[float], **said: Any) -> dict[str, Art
 
 def told_of(*configurations: Mapping[str, Artifact], **settings: Any) -> TraceReport:
     artifacts = {name: each for some in configurations for name, each in some.items()}
-    return build_report(artifacts, {}, "baseline", lambda name: {}, 0, MetricSettings(**settings))
+    return build_report(artifacts, {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics(**settings))

@@ -6,9 +6,10 @@ import orjson
 import pytest
 from scipy import stats
 
+from runner.agents.measures.figures import FigureNames
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports.rendering.tables import Table
 from runner.reports.traces import comparisons as compared
 from runner.reports.traces.page import render_page
@@ -119,7 +120,7 @@ def test_differences_are_tested_and_told_as_the_settings_say() -> None:
 
 def test_a_secondary_figure_perhaps_differs_by_the_alpha_that_is_asked_for() -> None:
     artifacts = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in several(6).items()}
-    strict = build_report(artifacts, {}, "baseline", lambda name: {}, 0, MetricSettings(alpha=0.02))
+    strict = build_report(artifacts, {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics(alpha=0.02))
     assert row(compared.comparisons_table(strict))["only if uncorrected"] == "none"
 
 

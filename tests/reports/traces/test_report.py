@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runner.agents.measures.figures import FigureNames
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
-from runner.metrics.settings import MetricSettings
+from runner.metrics.statistics import Statistics
 from runner.reports.rendering.markdown import escape as escape_markdown
 from runner.reports.traces import comparisons as compared
 from runner.reports.traces import tables as told
@@ -53,10 +54,10 @@ def test_artifacts_are_never_in_memory_together() -> None:
         def __len__(self) -> int:
             return len(made)
 
-    found = build_report(Anew(), {}, "baseline", lambda name: {}, 0, MetricSettings())
+    found = build_report(Anew(), {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics())
     written = b"".join(report_json(found)), render_page(found), render_markdown(found)
     assert most <= 3
-    same = build_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings())
+    same = build_report(made, {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics())
     assert written == (b"".join(report_json(same)), render_page(same), render_markdown(same))
 
 
@@ -113,7 +114,7 @@ def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
 
 def test_cutoffs_of_the_settings_are_those_of_the_tables() -> None:
     made = {name: build_artifact(each, RunOutcome(reward=0.5), (2, 7)) for name, each in several().items()}
-    found = build_report(made, {}, "baseline", lambda name: {}, 0, MetricSettings(k_values=(2, 7)))
+    found = build_report(made, {}, "baseline", lambda name: {}, 0, FigureNames((2, 7)), Statistics())
     titles = [column.title for column in told.configurations_table(found).columns]
     assert {"nDCG@7", "P@2"} < {*titles}
     assert "nDCG@7" in render_page(found)
@@ -226,7 +227,7 @@ def test_any_artifacts_make_the_same_reports_whatever_their_order(
         for place, (each, outcome) in enumerate(drawn)
     ]
     one, other = (
-        build_report(dict(order), {}, "baseline", content.__getitem__, 2, MetricSettings())
+        build_report(dict(order), {}, "baseline", content.__getitem__, 2, FigureNames(), Statistics())
         for order in (made, made[::-1])
     )
     assert b"".join(report_json(one)) == b"".join(report_json(other))
