@@ -42,7 +42,7 @@ def _hash_file_once(path: Path, size: int, mtime_ns: int) -> str:
 
 
 def replace_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the text of each file into a folder, each file atomically; raises `OSError`."""
+    """Write the text of each file into a folder, each file atomically and with its own line ends; raises `OSError`."""
     for name, text in texts.items():
         with replace_file(folder / name) as new:
-            new.write_text(text, encoding="utf-8")
+            new.write_text(text, encoding="utf-8", newline="")

@@ -107,6 +107,13 @@ def test_an_evaluation_writes_its_queries_and_a_sweep_refuses_to(
     assert "junit: is only available for a single evaluation" in capsys.readouterr().err
 
 
+def test_a_link_to_a_file_of_tests_stays_a_link(run: Run, here: Path) -> None:
+    (here / "link.xml").symlink_to("gate.xml")
+    run("junit=link.xml")
+    assert (here / "link.xml").is_symlink()
+    assert ElementTree.parse(here / "gate.xml").getroot().tag == "testsuites"
+
+
 @pytest.mark.parametrize("file", ["good/result.json/x.xml", "good"])
 def test_a_file_that_cannot_be_written_is_one_line(run: Run, file: str) -> None:
     _, err = run(f"junit={file}", code=2)

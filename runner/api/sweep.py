@@ -12,6 +12,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from hydra_plugins.retrieval_runner import report_writer
+from retrievers.files import replace_texts
 from runner.api.data import check_overrides, list_overrides, locate
 from runner.api.results import RunResult, with_run
 from runner.comparison.leaderboard import FailedCombination
@@ -47,8 +48,7 @@ class SweepReport:
         """Write the files to a folder, which is created if necessary, and return their paths."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        for name, text in self.files.items():
-            (place / name).write_text(text, encoding="utf-8")
+        replace_texts(place, self.files)
         return [place / name for name in self.files]
 
     def _repr_html_(self) -> str:

@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Rankings, Retriever
+from retrievers.files import replace_texts
 from retrievers.search import resolve_search_depth, search_cached
 from runner.analysis.benchmark_overlap import hash_dataset, load_hashes
 from runner.analysis.inspection import inspect
@@ -70,12 +71,14 @@ def main(cfg: DictConfig) -> int:
                 console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error was: {first}")
         status.note("analysing the results")
         inspection = inspect(dataset, rankings, own.analyzer, store, others, own.inspection, benchmarks)
-        page = inspection_page(inspection)
+        files = {
+            "inspection.json": tables.as_json(inspection).decode(),
+            "hashes.json": hash_dataset(dataset).to_json().decode(),
+            "inspection.html": inspection_page(inspection),
+        }
     with writing_to(own.output):
-        (folder / "inspection.json").write_bytes(tables.as_json(inspection))
-        (folder / "hashes.json").write_bytes(hash_dataset(dataset).to_json())
-        (folder / "inspection.html").write_text(page, encoding="utf-8")
-    console.document(lambda: tables.as_json(inspection).decode())
+        replace_texts(folder, files)
+    console.document(lambda: files["inspection.json"])
     console.line(tables.heading(inspection))
     console.line(tables.verdict(inspection))
     console.show_table(tables.findings_table(inspection), "Findings, most severe first")

@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.files import replace_texts
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build_settings
 from runner.config.values import resolve_config
@@ -48,7 +49,7 @@ def main(cfg: DictConfig) -> int:
         text = file.read_text(encoding="utf-8")
         if file.suffix == ".in":
             text = Template(text).substitute(name=name, module=module)
-        target.write_text(text, encoding="utf-8")
+        replace_texts(target.parent, {target.name: text})
         files.append(str(target))
     console.document(lambda: {"folder": str(folder), "files": files})
     if is_project:

@@ -34,7 +34,7 @@ from runner.reports.paper.documents import (
 )
 from runner.reports.paper.sentences import describe_across, describe_table
 from runner.reports.paper.tables import across_table, systems_table
-from runner.reports.rendering.output import writing_to
+from runner.reports.rendering.output import write_texts, writing_to
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
@@ -94,12 +94,10 @@ def _write(table: PaperTable, own: PaperSettings) -> dict[str, object]:
         "table.md": table_markdown(table, own.output, own.digits),
         "table.csv": table_csv(table),
         "document.tex": DOCUMENT,
+        CELLS: orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode(),
     }
     with writing_to(own.output) as folder:
         for place, result in table.results.items():
             save_record(result, folder / RECORDS / records[place])
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8", newline="")
-        (folder / CELLS).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2) + b"\n")
-    console.note(f"written: {', '.join(str(folder / name) for name in (*texts, CELLS))}")
+        console.note(write_texts(folder, texts))
     return content

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from retrievers.files import replace_file
+from retrievers.files import replace_texts
 from runner.analysis.sheet import escape_formula
 from runner.config.arguments import arguments
 from runner.datasets.base import Dataset, Judgments
@@ -46,14 +46,12 @@ def write_grades(folder: Path, assessments: Mapping[str, Assessment], queries: M
         )
         for final in finals
     ]
-    contents = {
+    files = {
         QRELS: "".join(qrels),
         TABLE: _format_csv(columns, rows),
         BOOK: _format_csv(("query", "docid", *grades), opinions),
     }
-    for name, text in contents.items():
-        with replace_file(folder / name) as new:
-            new.write_text(text, encoding="utf-8", newline="")
+    replace_texts(folder, files)
     return finals
 
 

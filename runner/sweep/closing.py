@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from retrievers.files import replace_texts
 from runner.comparison.race import RACE
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA, WinnerSelection
@@ -77,7 +78,7 @@ def report(
             with Status("report"):
                 reports = {**build_reports(boards, run.parallel, run.writer), **own_files}
         if output:
-            _write(reports, output)
+            replace_texts(output, reports)
     finally:  # even if a report fails, the parent run is closed
         with Status("logging the report"):
             tags = {**_build_tags(boards, best, outcome, logged), **build_tags(selections, run.writer)}
@@ -105,11 +106,6 @@ def _build(
     course = SweepCourse(runs, selections, search, run.outcome.race)
     failures, load = list(run.outcome.failures.values()), partial(run.logged_rankings.load, runs=logged)
     return build_boards(results, failures, primary, statistics, course, load)
-
-
-def _write(reports: Mapping[str, str], output: Path) -> None:
-    for name, text in reports.items():
-        (output / name).write_text(text, encoding="utf-8")
 
 
 def _build_tags(

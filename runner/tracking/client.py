@@ -9,11 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from retrievers.files import replace_texts
 from runner.config.values import without_secrets
 from runner.processes import holder
 from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
 from runner.tracking.opening import open_client
-from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, TagChanges, link_key, now, write_files
+from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, TagChanges, link_key, now
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class ServerStore:
     def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run."""
         with tempfile.TemporaryDirectory() as folder:
-            write_files(Path(folder), files)
+            replace_texts(Path(folder), files)
             self._client.log_artifacts(run_id, folder)
 
     def list_files(self, run_id: str) -> set[str]:

@@ -6,16 +6,17 @@ import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from retrievers.files import replace_texts
 from runner.tracking import tables
 from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
 from runner.tracking.mlflow_internals import open_artifacts, store_transaction
 from runner.tracking.opening import explain_errors, open_client
-from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges, link_key, now, write_files
+from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges, link_key, now
 from runner.tracking.settings import Tracking
 from runner.tracking.sqlite import SqliteDatabase
 from runner.tracking.tables import Rows, Session
@@ -145,7 +146,7 @@ class DatabaseStore:
 
     def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run."""
-        self._write_artifacts(self._read_uri(run_id), lambda folder: write_files(folder, files))
+        self._write_artifacts(self._read_uri(run_id), partial(replace_texts, texts=files))
 
     def list_files(self, run_id: str) -> set[str]:
         """Return the names of the artifacts at the top of a run's folder, which is not on this machine."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from retrievers.files import replace_texts
 from runner.metrics.abstention import Abstention
 from runner.metrics.formulas import find_formula
 from runner.records import save_record, write_trec
@@ -101,7 +102,7 @@ class Finished:
 
     def _write(self, folder: Path) -> None:
         config = yaml.dump(dict(self.result.config), Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-        write_files(folder, {"config.yaml": config, **self.reports})
+        replace_texts(folder, {"config.yaml": config, **self.reports})
         if self.trec:
             write_trec(self.result, folder / "rankings.trec.gz")
         save_record(self.result, folder)
@@ -122,10 +123,9 @@ class Failed:
     def record(self) -> RunRecord:
         """Return the content of the run."""
         moment, tags = now(), {"kind": "evaluation", "error": self.error[:LONGEST_TAG], **self.tags}
-        files = {"traceback.txt": self.traceback}
         return RunRecord(
             self.name, "FAILED", moment, moment, tags, _parameters(self.parameters),
-            write=lambda folder: write_files(folder, files),
+            write=partial(replace_texts, texts={"traceback.txt": self.traceback}),
         )  # fmt: skip
 
 
@@ -165,18 +165,12 @@ class DatasetMade:
         """Return the content of the run."""
         return RunRecord(
             self.name, "FINISHED", self.started, now(), self.tags, _parameters(self.parameters),
-            points_of(self.figures), write=partial(write_files, files=self.files),
+            points_of(self.figures), write=partial(replace_texts, texts=self.files),
         )  # fmt: skip
 
 
 def _parameters(parameters: Mapping[str, str]) -> dict[str, str]:
     return {sanitize_name(key): value[:LONGEST_PARAMETER] for key, value in parameters.items() if value != ""}
-
-
-def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write texts to files in a folder."""
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
 
 
 def metric_name(measure: str) -> str:

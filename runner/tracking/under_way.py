@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from retrievers.files import replace_texts
 from runner.processes import holder, is_gone
 
 _ENDING = ".under-way"
@@ -77,7 +78,7 @@ class UnderWay:
     def _write(self) -> None:
         with suppress(OSError):
             if self.suspects:
-                self._list.write_text("\n".join(sorted(self.suspects)), encoding="utf-8")
+                replace_texts(self._list.parent, {self._list.name: "\n".join(sorted(self.suspects))})
             else:
                 self._list.unlink(missing_ok=True)
 

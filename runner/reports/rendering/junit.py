@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree
 
+from retrievers.files import replace_texts
 from runner.config.objects import ConfigError
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -56,7 +57,8 @@ def write_junit(text: str, file: Path) -> None:
     """Write a document into the file that the setting `junit` names; raises `ConfigError`."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        target = file.resolve()  # a link, such as /dev/stdout, stays
+        replace_texts(target.parent, {target.name: text})
     except OSError as error:
         raise ConfigError(f"junit={file}: cannot be written ({error.strerror})") from None
 

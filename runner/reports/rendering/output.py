@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from retrievers.files import replace_texts
 from runner.config.objects import ConfigError
 
 
@@ -29,7 +30,6 @@ def create_folder(output: str) -> Path:
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> str:
-    """Write the text of each file into a folder and return a line that names the files."""
-    for name, text in texts.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    """Write the text of each file into a folder, each file atomically, and return a line that names the files."""
+    replace_texts(folder, texts)
     return f"written: {', '.join(str(folder / name) for name in texts)}"
