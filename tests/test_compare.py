@@ -369,6 +369,21 @@ def test_a_baseline_is_replaced_only_when_that_is_said(run: Run, here: Path) -> 
     assert [folder.name for folder in (here / "baselines").iterdir()] == ["main"]
 
 
+def test_a_promotion_that_fails_keeps_the_baseline(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("promote", "run=good", "name=main")
+    rename = Path.rename
+
+    def fail(path: Path, target: Path) -> Path:
+        if path.name == ".main.new":
+            raise PermissionError(13, "Permission denied")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    _, err = run("promote", "run=bad", "name=main", "promote.replace=true", code=2)
+    assert "cannot be written (Permission denied)" in err
+    assert load_record(here / "baselines" / "main").name == "good"
+
+
 @pytest.mark.parametrize("promotion", ["{", "[]", ""])
 def test_a_damaged_promotion_is_in_nobodys_way(run: Run, here: Path, promotion: str) -> None:
     run("promote", "run=good", "name=main")

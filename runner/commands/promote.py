@@ -113,15 +113,17 @@ def _save(named: Named, folder: Path, promote: Promotion) -> Mapping[str, Any]:
     }
     new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
     try:
-        for left in (new, old):  # left by an interrupted command
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(new, ignore_errors=True)  # left by an interrupted command
         save_record(_cut(result, promote.depth), new)
         (new / "promotion.json").write_bytes(orjson.dumps(promotion, option=orjson.OPT_INDENT_2) + b"\n")
         if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
             folder.rename(old)
         new.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
         raise ConfigError(f"baselines={folder.parent}: cannot be written ({error.strerror})") from None
     return promotion
 
