@@ -19,7 +19,10 @@ LONGEST_WAIT_S = 120.0
 """The longest wait that a server may request; a longer one is a failure."""
 
 RETRYABLE = {408: "timeout", 409: "conflict", 429: "rate_limited"}
-"""The retryable statuses below 500, with their kind."""
+"""The retryable statuses below 500, with their kind; as in the SDKs of OpenAI and Anthropic, all others are from 500.
+
+A search API is retried on fewer (`retrievers.connection.BUSY`): its 500 is mostly about a query that fails each time.
+"""
 
 NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 """OpenAI's codes for a 429 that waiting does not resolve."""
