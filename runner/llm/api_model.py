@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,6 +30,9 @@ STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 """An event that, once set, ends all waiting of requests in this context."""
 
 _POLL_S = 0.02
+
+_WAIT_S = 0.05
+"""The pause, in seconds, before checking again for vectors that others are paying for."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,19 @@ class ApiModel:
             f"{self.model} at {self.host}: {message}{attempts}{later}", fault.kind, fault.final,
             calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, cost=nanos / NANO,
         ) from fault  # fmt: skip
+
+    def iter_missing(self, keys: Sequence[str]) -> Iterator[list[str]]:
+        """Yield the keys without a vector until there are none, for the caller to pay for those that nobody claimed.
+
+        Raises `ConfigError` for a missing API key, before any call is reserved.
+        """
+        ledger, before = open_ledger(self.ledger), None
+        while missing := ledger.find_missing(keys):
+            if missing == before:
+                time.sleep(_WAIT_S)
+            self.key()
+            yield missing
+            before = missing
 
     def call_for_missing(self, keys: Sequence[str], build: Callable[[Sequence[str]], ModelRequest]) -> Spent | None:
         """Call for the keys whose vectors are neither stored nor being paid for; return the cost, None without a call.

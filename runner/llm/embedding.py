@@ -33,7 +33,7 @@ from retrievers.threads import map_threads
 from runner.llm.api_model import STOP, Answer, ModelRequest
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.faults import fault_of_form
-from runner.llm.http_model import HttpModel, read_positions, to_floats
+from runner.llm.http_model import HttpModel, read_items, to_floats
 from runner.llm.ledger import open_ledger
 
 Role = Literal["document", "query"]
@@ -45,9 +45,6 @@ PURPOSE = "embed"
 
 _IDENTITY = ("model", "base_url", "path", "request", "text", "vectors", "vector", "dimensions", "truncation")
 """The settings in the key of a vector, besides its input type and its text."""
-
-_WAIT_S = 0.05
-"""The pause, in seconds, before checking again for vectors that another process is paying for."""
 
 logger = logging.getLogger("retrievers")
 
@@ -184,9 +181,7 @@ class ApiEncoder(HttpModel):
 
     def _pay(self, wanted: Mapping[str, PaidText]) -> None:
         """Embed all texts that have no vector yet; those that other processes have claimed are waited for."""
-        ledger = open_ledger(self.ledger)
-        while missing := ledger.find_missing(list(wanted)):
-            self.key()  # report a missing key before reserving a call
+        for missing in self.iter_missing(list(wanted)):
             work = _EmbeddingRun(self)
             batches = self.split_batches([wanted[key] for key in missing])
             began = time.monotonic()
@@ -198,14 +193,12 @@ class ApiEncoder(HttpModel):
             finally:
                 work.stop.set()
             if work.errors:
-                left = len(ledger.find_missing(list(wanted)))
+                left = len(open_ledger(self.ledger).find_missing(list(wanted)))
                 place = "" if isinstance(work.errors[0], BudgetSpent) else "encoder: "
                 raise RetrieverError(
                     f"{place}{work.errors[0]}; {len(wanted) - left:,} of {len(wanted):,} texts are embedded and kept "
                     "for the next run"
                 ) from work.errors[0]
-            if not work.called:
-                time.sleep(_WAIT_S)
 
 
 @dataclass(frozen=True)
@@ -225,7 +218,7 @@ class _EmbeddingRun:
         self._encoder = encoder
         self.stop = threading.Event()
         self.errors: list[ChatError] = []
-        self.done, self.called = 0, False
+        self.done = 0
 
     def embed(self, batch: Sequence[PaidText]) -> None:
         """Embed the texts of a batch that no other process has claimed, and store their vectors."""
@@ -234,10 +227,7 @@ class _EmbeddingRun:
         encoder, before = self._encoder, STOP.set(self.stop)
         try:
             texts = {text.key: text for text in batch}
-            spent = encoder.call_for_missing(
-                list(texts), lambda keys: _build_request(encoder, [texts[key] for key in keys])
-            )
-            self.called |= spent is not None
+            encoder.call_for_missing(list(texts), lambda keys: _build_request(encoder, [texts[key] for key in keys]))
             self.done += len(batch)
         except ChatError as error:
             self.errors.append(error)
@@ -267,13 +257,9 @@ def _list_values(encoder: ApiEncoder, text: PaidText) -> dict[str, object]:
 
 
 def _read_answer(encoder: ApiEncoder, texts: Sequence[PaidText], reply: object) -> Answer:
-    items = get_path(reply, encoder.vectors)
-    if not isinstance(items, list):
-        raise ValueError(f"{encoder.vectors or 'the reply'} is not a list")
-    positions = read_positions(items, encoder.position, len(texts))
     vectors = {
         texts[position].key: _read_vector(get_path(item, encoder.vector)).tobytes()
-        for position, item in zip(positions, items, strict=True)
+        for position, item in read_items(reply, encoder.vectors, encoder.position, len(texts))
     }
     if len(set(map(len, vectors.values()))) > 1:
         raise ValueError("the vectors have different lengths")

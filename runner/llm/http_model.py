@@ -66,15 +66,19 @@ class HttpModel(ApiModel, ABC):
         return round(value)
 
 
-def read_positions(items: list[Any], path: str | None, n: int) -> list[int]:
-    """Return the position of the text that each item belongs to; each of 0 to n - 1 occurs once.
+def read_items(reply: object, path: str, position: str | None, n: int) -> list[tuple[int, Any]]:
+    """Return the items at a path of a reply, each with the position of its text; each of 0 to n - 1 occurs once.
 
-    Without a path, the items are in the order of the texts. Raises `LookupError` or `ValueError`.
+    `position` is the path in an item; without it, the items are in the order of the texts. Raises `LookupError` or
+    `ValueError`.
     """
-    positions = list(range(len(items))) if path is None else [get_path(item, path) for item in items]
+    items = get_path(reply, path)
+    if not isinstance(items, list):
+        raise ValueError(f"{path or 'the reply'} is not a list")
+    positions = list(range(len(items))) if position is None else [get_path(item, position) for item in items]
     if sorted(positions, key=repr) != sorted(range(n), key=repr):
         raise ValueError(f"{len(items)} results for {n} texts")
-    return positions
+    return list(zip(positions, items, strict=True))
 
 
 def to_floats(values: object) -> NDArray[np.float32]:

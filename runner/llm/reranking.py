@@ -29,7 +29,7 @@ from retrievers.threads import map_threads
 from runner.llm.api_model import Answer, ModelRequest, Spent
 from runner.llm.client import BYTES_PER_TOKEN, TEMPLATE_TOKENS
 from runner.llm.faults import fault_of_form
-from runner.llm.http_model import HttpModel, read_positions, to_floats
+from runner.llm.http_model import HttpModel, read_items, to_floats
 from runner.llm.ledger import NANO, open_ledger
 
 REQUEST = {"model": "{model}", "query": "{query}", "documents": "{texts}"}
@@ -42,9 +42,6 @@ _ALL_WORDS = 1 << 40
 
 _IDENTITY = ("model", "base_url", "path", "request", "results", "score", "truncation")
 """The settings in the key of a score, besides the query and the text."""
-
-_WAIT_S = 0.05
-"""The pause, in seconds, before checking again for scores that another process is paying for."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -178,19 +175,15 @@ def _recall(reranker: ApiReranker, keys: Sequence[str]) -> list[tuple[str, bytes
 
 def _pay(reranker: ApiReranker, query: str, keys: Mapping[str, str]) -> Spent:
     """Score all texts that have no score yet; those that other processes have claimed are waited for."""
-    ledger, texts = open_ledger(reranker.ledger), {key: text for text, key in keys.items()}
-    calls, nanos = 0, 0
-    while missing := ledger.find_missing(list(texts)):
-        reranker.key()  # report a missing key before reserving a call
-        size, before = reranker.batch_size if reranker.by_pair else len(missing), calls
+    texts, calls, nanos = {key: text for text, key in keys.items()}, 0, 0
+    for missing in reranker.iter_missing(list(texts)):
+        size = reranker.batch_size if reranker.by_pair else len(missing)
         for start in range(0, len(missing), size):
             spent = reranker.call_for_missing(
                 missing[start : start + size], lambda claimed: _build_request(reranker, query, texts, claimed)
             )
             if spent is not None:
                 calls, nanos = calls + spent.calls, nanos + spent.nanos
-        if calls == before:
-            time.sleep(_WAIT_S)
     return Spent(calls, nanos)
 
 
@@ -211,13 +204,9 @@ def _build_request(reranker: ApiReranker, query: str, texts: Mapping[str, str], 
 
 
 def _read_answer(reranker: ApiReranker, keys: Sequence[str], reply: object) -> Answer:
-    items = get_path(reply, reranker.results)
-    if not isinstance(items, list):
-        raise ValueError(f"{reranker.results or 'the reply'} is not a list")
-    positions = read_positions(items, reranker.position, len(keys))
     scores = {
         keys[position]: to_floats([get_path(item, reranker.score)]).tobytes()
-        for position, item in zip(positions, items, strict=True)
+        for position, item in read_items(reply, reranker.results, reranker.position, len(keys))
     }
     tokens = reranker.count_billed(reply, reranker.tokens)
     units = reranker.count_billed(reply, reranker.units)

@@ -20,7 +20,6 @@ from runner.config.composing import open_loader
 from runner.config.objects import ConfigError
 from runner.config.values import settle
 from runner.experiment import build_experiment
-from runner.llm import embedding
 from runner.llm.embedding import ApiEncoder
 from runner.llm.ledger import Usage, open_ledger
 from runner.sweep.compose import Composer
@@ -220,7 +219,7 @@ def test_a_tokenizer_identifies_results_by_its_content_and_only_if_it_cuts(tmp_p
 
 
 def test_what_another_thread_is_paying_for_is_waited_for(make: MakeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "_WAIT_S", 0.001)
+    monkeypatch.setattr("runner.llm.api_model._WAIT_S", 0.001)
     arrived, may_answer = threading.Event(), threading.Event()
 
     def hold(number: int) -> None:
