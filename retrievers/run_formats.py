@@ -19,14 +19,10 @@ from retrievers.base import RetrieverError
 from retrievers.run_columns import Columns, IdRanges, NumberedIds, OrderedColumns, collect_rows
 from retrievers.trec_runs import read_trec
 
-RunFormat = Literal["trec", "json", "jsonl", "csv", "tsv", "parquet"]
+TableFormat = Literal["jsonl", "csv", "tsv", "parquet"]
+RunFormat = Literal["trec", "json", TableFormat]
 
-FORMATS: Mapping[str, RunFormat] = {
-    ".trec": "trec",
-    ".run": "trec",
-    ".txt": "trec",
-    ".res": "trec",
-    ".json": "json",
+TABLES: Mapping[str, TableFormat] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".csv": "csv",
@@ -34,7 +30,15 @@ FORMATS: Mapping[str, RunFormat] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-"""The format of a file by its extension, without that of its compression."""
+FORMATS: Mapping[str, RunFormat] = {
+    ".trec": "trec",
+    ".run": "trec",
+    ".txt": "trec",
+    ".res": "trec",
+    ".json": "json",
+    **TABLES,
+}
+"""The format of a file, or of a table, by its extension, without that of its compression."""
 
 COMPRESSIONS = (".gz", ".lz4", ".zst", ".bz2")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.run_formats import TABLES, TableFormat
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
@@ -24,16 +25,6 @@ from runner.datasets.variants import no_query_has
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
-Format = Literal["jsonl", "csv", "tsv", "parquet"]
-
-_ENDINGS: dict[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
 _LONGEST_FIELD = 2**31 - 1
 _DELIMITERS = {
     "\t": "tabs seem to separate the columns. Rename the file to .tsv, or set dataset.format=tsv",
@@ -62,7 +53,7 @@ class Tabular(DatasetSource):
     queries: str
     documents: str | None = None
     qrels: str | None = None
-    format: Format | None = None
+    format: TableFormat | None = None
     document_id: str = "id"
     document_text: str | tuple[str, ...] = "text"
     document_title: str | None = None
@@ -196,7 +187,7 @@ class Tabular(DatasetSource):
     def _rows(
         self, setting: str, path: Path, columns: Mapping[str, str], also: str | None, optional: Sequence[str]
     ) -> Iterator[SourceRecord]:
-        kind = self.format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+        kind = self.format or TABLES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
         if kind is None:
             raise DatasetError(
                 f"dataset.{setting}={path}: unknown format; set dataset.format=jsonl, csv, tsv or parquet"
@@ -211,7 +202,7 @@ class Tabular(DatasetSource):
 def is_table(path: Path, *others: str) -> bool:
     """Tell files with named columns from others by their extension: CSV, Parquet, or one of `others`."""
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
-    return ending in others or _ENDINGS.get(ending) in ("csv", "parquet")
+    return ending in others or TABLES.get(ending) in ("csv", "parquet")
 
 
 def _parts(text: str, separator: str) -> list[str]:
