@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from retrievers.base import Corpus
 from runner.comparison.compare import Comparison
 from runner.comparison.data_effect import DataEffect
@@ -19,7 +17,7 @@ from runner.reports.evaluation.rankings import (
     build_field_columns,
     build_rankings,
     describe_length,
-    number_variants,
+    list_queries,
     replace_nan,
 )
 from runner.reports.explorer import specs
@@ -61,14 +59,12 @@ def comparison_page(
         "example": "change < 0",
         **place.describe_runs([result.config for result in comparison.results]),
         "plots": [plot.to_dict() for plot in figures],
-        "queries": {name: list(getattr(queries, name)) for name in ("ids", "texts", "types", "expected")},
-        "clusters": number_variants(queries),
+        **list_queries(queries),
         **rankings,
     }
     return render_explorer(
         "comparison.html.jinja",
         content,
-        np.empty((0, 0)),
         place,
         iter_sections(comparison, checks, effect, queries=0),
         comparison=comparison,

@@ -15,7 +15,7 @@ from runner.reports.evaluation.rankings import (
     build_field_columns,
     build_rankings,
     describe_length,
-    number_variants,
+    list_queries,
     replace_nan,
 )
 from runner.reports.evaluation.sections import iter_sections
@@ -53,16 +53,14 @@ def result_page(
         "order": "value",
         "example": f"{result.primary} < 0.2",
         "plots": [plot.to_dict() for plot in figures],
-        "queries": {name: list(getattr(queries, name)) for name in ("ids", "texts", "types", "expected")},
+        **list_queries(queries),
         "errors": list(queries.errors),
         **place.describe_runs([result.config]),
-        "clusters": number_variants(queries),
         **rankings,
     }
     return render_explorer(
         "result.html.jinja",
         data,
-        np.empty((0, 0)),
         place,
         iter_sections(result, insight, LISTED),
         result=result,

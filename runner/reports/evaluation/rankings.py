@@ -146,10 +146,14 @@ def build_field_columns(queries: QueryTable) -> list[DataColumn]:
     ]  # fmt: skip
 
 
-def number_variants(queries: QueryTable) -> list[int] | None:
-    """Return the number of each query's cluster, for intervals; None if every query is its own cluster."""
-    numbers = queries.cluster_numbers
-    return None if numbers is None else numbers.tolist()
+def list_queries(queries: QueryTable | None) -> dict[str, Any]:
+    """Return the queries, and the number of each one's cluster for intervals: null if each is its own cluster."""
+    numbers = None if queries is None else queries.cluster_numbers
+    names = ("ids", "texts", "types", "expected")
+    return {
+        "queries": {name: [] if queries is None else list(getattr(queries, name)) for name in names},
+        "clusters": None if numbers is None else numbers.tolist(),
+    }
 
 
 _EVIDENCE = {

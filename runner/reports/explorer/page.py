@@ -26,6 +26,8 @@ STATIC = Path(__file__).with_name("static")
 SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "tasks", "runs", "explorer")
 """The parts of the script, in the order in which they stand in a page. A live page also has `live`, before the last."""
 
+NO_SCORES = np.empty((0, 0))
+
 LIVE_POLICY = "base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
 """The content security policy that a server sends with a page, in addition to the one in the page."""
 
@@ -33,9 +35,9 @@ LIVE_POLICY = "base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
 def render_explorer(
     template: str,
     data: Mapping[str, Any],
-    scores: NDArray[np.float64],
     place: PagePlace = FILE,
     sections: Iterable[ReportSection] = (),
+    scores: NDArray[np.float64] = NO_SCORES,
     **values: Any,  # noqa: ANN401 (whatever the template shows)
 ) -> str:
     """Return a page from a template, the data of its script and the scores of its systems (systems x queries).

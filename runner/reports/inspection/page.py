@@ -30,7 +30,6 @@ def inspection_page(inspection: Inspection) -> str:
     return render_explorer(
         "inspection.html.jinja",
         data,
-        np.empty((0, 0)),
         sections=_list_sections(inspection),
         inspection=inspection,
         inspection_tables=tables,

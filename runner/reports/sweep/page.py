@@ -16,7 +16,7 @@ from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.search import Search
 from runner.reports.evaluation import tables as result_tables
 from runner.reports.evaluation.page import curves
-from runner.reports.evaluation.rankings import build_field_columns, build_rankings, describe_length, number_variants
+from runner.reports.evaluation.rankings import build_field_columns, build_rankings, describe_length, list_queries
 from runner.reports.explorer import specs
 from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
@@ -67,9 +67,9 @@ def sweep_page(
         "sweep.html.jinja",
         _build_data(board, ranked, columns, [*figures, *query_figures], place)
         | _build_hits(board, best, corpus, texts),
-        scores,
         place,
         iter_sections(board, results, HARDEST),
+        scores,
         board=board,
         format_setting=format_setting,
         sweep_tables=tables,
@@ -95,12 +95,8 @@ def _build_data(
         "primary": board.primary,
         "columns": [column.to_dict() for column in columns],
         "plots": [plot.to_dict() for plot in plots],
-        "queries": {
-            name: [] if queries is None else list(getattr(queries, name))
-            for name in ("ids", "texts", "types", "expected")
-        },
+        **list_queries(queries),
         "slices": {} if queries is None else _list_slices(queries),
-        "clusters": None if queries is None else number_variants(queries),
         "finalists": [row.rank - 1 for row in board.finalists],
         "rival": 0 if rival is None else rival.rank - 1,
         "commands": overrides,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-import numpy as np
-
 from runner.agents.measures.records import Artifact
 from runner.reports.explorer import specs
 from runner.reports.explorer.figures import Plot
@@ -44,7 +42,6 @@ def render_page(report: TraceReport) -> str:
     return render_explorer(
         "traces.html.jinja",
         data,
-        np.empty((0, 0)),
         sections=iter_sections(report, tasks=0),
         report=report,
         tables=tables,
