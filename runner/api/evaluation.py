@@ -21,13 +21,13 @@ from runner.config.arguments import format_override
 from runner.config.composing import compose_config
 from runner.config.hydra_internals import load_yaml
 from runner.config.objects import build, build_settings, describe_settings
+from runner.config.report import ReportSettings
 from runner.config.values import settle
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench
 from runner.experiment import build_experiment
 from runner.processes import main_module_not_imported_again
 from runner.reports import console
-from runner.reports.settings import ReportSettings
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.tracing import traces

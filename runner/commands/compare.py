@@ -23,6 +23,7 @@ from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
+from runner.config.report import ReportSettings
 from runner.config.values import resolve_config
 from runner.datasets.base import DatasetError
 from runner.datasets.settings import build_dataset
@@ -43,7 +44,6 @@ from runner.reports.comparison.sections import comparison_markdown
 from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
 from runner.reports.rendering.output import write_texts, writing_to
-from runner.reports.settings import ReportSettings
 from runner.result import Result, ResultError
 from runner.store.opening import open_store
 from runner.store.settings import store_settings

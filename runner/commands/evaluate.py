@@ -19,6 +19,7 @@ from retrievers.base import RetrieverError
 from retrievers.index_facts import describe_indexes
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
+from runner.config.report import ReportSettings, Texts
 from runner.config.values import settle, without_secrets
 from runner.evaluation import Bench, build_result
 from runner.experiment import Experiment, build_experiment
@@ -31,7 +32,6 @@ from runner.reports.evaluation.junit import evaluation_junit
 from runner.reports.golden.files import golden_files
 from runner.reports.progress import Status
 from runner.reports.rendering.junit import write_junit
-from runner.reports.settings import ReportSettings, Texts
 from runner.result import Result
 from runner.store.opening import open_store
 from runner.store.settings import store_settings

@@ -18,12 +18,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build, build_settings
+from runner.config.report import ReportSettings
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
 from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
 from runner.metrics.settings import MetricSettings
-from runner.reports.settings import ReportSettings
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.sweep.axes import name_of

@@ -11,6 +11,7 @@ from runner.comparison.compare import Comparison
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
 from runner.comparison.queries import build_query_outcome
+from runner.config.report import Texts
 from runner.reports.comparison import tables
 from runner.reports.comparison.sections import iter_sections
 from runner.reports.evaluation.rankings import (
@@ -26,7 +27,6 @@ from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.numbers import gist
-from runner.reports.settings import Texts
 
 QUERIES = 100
 """Most gains, and most losses, of each system that can be read without a script."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from runner.analysis.failures import Lexicon
+from runner.config.report import Texts
 from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.sections import result_markdown
 from runner.reports.explorer.place import FILE, PagePlace
-from runner.reports.settings import Texts
 from runner.result import Result
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from retrievers.base import Corpus
 from runner.comparison.queries import build_query_outcome
+from runner.config.report import Texts
 from runner.reports.evaluation import insights, tables
 from runner.reports.evaluation.insights import Insights
 from runner.reports.evaluation.rankings import (
@@ -24,7 +25,6 @@ from runner.reports.explorer.data import DataColumn
 from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.place import FILE, PagePlace
-from runner.reports.settings import Texts
 from runner.result import Result
 
 QUERIES = 300

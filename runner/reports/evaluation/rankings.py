@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from retrievers.base import Corpus
+from runner.config.report import Texts
 from runner.reports.evaluation.insights import EVIDENCE, Insights
 from runner.reports.explorer.data import DataColumn
 from runner.reports.rendering.numbers import gist
-from runner.reports.settings import Texts
 from runner.result import QueryTable, Result, without_metadata
 
 DEPTH = 10

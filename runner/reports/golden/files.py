@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
+from runner.config.report import Texts
 from runner.golden.document import golden_report
 from runner.reports.golden.markdown import golden_markdown
-from runner.reports.settings import Texts
 from runner.result import Result, without_metadata
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from retrievers.base import Corpus
 from runner.comparison.leaderboard import Leaderboard
+from runner.config.report import Texts
 from runner.reports.explorer.place import FILE, PagePlace
-from runner.reports.settings import Texts
 from runner.reports.sweep.page import sweep_page
 from runner.reports.sweep.sections import sweep_markdown
 from runner.result import Result

@@ -14,6 +14,7 @@ from runner.analysis.importance import estimate_importance
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.search import Search
+from runner.config.report import Texts
 from runner.reports.evaluation import tables as result_tables
 from runner.reports.evaluation.page import curves
 from runner.reports.evaluation.rankings import build_field_columns, build_rankings, describe_length, list_queries
@@ -23,7 +24,6 @@ from runner.reports.explorer.figures import Plot
 from runner.reports.explorer.page import render_explorer
 from runner.reports.explorer.place import FILE, PagePlace
 from runner.reports.rendering.numbers import interval_title
-from runner.reports.settings import Texts
 from runner.reports.sweep import selection, tables
 from runner.reports.sweep import specs as sweep_specs
 from runner.reports.sweep.columns import build_columns

@@ -1,4 +1,4 @@
-"""The settings of reports: the node `report` of a config. They do not affect a result."""
+"""How much reports contain: the node `report` of a config. It does not affect a result."""
 
 from __future__ import annotations
 
