@@ -169,10 +169,13 @@ def _choose_again(
     return held_out
 
 
-def find_front(values: Floats, larger: Sequence[bool]) -> NDArray[np.bool_]:
+def find_front(values: Floats, larger: Sequence[bool], ignored: float = 0.0) -> NDArray[np.bool_]:
     """Return which systems (m x objectives) are on the Pareto front: no other is as good in all and better in one.
 
-    `larger` says for each objective whether larger is better. A system with a NaN is not on the front.
+    `larger` says for each objective whether larger is better. A system with a NaN is not on the front. In the last
+    objective, a system on the front also counts as equal to one that is better by at most `ignored`, if it is better in
+    an earlier objective; systems are added in the order of the objectives, the best first. The script of a page has the
+    same rule (`findFront`).
     """
     signed = np.where(np.array(larger, dtype=np.bool_), values, -values)
     known = np.flatnonzero(~np.isnan(signed).any(axis=1))
@@ -180,5 +183,6 @@ def find_front(values: Floats, larger: Sequence[bool]) -> NDArray[np.bool_]:
     # In descending order, only a system before it can beat a system, so one on the front does.
     for i in known[np.lexsort(signed[known].T[::-1])[::-1]]:
         better = signed[on_front]
-        on_front[i] = not ((better >= signed[i]).all(axis=1) & (better > signed[i]).any(axis=1)).any()
+        as_good = (better[:, :-1] >= signed[i, :-1]).all(axis=1) & (better[:, -1] + ignored >= signed[i, -1])
+        on_front[i] = not (as_good & (better > signed[i]).any(axis=1)).any()
     return on_front

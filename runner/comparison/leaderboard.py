@@ -136,12 +136,15 @@ class Leaderboard:
         others = [row for row in with_mean if row.retriever != self.rows[0].retriever]
         return next(iter([*others, *with_mean]), None)
 
-    def find_front(self) -> list[LeaderboardRow]:
-        """Return the Pareto front of the primary mean and the median time per query, fastest first."""
-        times = [row.means.get("median_ms", math.nan) for row in self.rows]
-        values = np.array([[row.mean, ms] for row, ms in zip(self.rows, times, strict=True)]).reshape(-1, 2)
-        front = np.flatnonzero(find_front(values, [True, False])).tolist()
-        return [self.rows[i] for i in sorted(front, key=lambda i: (times[i], i))]
+    def find_front(self, cost: str, ignored: float = 0.0) -> list[LeaderboardRow]:
+        """Return the Pareto front of a cost, by its name, and the primary mean, cheapest first.
+
+        A mean that is larger by at most `ignored` than that of a cheaper row on the front counts as equal to it. Values
+        are rounded to nine decimals, as on a page.
+        """
+        points = [(round(row.means.get(cost, math.nan), 9), round(row.mean, 9)) for row in self.rows]
+        front = np.flatnonzero(find_front(np.array(points).reshape(-1, 2), [False, True], ignored)).tolist()
+        return [self.rows[i] for i in sorted(front, key=lambda i: (points[i][0], i))]
 
     def group_failures(self) -> dict[str, list[FailedCombination]]:
         """Return the failures by error, most frequent first."""

@@ -119,6 +119,19 @@ def test_the_front_is_what_none_is_as_good_as_and_better_in_one(points: list[lis
     assert found.any() == bool(known)
 
 
+@given(st.lists(st.tuples(MEASURE_VALUES, MEASURE_VALUES), max_size=9), st.sampled_from([0.0, 0.2, 0.5]))
+def test_a_difference_that_is_ignored_is_not_worth_its_cost(points: list[tuple[float, float]], ignored: float) -> None:
+    def beats(a: tuple[float, float], b: tuple[float, float]) -> bool:
+        return a[0] <= b[0] and a[1] + ignored >= b[1] and (a[0] < b[0] or a[1] > b[1])
+
+    values = np.array(points).reshape(-1, 2)
+    front = [tuple(point) for point in values[find_front(values, [False, True], ignored)].tolist()]
+    assert not any(beats(one, other) for one in front for other in front)
+    known = [point for point in points if not np.isnan(point).any()]
+    assert all(point in front or any(beats(other, point) for other in front) for point in known)
+    assert {*front} <= {tuple(point) for point in values[find_front(values, [False, True])].tolist()}
+
+
 @pytest.mark.parametrize(("larger", "best"), [([True], 2), ([False], 0)])
 def test_the_front_of_one_objective_is_the_best(larger: list[bool], best: int) -> None:
     assert np.flatnonzero(find_front(np.array([[1.0], [2.0], [3.0]]), larger)).tolist() == [best]

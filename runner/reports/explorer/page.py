@@ -23,7 +23,20 @@ from runner.reports.rendering.sections import ReportSection
 
 STATIC = Path(__file__).with_name("static")
 
-SCRIPTS = ("decode", "filter", "table", "export", "plots", "board", "queries", "view", "tasks", "runs", "explorer")
+SCRIPTS = (
+    "decode",
+    "filter",
+    "table",
+    "export",
+    "front",
+    "plots",
+    "board",
+    "queries",
+    "view",
+    "tasks",
+    "runs",
+    "explorer",
+)
 """The parts of the script, in the order in which they stand in a page. A live page also has `live`, before the last."""
 
 NO_SCORES = np.empty((0, 0))

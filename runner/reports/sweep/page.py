@@ -135,14 +135,14 @@ def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence
         return
     if board.search is not None:
         yield from _list_search_plots(board.search)
-    costs = [column.id for column in columns if column.kind == "cost" and any(value > 0 for value in column.values)]
+    costs = [column for column in columns if column.kind == "cost" and any(value > 0 for value in column.values)]
     if costs:
-        front = tables.pareto_table(board)
+        front, ids = tables.pareto_table(board, costs[0].name), [column.id for column in costs]
         text = "No other combination is both cheaper and better than one on the line; numbers are ranks."
         if np.isfinite(board.detectable):
             text += f" A test detects a difference of {board.detectable:.4f} with a power of 0.8."
         spec = sweep_specs.build_tradeoff(board.primary)
-        yield Plot("tradeoff", "Quality against cost", text, spec, front if front.rows else None, {"cost": costs})
+        yield Plot("tradeoff", "Quality against cost", text, spec, front if front.rows else None, {"cost": ids})
     text = "Grey: significantly different from the best."
     title = f"{board.primary} with its {interval_title(board.statistics.confidence, board.units)}"
     yield Plot("intervals", "Uncertainty of the means", text, sweep_specs.build_intervals(title, INTERVALS))

@@ -199,16 +199,17 @@ def finalists_by_type(board: Leaderboard, results: Sequence[Result]) -> Table:
     return Table(columns, rows if len(types) > 1 else [])
 
 
-def pareto_table(board: Leaderboard) -> Table:
-    """Return the Pareto front of quality and time."""
-    costs = [COSTS[name] for name in ("median_ms", "p95_ms", "index_s")]
+def pareto_table(board: Leaderboard, cost: str = "median_ms") -> Table:
+    """Return the Pareto front of quality and a cost, which is the median time per query by default."""
+    costs = [COSTS[name] for name in dict.fromkeys([cost, "median_ms", "p95_ms", "index_s"])]
     columns = [
         Column("#", number, numeric=True),
         Column("combination", least=28),
         Column(board.primary, score4, numeric=True),
         *(Column(cost.title, FORMATS[cost.format], numeric=True) for cost in costs),
     ]
-    rows = [[row.rank, row.label, row.mean, *(row.means.get(c.name) for c in costs)] for row in board.find_front()]
+    front = board.find_front(cost)
+    rows = [[row.rank, row.label, row.mean, *(row.means.get(c.name) for c in costs)] for row in front]
     return Table(columns, rows)
 
 

@@ -119,6 +119,18 @@ def test_size_and_money_are_costs_to_choose_and_money_only_if_any_was_spent() ->
     assert "API cost" not in [column["title"] for column in free["columns"]]
 
 
+def test_the_front_in_the_table_is_that_of_the_cost_that_the_plot_shows_first() -> None:
+    results = [result(n, swept={"retriever.k1": n}, seed=i, mean_ms=None) for i, n in enumerate("12")]
+    results = [replace(r, timings=replace(r.timings, index_s=1.0 + i)) for i, r in enumerate(results)]
+    html = swept(results)[1]
+    data = read_explorer_data(html)
+    (plot,) = (plot for plot in data["plots"] if plot["id"] == "tradeoff")
+    (first,) = (column for column in data["columns"] if column["id"] == plot["choices"]["cost"][0])
+    assert first["title"] == "index s"
+    (shown,) = (table for table in Page(html).tables if table[0][3:] == ["index s", "query ms", "p95 ms"])
+    assert len(shown) > 1
+
+
 def test_the_hits_of_the_best_are_those_of_their_rankings() -> None:
     results = [result(f"k{k}", swept={"retriever.k1": str(k)}, seed=k) for k in range(3)]
     board = build_leaderboard(results, PRIMARY)

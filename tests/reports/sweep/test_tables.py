@@ -140,13 +140,22 @@ def test_there_are_no_letters_where_there_is_nothing_to_tell_apart() -> None:
         assert not tables.letters_table(build_leaderboard(results, PRIMARY)).rows
 
 
-def test_none_is_quicker_and_better_than_one_on_the_front() -> None:
+@pytest.mark.parametrize("cost", ["median_ms", "index_s"])
+def test_none_is_cheaper_and_better_than_one_on_the_front(cost: str) -> None:
     board = build_leaderboard(mixed(), PRIMARY)
-    front = board.find_front()
+    front = board.find_front(cost)
     assert board.rows[0] in front
     for row in front:
-        assert not any(o.means["median_ms"] < row.means["median_ms"] and o.mean >= row.mean for o in board.rows)
-    assert not build_leaderboard([result(mean_ms=None)], PRIMARY).find_front()
+        assert not any(o.means[cost] < row.means[cost] and o.mean >= row.mean for o in board.rows)
+    assert [row.means[cost] for row in front] == sorted(row.means[cost] for row in front)
+    assert [row[0] for row in tables.pareto_table(board, cost).rows] == [row.rank for row in front]
+    assert not build_leaderboard([result(mean_ms=None)], PRIMARY).find_front("median_ms")
+
+
+def test_the_front_of_the_leaderboard_compares_what_a_page_compares() -> None:
+    board = build_leaderboard(mixed(), PRIMARY)
+    same = [replace(row, mean=0.5 + 1e-11 * row.rank, means={"median_ms": 1.0}) for row in board.rows]
+    assert [row.rank for row in replace(board, rows=same).find_front("median_ms")] == [row.rank for row in board.rows]
 
 
 def test_effects_are_means_by_value_and_what_matters_most_is_first() -> None:

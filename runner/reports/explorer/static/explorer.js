@@ -91,17 +91,13 @@ function focusScrollers() {
  * @param {State} state
  * @param {Board} board
  * @param {string} cost
- * @param {number} noise a row joins the front if it is better than all cheaper ones by more than this
+ * @param {number} ignored the largest difference of means that the front ignores
  */
-function plotRows(data, state, board, cost, noise) {
+function plotRows(data, state, board, cost, ignored) {
   const column = (/** @type {string} */ id) => data.columns.find(c => c.id === id);
   const fields = data.kind !== "sweep" ? data.columns : data.columns.filter(c => ["rank", "label", "mean", "low", "high", "differs", "retriever"].includes(c.id)
     || c.kind === "setting" || c.kind === "cost");
-  const costs = column(cost)?.values || [], means = column("mean")?.values || [];
-  let best = -Infinity;
-  const front = new Set(board.rows.filter(row => costs[row] >= 0 && costs[row] !== null && means[row] !== null)
-    .sort((a, b) => costs[a] - costs[b] || means[b] - means[a])
-    .filter(row => means[row] > best + noise && ((best = means[row]), true)));
+  const front = new Set(findFront(board.rows, column(cost)?.values || [], column("mean")?.values || [], ignored));
   const rows = board.rows.map(row => {
     /** @type {Record<string, any>} */
     const entry = {id: row, on: !state.brush || state.brush.has(row), front: front.has(row)};
