@@ -18,6 +18,7 @@ from retrievers.store import MemoryStore
 from runner.__main__ import main
 from runner.analysis.failures import Lexicon
 from runner.comparison.agreement import measure_pair
+from runner.comparison.insights import find_insights
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.needle import Needle
@@ -26,7 +27,6 @@ from runner.experiment import Experiment
 from runner.golden.document import golden_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
-from runner.reports.evaluation.insights import insights
 from runner.result import Hits, Result
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking
@@ -150,13 +150,13 @@ def test_a_record_of_whole_documents_has_no_others(here: Path, tmp_path: Path) -
 
 def test_no_gold_is_said_to_be_absent_for_being_cut(here: Path) -> None:
     dataset, result = evaluated(Tokens(4), here)
-    found = insights(result, Lexicon(dataset.documents, Analyzer(), MemoryStore()))
+    found = find_insights(result, Lexicon(dataset.documents, Analyzer(), MemoryStore()))
     (missed,) = found.failures
     assert result.queries.ids[missed.query] == "q4"
     assert missed.gold == "museum"
     assert missed.absent == ()
     assert missed.overlap == 0
-    assert insights(result).failures[0].absent == ()
+    assert find_insights(result).failures[0].absent == ()
 
 
 def test_a_golden_report_says_where_expected_items_are(here: Path) -> None:

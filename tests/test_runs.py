@@ -22,6 +22,7 @@ from retrievers.run_file import RunFile
 from runner.__main__ import main
 from runner.analysis.grading import Grading
 from runner.commands.compare import is_run
+from runner.comparison.insights import find_insights
 from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
 from runner.datasets.judged import JudgedFiles
@@ -30,7 +31,6 @@ from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.records import write_trec
-from runner.reports.evaluation.insights import insights
 from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id
@@ -226,7 +226,7 @@ def test_texts_that_only_the_index_has_classify_failures_and_reach_the_judge(
         "x", "x", ExistingRetriever("my_rag:build"), source, METRICS, {"choices": {}}, {}, grading=Grading(llm=chat)
     )
     result = bench.evaluate(experiment)
-    insight = insights(result, bench.lexicon(experiment, result))
+    insight = find_insights(result, bench.lexicon(experiment, result))
     assert insight.by_text
     assert all("vocabulary mismatch" in failure.classes for failure in insight.failures)
     assert len(insight.failures) == 8

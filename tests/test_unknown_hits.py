@@ -19,6 +19,7 @@ from retrievers.fusion import Hybrid
 from retrievers.http_api import Http
 from retrievers.store import MemoryStore
 from runner.analysis.failures import Lexicon
+from runner.comparison.insights import Insights, find_insights
 from runner.comparison.leaderboard import build_leaderboard
 from runner.datasets.base import Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole
@@ -28,7 +29,6 @@ from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record, write_trec
 from runner.reports import console
-from runner.reports.evaluation.insights import Insights, insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.sections import result_markdown
 from runner.result import Result
@@ -184,6 +184,6 @@ def test_failure_classes_tell_the_same_of_known_documents_beside_unknown_ones(
     told = []
     for ids in (tuple(WHOLE.ids), few):
         lexicon = Lexicon(bench.datasets.load(World(ids=ids)).documents, bench.analyzer, bench.store)
-        told.append(insights(measured(ids=ids), lexicon).failures)
+        told.append(find_insights(measured(ids=ids), lexicon).failures)
     assert [(f.query, f.gold, f.gold_rank) for f in told[0]] == [(f.query, f.gold, f.gold_rank) for f in told[1]]
     assert "absent from the corpus" not in {name for failure in told[1] for name in failure.classes}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from runner.analysis.failures import Lexicon
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.insights import find_insights
 from runner.config.objects import ConfigError, build_settings
 from runner.config.values import restore_values
 from runner.look.records import SweepRecords
@@ -15,7 +16,6 @@ from runner.look.results import StoredResults, describe_failed
 from runner.look.shown import ShownRuns
 from runner.metrics.statistics import Statistics
 from runner.reports.comparison.page import comparison_page
-from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.explorer.place import LiveState, PagePlace
 from runner.reports.sweep.page import sweep_page
@@ -79,7 +79,7 @@ class PageBuilder:
         corpus = self.results.read_documents(ranked[0])
         if shown.kind == "evaluation":
             lexicon = Lexicon(corpus, self.results.bench.analyzer, self.results.bench.store) if len(corpus) else None
-            html = result_page(ranked[0], insights(ranked[0], lexicon), corpus, place)
+            html = result_page(ranked[0], find_insights(ranked[0], lexicon), corpus, place)
             return LivePage(state, html, ranked)
         comparison: Comparison = compare_results(ranked, self._statistics, sources=[run.id for run in shown.runs])
         return LivePage(state, comparison_page(comparison, corpus=corpus, place=place), comparison.results)

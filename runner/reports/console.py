@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from runner.comparison.insights import Insights
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.systems import SystemsByDataset
@@ -24,7 +25,6 @@ from runner.plan import Plan, SearchPlan
 from runner.reports import plan as plan_tables
 from runner.reports.evaluation import tables
 from runner.reports.evaluation.grades import missing_line
-from runner.reports.evaluation.insights import Insights
 from runner.reports.evaluation.sections import iter_sections as iter_result_sections
 from runner.reports.rendering import numbers
 from runner.reports.rendering.sections import ReportSection

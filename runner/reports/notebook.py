@@ -7,11 +7,11 @@ from html import escape
 
 from runner.comparison.compare import Comparison
 from runner.comparison.explanation import Explanation
+from runner.comparison.insights import Insights
 from runner.comparison.leaderboard import Leaderboard
 from runner.config.environment import hide_values
 from runner.reports.comparison import tables as comparison_tables
 from runner.reports.evaluation import tables as evaluation_tables
-from runner.reports.evaluation.insights import Insights
 from runner.reports.evaluation.sections import iter_sections as iter_result_sections
 from runner.reports.explanation import tables as explanation_tables
 from runner.reports.explanation.sections import iter_sections as iter_explanation_sections

@@ -12,13 +12,13 @@ from runner.analysis.verdicts import GradeVerdict
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.data_effect import DataEffect, measure_data_effect
 from runner.comparison.gate import Check, Gate, check_gate
+from runner.comparison.insights import Insights, find_insights
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.reports import console, notebook
 from runner.reports.comparison.page import comparison_page
 from runner.reports.comparison.sections import comparison_markdown
 from runner.reports.comparison.sections import iter_sections as iter_comparison_sections
-from runner.reports.evaluation.insights import Insights, insights
 from runner.reports.evaluation.page import LISTED, result_page
 from runner.reports.evaluation.sections import iter_sections as iter_result_sections
 from runner.reports.evaluation.sections import result_markdown
@@ -90,14 +90,14 @@ def test_every_section_of_a_sweep_is_in_markdown_and_on_the_page() -> None:
 
 def test_every_section_of_an_evaluation_is_in_markdown_and_on_the_page() -> None:
     found = build_full_evaluation()
-    insight = insights(found)
+    insight = find_insights(found)
     check_markdown(iter_result_sections(found, insight, 10), result_markdown(found, insight))
     check_page(iter_result_sections(found, insight, LISTED), result_page(found, insight), "Hardest queries")
 
 
 def test_a_report_says_why_there_is_no_threshold() -> None:
     found = result()
-    insight = replace(insights(found), tunings=(), untunable="No threshold was selected, because of *x*.")
+    insight = replace(find_insights(found), tunings=(), untunable="No threshold was selected, because of *x*.")
     sections = [s for s in iter_result_sections(found, insight, 10) if s.title == "Choosing a threshold"]
     assert sections[0].lines == [insight.untunable]
     check_markdown(sections, result_markdown(found, insight))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runner.analysis.failures import Lexicon
+from runner.comparison.insights import find_insights
 from runner.config.report import Texts
-from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.sections import result_markdown
 from runner.reports.explorer.place import FILE, PagePlace
@@ -15,6 +15,6 @@ def evaluation_files(
     result: Result, lexicon: Lexicon | None = None, place: PagePlace = FILE, texts: Texts = "snippets"
 ) -> dict[str, str]:
     """Return the report in Markdown and HTML, by file name."""
-    insight = insights(result, lexicon)
+    insight = find_insights(result, lexicon)
     page = result_page(result, insight, None if lexicon is None else lexicon.corpus, place, texts)
     return {"report.md": result_markdown(result, insight), "report.html": page}

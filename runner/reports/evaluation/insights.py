@@ -1,59 +1,19 @@
-"""The insights of an evaluation as tables and notes: missed queries, performance prediction, and score thresholds."""
+"""The insights of an evaluation as tables and notes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from runner.analysis.failures import REMEDIES, FailureSettings, JudgedRun, Lexicon, QueryFailure, explain_failures
-from runner.analysis.prediction import PREDICTORS, Correlation, correlations, predict
-from runner.analysis.thresholds import ThresholdOutcome, ThresholdSettings, Tuning, Untunable, tune
-from runner.metrics.formulas import is_of_whole_ranking
+from runner.analysis.failures import REMEDIES, QueryFailure
+from runner.analysis.prediction import PREDICTORS
+from runner.analysis.thresholds import ThresholdOutcome, ThresholdSettings
+from runner.comparison.insights import Insights
 from runner.reports.rendering.numbers import gist, number, p_value, percent, score
 from runner.reports.rendering.tables import Column, Table
 from runner.result import Result
-
-
-@dataclass(frozen=True)
-class Insights:
-    """The insights of a result; all are empty if its rankings were not kept.
-
-    `failures` are the queries without gold in the first `cutoff` ranks, classified with the texts if `by_text`.
-    `predictors` are the correlations of query performance predictors with the primary measure. `tunings` are the
-    thresholds selected for each target; `untunable` is the reason why there are none, with no-result queries.
-    """
-
-    cutoff: int = 0
-    by_text: bool = False
-    failures: Sequence[QueryFailure] = ()
-    predictors: Mapping[str, Correlation] = field(default_factory=dict)
-    tunings: Sequence[Tuning] = ()
-    untunable: str = ""
-
-
-def insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
-    """Compute the insights of a result; `lexicon` is that of its corpus, if the texts are available."""
-    if result.hits is None:
-        return Insights()
-    hits, queries, truth = result.hits, result.queries, result.of(result.primary)
-    cutoff = _cutoff(result.primary)
-    searched = result.dataset.chunks or result.dataset.documents
-    unknown = hits.unknown_ids
-    known = set(hits.judged) - unknown if len(hits.documents) - len(unknown) == searched else None
-    run = JudgedRun(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth), known)
-    lengths = [len(text.split()) for text in queries.texts]
-    tunings, untunable = _tunings(result)
-    return Insights(
-        cutoff=cutoff,
-        by_text=lexicon is not None,
-        failures=explain_failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
-        predictors=correlations(predict(hits.rankings, lengths), truth, queries.cluster_numbers),
-        tunings=tunings,
-        untunable=untunable,
-    )
 
 
 def classes_table(insight: Insights) -> Table:
@@ -218,27 +178,6 @@ def thresholds_note(insight: Insights) -> str:
         f"that the threshold was selected on. Out of fold: measured on each of {folds} folds with a threshold "
         "selected on the others. Expect the out-of-fold figures for new queries."
     )
-
-
-def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
-    q, hits = result.queries, result.hits
-    golds = np.array([len(expected) for expected in q.expected], dtype=np.int64)
-    ran = np.array([not error for error in q.errors], dtype=np.bool_)
-    if hits is None or not (ran & (golds == 0)).any():
-        return (), ""
-    k = result.abstention.k
-    targets = (ThresholdSettings(k=k), ThresholdSettings(target="recall", k=k))
-    try:
-        return [tune(hits.rankings, hits.grades, golds, ran, aim, q.cluster_numbers) for aim in targets], ""
-    except Untunable as why:
-        return (), f"No threshold was selected, because {why}."
-
-
-def _cutoff(primary: str) -> int:
-    """Return the cutoff of a measure, or that of the failure classes for one that has none."""
-    name, _, cutoff = primary.rpartition("@")
-    whole = is_of_whole_ranking(name)  # its cutoff is the depth of the search
-    return int(cutoff) if cutoff.isdecimal() and int(cutoff) > 1 and not whole else FailureSettings().cutoff
 
 
 def _figures(outcome: ThresholdOutcome) -> list[float]:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from retrievers.base import Corpus
+from runner.comparison.insights import Insights
 from runner.comparison.queries import build_query_outcome
 from runner.config.report import Texts
 from runner.reports.evaluation import insights, tables
-from runner.reports.evaluation.insights import Insights
 from runner.reports.evaluation.rankings import (
     build_field_columns,
     build_rankings,

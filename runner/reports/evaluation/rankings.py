@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from retrievers.base import Corpus
+from runner.comparison.insights import Insights
 from runner.config.report import Texts
-from runner.reports.evaluation.insights import EVIDENCE, Insights
+from runner.reports.evaluation.insights import EVIDENCE
 from runner.reports.explorer.data import DataColumn
 from runner.reports.rendering.numbers import gist
 from runner.result import QueryTable, Result, without_metadata

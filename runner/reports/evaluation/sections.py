@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from runner.comparison.insights import Insights
 from runner.comparison.queries import QueryOutcome, list_hardest
 from runner.reports.evaluation import grades, insights, tables
-from runner.reports.evaluation.insights import Insights
 from runner.reports.rendering import numbers
 from runner.reports.rendering.markdown import escape, markdown_table, render_sections
 from runner.reports.rendering.sections import ReportSection

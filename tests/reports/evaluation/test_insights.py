@@ -15,9 +15,9 @@ from retrievers.store import MemoryStore
 from runner.analysis.failures import REMEDIES, FailureSettings, Lexicon, QueryFailure
 from runner.analysis.prediction import PREDICTORS
 from runner.analysis.thresholds import ThresholdSettings
+from runner.comparison.insights import Insights, find_insights
 from runner.records import save_record
 from runner.reports.evaluation import insights as insight_tables
-from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.sections import result_markdown
 from runner.reports.rendering.tables import Table
@@ -44,12 +44,12 @@ def lexicon() -> Lexicon:
 
 def reports(found: Result) -> tuple[str, str]:
     """Return a result's reports without the texts of its corpus."""
-    told = insights(found)
+    told = find_insights(found)
     return result_markdown(found, told), result_page(found, told)
 
 
 def test_the_missed_queries_are_those_without_gold_above_the_cutoff(hard: Result) -> None:
-    found = insights(hard)
+    found = find_insights(hard)
     assert hard.hits is not None
     gold = (hard.hits.grades[:WIDE, :10] > 0).any(axis=1)
     assert {failure.query for failure in found.failures} == set(np.flatnonzero(~gold))
@@ -58,7 +58,7 @@ def test_the_missed_queries_are_those_without_gold_above_the_cutoff(hard: Result
 
 
 def test_classes_are_counted_over_the_missed(hard: Result, lexicon: Lexicon) -> None:
-    found = insights(hard, lexicon)
+    found = find_insights(hard, lexicon)
     counted = {row[0]: row[1:3] for row in insight_tables.classes_table(found).rows}
     for name, (count, share) in counted.items():
         having = sum(
@@ -69,7 +69,7 @@ def test_classes_are_counted_over_the_missed(hard: Result, lexicon: Lexicon) -> 
 
 
 def test_what_needs_the_texts_is_shown_with_them_and_said_to_be_missing_without(hard: Result, lexicon: Lexicon) -> None:
-    without, with_texts = insights(hard), insights(hard, lexicon)
+    without, with_texts = find_insights(hard), find_insights(hard, lexicon)
     few, more = (insight_tables.failures_table(hard, each, 50) for each in (without, with_texts))
     assert {"overlap", "IDF"} <= titles(more) & {"LSA rank", "overlap", "overlap above", "IDF", "similar to gold"}
     assert not titles(few) & {"LSA rank", "overlap", "overlap above", "IDF", "similar to gold"}
@@ -87,7 +87,7 @@ def test_all_evidence_that_is_told_stands_beside_its_query(hard: Result) -> None
         0, ("distractor overlap", "unjudged above gold"), "d1", gold_rank=12, semantic_rank=3, overlap=0.25, rival="d7",
         rival_grade=0, rival_overlap=0.5, lead=1.5, unjudged=2, lookalike="d9", likeness=0.812,
     )  # fmt: skip
-    table = insight_tables.failures_table(hard, insight_tables.Insights(failures=[told]), 5)
+    table = insight_tables.failures_table(hard, Insights(failures=[told]), 5)
     ((query, _, *shown),) = table.texts()
     assert query == hard.queries.ids[0]
     assert shown == [
@@ -101,7 +101,7 @@ def titles(table: Table) -> set[str]:
 
 
 def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon) -> None:
-    found = insights(hard, lexicon)
+    found = find_insights(hard, lexicon)
     text = result_markdown(hard, found)
     assert [row[0] for row in rows(text, "Missed queries and their causes")]
     assert len(rows(text, "Missed queries, with evidence")) == min(len(found.failures), 10)
@@ -120,7 +120,7 @@ def test_a_report_has_a_section_for_each_insight(hard: Result, lexicon: Lexicon)
 
 
 def test_in_fold_less_out_of_fold_is_the_difference(hard: Result) -> None:
-    _, in_fold, out_of_fold, differences, *_ = insight_tables.thresholds_table(insights(hard)).rows
+    _, in_fold, out_of_fold, differences, *_ = insight_tables.thresholds_table(find_insights(hard)).rows
     for within, without, difference in zip(in_fold[3:], out_of_fold[3:], differences[3:], strict=True):
         assert difference == pytest.approx(within - without)
 
@@ -151,13 +151,13 @@ def test_gold_is_said_to_be_absent_only_where_all_ids_are_known(hard: Result) ->
     assert hard.hits is not None
     complete = replace(hard, dataset=replace(hard.dataset, documents=300))
     moved = replace(complete, queries=replace(hard.queries, expected=[["gone"]] * WIDE + [[]] * 10))
-    assert all(failure.absent == ("gone",) for failure in insights(moved).failures)
-    assert not any(failure.absent for failure in insights(replace(moved, dataset=hard.dataset)).failures)
+    assert all(failure.absent == ("gone",) for failure in find_insights(moved).failures)
+    assert not any(failure.absent for failure in find_insights(replace(moved, dataset=hard.dataset)).failures)
 
 
 @pytest.mark.parametrize(("primary", "cutoff"), [("nDCG@10", 10), ("P@1", 10), ("RR", 10), ("R@100", 100)])
 def test_a_query_is_missed_by_the_cutoff_of_the_primary_measure(primary: str, cutoff: int) -> None:
-    assert insights(result(primary=primary)).cutoff == cutoff
+    assert find_insights(result(primary=primary)).cutoff == cutoff
 
 
 DOCS = chapters(page("docs/insight.md"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus
-from runner.reports.evaluation.insights import insights
+from runner.comparison.insights import find_insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.rankings import DEPTH
 from runner.result import Result
@@ -20,7 +20,7 @@ PRIMARY = "nDCG@10"
 
 def page_of(found: Result) -> str:
     """Return a result's page without the texts of its corpus."""
-    return result_page(found, insights(found))
+    return result_page(found, find_insights(found))
 
 
 @pytest.fixture(scope="module")
@@ -94,11 +94,11 @@ def test_texts_come_from_the_corpus_and_stop_where_the_page_would_grow_too_large
     corpus = Corpus(
         [f"d{i}" for i in range(300)], [f"text {i:3d}" for i in range(300)], [f"title {i}" for i in range(300)]
     )
-    documents = read_explorer_data(result_page(found, insights(found), corpus))["documents"]
+    documents = read_explorer_data(result_page(found, find_insights(found), corpus))["documents"]
     assert documents["texts"] == [f"text {int(id[1:]):3d}" for id in documents["ids"]]
     assert documents["titles"] == [f"title {id[1:]}" for id in documents["ids"]]
     monkeypatch.setattr("runner.reports.evaluation.rankings.TEXTS", 80)
-    documents = read_explorer_data(result_page(found, insights(found), corpus))["documents"]
+    documents = read_explorer_data(result_page(found, find_insights(found), corpus))["documents"]
     assert [text is not None for text in documents["texts"]] == [i < 10 for i in range(len(documents["ids"]))]
     hardest = int(np.nanargmin(found.of(PRIMARY)))
     assert set(found.queries.expected[hardest]) <= set(documents["ids"][:10]), "the hardest query comes first"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from runner.comparison.insights import find_insights
 from runner.comparison.leaderboard import build_leaderboard
 from runner.records import load_record, save_record
 from runner.reports import console
-from runner.reports.evaluation.insights import insights, thresholds_table
+from runner.reports.evaluation.insights import thresholds_table
 from runner.reports.evaluation.page import result_page
 from runner.reports.evaluation.sections import result_markdown
 from runner.reports.evaluation.tables import abstention_table
@@ -30,8 +31,8 @@ def warned() -> Result:
 def test_console_and_reports_show_them(warned: Result, capsys: pytest.CaptureFixture[str]) -> None:
     console.show_result(warned)
     assert f"warning: {WARNING}" in capsys.readouterr().out
-    assert WARNING in result_markdown(warned, insights(warned))
-    assert WARNING in result_page(warned, insights(warned))
+    assert WARNING in result_markdown(warned, find_insights(warned))
+    assert WARNING in result_page(warned, find_insights(warned))
 
 
 def test_a_leaderboard_shows_each_once(warned: Result) -> None:
@@ -52,7 +53,7 @@ def test_a_true_negative_rate_stands_with_its_cost(capsys: pytest.CaptureFixture
     assert all(title in shown_there for title in titles)
     for table in (
         abstention_table(found),
-        thresholds_table(insights(found)),
+        thresholds_table(find_insights(found)),
         leaderboard_table(build_leaderboard([found], "R@10")),
     ):
         shown = [column.title.partition("@")[0] for column in table.columns]

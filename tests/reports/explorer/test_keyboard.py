@@ -11,10 +11,10 @@ import pytest
 from retrievers.base import Corpus
 from runner.comparison.compare import TableStatistics, compare_results
 from runner.comparison.gate import Gate, check_gate
+from runner.comparison.insights import find_insights
 from runner.comparison.leaderboard import build_leaderboard
 from runner.config.repeating import list_overrides
 from runner.reports.comparison.page import comparison_page
-from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.explorer.place import PagePlace
 from runner.reports.sweep.page import sweep_page
@@ -52,7 +52,7 @@ def of_sweep() -> str:
 def of_result() -> str:
     """Return the page of one result, with texts."""
     one = result(queries=9, no_result=1)
-    return result_page(one, insights(one), CORPUS)
+    return result_page(one, find_insights(one), CORPUS)
 
 
 @pytest.fixture(scope="module")

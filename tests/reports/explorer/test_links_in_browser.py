@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runner.comparison.compare import TableStatistics, compare_results
+from runner.comparison.insights import find_insights
 from runner.comparison.leaderboard import build_leaderboard
 from runner.config.repeating import list_overrides
 from runner.reports.comparison.page import comparison_page
-from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
 from runner.reports.explorer.place import PagePlace
 from runner.reports.sweep.page import sweep_page
@@ -64,7 +64,7 @@ def test_a_row_leads_to_its_run_and_to_the_command_that_repeats_it(show: Show, r
 
 
 def test_figures_lead_to_definitions_that_are_in_the_page(show: Show, results: list[Result]) -> None:
-    html = result_page(results[1], insights(results[1]), None, replace(PLACE, runs=RUNS[1:]))
+    html = result_page(results[1], find_insights(results[1]), None, replace(PLACE, runs=RUNS[1:]))
     page = show(html)
     page.locator(".tile a.define", has_text="nDCG@10").focus()
     page.keyboard.press("Enter")

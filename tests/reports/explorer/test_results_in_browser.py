@@ -11,8 +11,8 @@ from scipy.stats import t
 
 from retrievers.base import Corpus
 from runner.comparison.compare import TableStatistics, compare_results
+from runner.comparison.insights import find_insights
 from runner.reports.comparison.page import comparison_page
-from runner.reports.evaluation.insights import insights
 from runner.reports.evaluation.page import result_page
 from tests.reports.explorer.browsing import check_view
 from tests.reports.explorer.test_sweep_in_browser import PAYLOADS, read_labels
@@ -39,7 +39,7 @@ OTHER = result(
 @pytest.fixture(scope="module")
 def of_result() -> str:
     """Return the page of one result, with texts."""
-    return result_page(ONE, insights(ONE), CORPUS)
+    return result_page(ONE, find_insights(ONE), CORPUS)
 
 
 @pytest.fixture(scope="module")
