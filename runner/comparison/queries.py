@@ -1,4 +1,4 @@
-"""Describe the results of single queries: what was expected, what was retrieved, and the rank of the first gold."""
+"""Describe the results of single queries: expected and retrieved ids, the rank of the first gold, and difficulty."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from runner.analysis.difficulty import Difficulty, difficulty
 from runner.comparison.headline import select_headline
 from runner.result import Result
 
@@ -25,6 +28,11 @@ class QueryOutcome:
     retrieved: Sequence[tuple[str, int]]
     first_gold: int | None
     values: Mapping[str, float]
+
+
+def measure_difficulty(results: Sequence[Result], primary: str) -> Difficulty:
+    """Return the difficulty of queries by a measure of one or more results on the same dataset."""
+    return difficulty(np.stack([result.of(primary) for result in results]))
 
 
 def list_hardest(result: Result, limit: int | None = None) -> list[QueryOutcome]:

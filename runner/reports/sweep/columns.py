@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runner.comparison.criteria import COSTS
-from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
+from runner.comparison.swept_settings import list_settings
 from runner.reports.explorer.data import DataColumn
 from runner.reports.sweep.board_columns import list_board_columns
-from runner.reports.sweep.tables import as_number
 from runner.result import Result
 
 
@@ -21,11 +20,6 @@ def build_columns(board: Leaderboard, results: Sequence[Result]) -> list[DataCol
         *_setting_columns(board),
         *_measure_columns(board, results),
     ]
-
-
-def setting_keys(board: Leaderboard) -> list[str]:
-    """Return the swept settings that differ between combinations."""
-    return [key for key in dict.fromkeys(key for row in board.rows for key in row.swept) if key not in board.shared]
 
 
 def _leaderboard_columns(board: Leaderboard) -> Iterator[DataColumn]:
@@ -51,20 +45,15 @@ def _criteria_columns(board: Leaderboard) -> Iterator[DataColumn]:
 
 
 def _setting_columns(board: Leaderboard) -> Iterator[DataColumn]:
-    keys = setting_keys(board)
-    if "retriever" not in keys:
-        several = len({row.retriever for row in board.rows}) > 1
-        yield DataColumn(
-            "retriever", "retriever", "retriever", [row.retriever for row in board.rows],
-            kind="setting" if several else "", shown=False,
-        )  # fmt: skip
-    for i, key in enumerate(keys):
-        present = [row.swept[key] for row in board.rows if key in row.swept]
-        numeric = None not in map(as_number, present)
-        show = as_number if numeric else format_setting
-        values = [show(row.swept[key]) if key in row.swept else None for row in board.rows]
-        of = "retriever" if key == "retriever" else f"s{i}"
-        yield DataColumn(of, key, key, values, "number" if numeric else "text", "setting", shown=False)
+    settings = list_settings(board)
+    if all(setting.name != "retriever" for setting in settings):
+        yield DataColumn("retriever", "retriever", "retriever", [row.retriever for row in board.rows], shown=False)
+    swept = {key for row in board.rows for key in row.swept if key not in board.shared}
+    keys = [setting.name for setting in settings if setting.name in swept]
+    for setting in settings:
+        name, values = setting.name, setting.values
+        of = "retriever" if name == "retriever" else f"s{keys.index(name)}"
+        yield DataColumn(of, name, name, values, "number" if setting.are_numbers else "text", "setting", shown=False)
 
 
 def _measure_columns(board: Leaderboard, results: Sequence[Result]) -> Iterator[DataColumn]:

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from runner.analysis.difficulty import Difficulty, difficulty
+from runner.analysis.difficulty import Difficulty
+from runner.comparison.queries import measure_difficulty
 from runner.reports.rendering.numbers import gist, score
 from runner.reports.rendering.tables import Column, Table
 from runner.result import QueryTable, Result
 
 NAMED = 10
 """Most ids in a sentence."""
-
-
-def measure_difficulty(results: Sequence[Result], primary: str) -> Difficulty:
-    """Return the difficulty of queries by a measure of one or more results on the same dataset."""
-    return difficulty(np.stack([result.of(primary) for result in results]))
 
 
 def hardest_of_all(results: Sequence[Result], primary: str, limit: int) -> Table:

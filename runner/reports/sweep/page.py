@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from retrievers.base import Corpus
-from runner.analysis.importance import estimate_importance
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.search import Search
+from runner.comparison.swept_settings import estimate_shares, measure_effects
 from runner.config.report import Texts
 from runner.reports.evaluation import tables as result_tables
 from runner.reports.evaluation.page import curves
@@ -147,7 +147,7 @@ def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence
     title = f"{board.primary} with its {interval_title(board.statistics.confidence, board.units)}"
     yield Plot("intervals", "Uncertainty of the means", text, sweep_specs.build_intervals(title, INTERVALS))
     yield from _list_setting_plots(board, columns)
-    yield from _list_importance_plots(board, results, columns)
+    yield from _list_importance_plots(board, results)
     name = board.primary.rpartition("@")[0] or "R"
     few = {f"{row.rank}. {row.label}": results[row.position] for row in board.finalists}
     series = curves(
@@ -166,7 +166,7 @@ def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence
 
 def _list_setting_plots(board: Leaderboard, columns: Sequence[DataColumn]) -> Iterator[Plot]:
     axes = [column for column in columns if column.kind == "setting" and len(set(column.values)) > 1]
-    by_effect = list(tables.effects(board))
+    by_effect = [effect.setting for effect in measure_effects(board)]
     axes.sort(key=lambda column: by_effect.index(column.name) if column.name in by_effect else len(by_effect))
     ids = [column.id for column in axes]
     if ids:
@@ -192,17 +192,10 @@ def _order_for_pairs(axes: Sequence[DataColumn]) -> list[DataColumn]:
     return [*first, *(column for column in axes if column not in first)]
 
 
-def _list_importance_plots(
-    board: Leaderboard, results: Sequence[Result], columns: Sequence[DataColumn]
-) -> Iterator[Plot]:
+def _list_importance_plots(board: Leaderboard, results: Sequence[Result]) -> Iterator[Plot]:
     if board.search is not None:  # a search has importances of its own
         return
-    ranked = [results[row.position] for row in board.rows]
-    scores = np.stack([result.of(board.primary) for result in ranked])
-    settings = {column.name: column.values for column in columns if column.kind == "setting"}
-    clusters = ranked[0].queries.cluster_numbers
-    importances = estimate_importance(scores, settings, np.random.default_rng(0), clusters, board.statistics.confidence)
-    shown = sorted((i for i in importances if i.share >= LEAST_SHARE), key=lambda i: -i.share)[:MOST_SHARES]
+    shown = [i for i in estimate_shares(board, results) if i.share >= LEAST_SHARE][:MOST_SHARES]
     if shown:
         rows = [{"name": " x ".join(i.settings), "share": i.share, "low": i.low, "high": i.high} for i in shown]
         text = (

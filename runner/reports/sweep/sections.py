@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
+from runner.comparison.swept_settings import measure_effects
 from runner.reports.evaluation.tables import fingerprints_table, settings_table
 from runner.reports.rendering.markdown import escape, render_sections
 from runner.reports.rendering.numbers import score4
@@ -45,8 +46,10 @@ def iter_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 
     yield ReportSection(f"{board.primary} by query type", by_type, "plots", figure="types")
     note = "No other combination is both faster and better than one of these."
     yield ReportSection("Quality against time", tables.pareto_table(board), "plots", note, figure="tradeoff")
-    effects = tables.effects(board).items()
-    by_setting = {f"{key}: range of the mean {score4(tables.reach(effect))}": effect for key, effect in effects}
+    by_setting = {
+        f"{effect.setting}: range of the mean {score4(effect.reach)}": tables.effect_table(effect)
+        for effect in measure_effects(board)
+    }
     note = f"The mean {board.primary} over all other swept settings, with the largest range first."
     yield ReportSection("Effects of settings", by_setting, "plots", note)
     hard, note = (

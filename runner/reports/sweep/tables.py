@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from runner.analysis.importance import Importance
 from runner.comparison.criteria import COSTS
-from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import FINALISTS, Leaderboard
+from runner.comparison.swept_settings import SettingEffect
 from runner.comparison.systems import SystemsByDataset
 from runner.reports.comparison.significance import in_brief
 from runner.reports.rendering.numbers import (
@@ -213,24 +213,15 @@ def pareto_table(board: Leaderboard, cost: str = "median_ms") -> Table:
     return Table(columns, rows)
 
 
-def effects(board: Leaderboard) -> dict[str, Table]:
-    """Return the primary measure at each value of each swept setting, the setting with the largest range first."""
+def effect_table(effect: SettingEffect) -> Table:
+    """Return the primary measure at each value of a setting."""
     columns = [
         Column("value"),
         Column("n", number, numeric=True),
         Column("mean", score4, numeric=True),
         Column("best", score4, numeric=True),
     ]
-    tables: dict[str, Table] = {}
-    for key in dict.fromkeys(key for row in board.rows for key in row.swept if key not in board.shared):
-        having = [row for row in board.rows if key in row.swept and not math.isnan(row.mean)]
-        groups: dict[str, list[float]] = {}
-        for row in sorted(having, key=lambda row: _in_order(row.swept[key])):
-            groups.setdefault(format_setting(row.swept[key]), []).append(row.mean)
-        folds = [[value, len(means), sum(means) / len(means), max(means)] for value, means in groups.items()]
-        if len(folds) > 1:
-            tables[key] = Table(columns, folds)
-    return dict(sorted(tables.items(), key=lambda effect: (-reach(effect[1]), effect[0])))
+    return Table(columns, [[at.value, at.combinations, at.mean, at.best] for at in effect.means])
 
 
 def shares_table(importances: Sequence[Importance]) -> Table:
@@ -238,12 +229,6 @@ def shares_table(importances: Sequence[Importance]) -> Table:
     columns = [Column("setting"), Column("share of the variance", percent, numeric=True)]
     columns.append(Column("interval", lambda ends: f"{percent(ends[0])} to {percent(ends[1])}", numeric=True))
     return Table(columns, [[" x ".join(i.settings), i.share, (i.low, i.high)] for i in importances])
-
-
-def reach(effect: Table) -> float:
-    """Return the difference of the mean between the best and the worst value of a setting."""
-    means = [float(row[2]) for row in effect.rows]
-    return max(means) - min(means)
 
 
 def drops_table(board: Leaderboard) -> Table:
@@ -266,18 +251,3 @@ def failures_table(board: Leaderboard) -> Table:
     return build_error_table(
         "combinations", {e: [f.name for f in group] for e, group in board.group_failures().items()}
     )
-
-
-def as_number(value: object) -> float | None:
-    """Return a swept value as a number, if it is one or its text is; settings may be kept as they were typed."""
-    try:
-        number = math.nan if isinstance(value, bool) else float(str(value))
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _in_order(value: object) -> tuple[bool, float, str]:
-    """Order swept values: numbers by size, then the rest by their text."""
-    number = as_number(value)
-    return number is None, number or 0.0, str(value)

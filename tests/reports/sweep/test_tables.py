@@ -12,6 +12,7 @@ import pytest
 from runner.analysis.comparison import compare_pairs
 from runner.comparison.criteria import COSTS
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
+from runner.comparison.swept_settings import measure_effects
 from runner.metrics.statistics import CorrectionName, Statistics, Test
 from runner.reports.sweep import tables
 from runner.reports.sweep.columns import build_columns
@@ -160,15 +161,19 @@ def test_the_front_of_the_leaderboard_compares_what_a_page_compares() -> None:
 
 def test_effects_are_means_by_value_and_what_matters_most_is_first() -> None:
     board = build_leaderboard(sweep(25), PRIMARY)
-    found = tables.effects(board)
-    assert list(found) == sorted(found, key=lambda key: -tables.reach(found[key]))
-    assert set(found) == {"retriever.k1", "retriever.b"}
-    for key, table in found.items():
-        for value, n, mean, best in table.rows:
-            means = [row.mean for row in board.rows if row.swept[key] == value]
-            assert (n, best) == (len(means), max(means))
-            assert mean == pytest.approx(sum(means) / len(means))
-    assert [row[0] for row in found["retriever.k1"].rows] == ["0.4", "0.8", "1.2", "1.6", "2.0"]
+    effects = measure_effects(board)
+    assert effects == sorted(effects, key=lambda effect: -effect.reach)
+    assert {effect.setting for effect in effects} == {"retriever.k1", "retriever.b"}
+    for effect in effects:
+        for at in effect.means:
+            means = [row.mean for row in board.rows if row.swept[effect.setting] == at.value]
+            assert (at.combinations, at.best) == (len(means), max(means))
+            assert at.mean == pytest.approx(sum(means) / len(means))
+        assert effect.reach == max(at.mean for at in effect.means) - min(at.mean for at in effect.means)
+        rows = [[at.value, at.combinations, at.mean, at.best] for at in effect.means]
+        assert tables.effect_table(effect).rows == rows
+    (k1,) = (effect for effect in effects if effect.setting == "retriever.k1")
+    assert [at.value for at in k1.means] == ["0.4", "0.8", "1.2", "1.6", "2.0"]
 
 
 def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_were_typed() -> None:
@@ -182,7 +187,10 @@ def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_wer
     assert [column.name for column in columns if column.format == "number"] == ["k", "depth"]
     assert [column.name for column in columns if column.format == "text"] == ["name", "on"]
     assert columns[0].values == [float(row.swept["k"]) for row in board.rows]
-    assert [row[0] for row in tables.effects(board)["k"].rows] == ["2", "10"]
+    assert [at.value for effect in measure_effects(board) if effect.setting == "k" for at in effect.means] == [
+        "2",
+        "10",
+    ]
 
 
 def test_a_cost_is_defined_by_its_criterion_and_less_of_it_is_better() -> None:
