@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from runner.analysis.inspection_reliability import Reliability, measure_reliabil
 from runner.datasets.base import Dataset, Queries
 from runner.datasets.duplicates import Shingled, word_counts
 from runner.metrics.statistics import Statistics
+
+QUANTILES = {"min": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
+"""The quantiles of a distribution by their names."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,17 @@ class Inspection:
     lacking: Sequence[str]
     findings: Sequence[Finding]
     reliability: Reliability | None = None
+
+    @property
+    def distributions(self) -> dict[str, list[float | None]]:
+        """Return the `QUANTILES` of lengths, of gold per query and of overlap, by quantity; None without values."""
+        measured: dict[str, NDArray[Any]] = {f"words in {what}": words for what, words in self.words.items()}
+        measured |= {
+            "gold documents per query": self.golds,
+            "overlap of query and gold": self.gold_overlap,
+            "overlap of query and random documents": self.chance_overlap,
+        }
+        return {name: _quantiles(values) for name, values in measured.items()}
 
 
 def inspect(
@@ -99,6 +114,14 @@ def inspect(
             with_item_response=settings.item_response,
         ),
     )
+
+
+def _quantiles(values: NDArray[Any]) -> list[float | None]:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return [None] * len(QUANTILES)
+    # a value that there is, so that counts stay counts
+    return np.quantile(known, list(QUANTILES.values()), method="nearest").tolist()  # type: ignore[no-any-return]  # numpy
 
 
 def _counts(dataset: Dataset, golds: NDArray[np.int64]) -> dict[str, int]:

@@ -70,6 +70,12 @@ class Findability:
     suspicious: Sequence[Suspicion]
 
     @property
+    def without_gold(self) -> NDArray[np.int64]:
+        """Return the number of queries with gold of which a retriever finds none, by retriever."""
+        counts: NDArray[np.int64] = np.count_nonzero((self.first_gold == 0) & self.answerable, axis=1)
+        return counts
+
+    @property
     def missed(self) -> NDArray[np.bool_]:
         """Return which queries with gold no retriever finds (n,)."""
         none_found: NDArray[np.bool_] = (self.first_gold == 0).all(axis=0)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from runner.analysis.finding import Finding
-from runner.analysis.inspection import Inspection
+from runner.analysis.inspection import QUANTILES, Inspection
 from runner.reports.inspection.reliability import reliability_json
 from runner.reports.rendering.numbers import gist, number, percent, score
 from runner.reports.rendering.tables import Column, Table
 
 VERSION = 1
 """The version of the JSON."""
-
-QUANTILES = {"min": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
 
 
 def heading(inspection: Inspection) -> str:
@@ -71,13 +68,7 @@ def types_table(inspection: Inspection) -> Table:
 def distributions_table(inspection: Inspection) -> Table:
     """Return quantiles of lengths, of gold per query and of overlap."""
     columns = [Column("quantity"), *(Column(name, number, numeric=True, spare=int("%" in name)) for name in QUANTILES)]
-    measured: dict[str, NDArray[Any]] = {f"words in {what}": words for what, words in inspection.words.items()}
-    measured |= {
-        "gold documents per query": inspection.golds,
-        "overlap of query and gold": inspection.gold_overlap,
-        "overlap of query and random documents": inspection.chance_overlap,
-    }
-    return Table(columns, [[name, *_quantiles(values)] for name, values in measured.items()])
+    return Table(columns, [[name, *quantiles] for name, quantiles in inspection.distributions.items()])
 
 
 def retrievers_table(inspection: Inspection) -> Table:
@@ -89,8 +80,9 @@ def retrievers_table(inspection: Inspection) -> Table:
         Column(f"no gold in {rankings.depth}", percent, numeric=True),
         Column(f"Judged@{rankings.cutoff}", percent, numeric=True),
     ]
+    queries = np.count_nonzero(rankings.answerable)
     rows = [
-        [name, rankings.success[i], _share(rankings.first_gold[i] == 0, rankings.answerable), rankings.judged[i]]
+        [name, rankings.success[i], rankings.without_gold[i] / queries if queries else math.nan, rankings.judged[i]]
         for i, name in enumerate(rankings.names)
     ]
     return Table(columns, rows)
@@ -116,13 +108,13 @@ def as_json(inspection: Inspection) -> bytes:
         "grades": inspection.grades,
         "types": inspection.types,
         "distributions": {
-            row[0]: dict(zip(QUANTILES, row[1:], strict=True)) for row in distributions_table(inspection).rows
+            name: dict(zip(QUANTILES, quantiles, strict=True)) for name, quantiles in inspection.distributions.items()
         },
         "retrievers": {
             name: {
                 f"success@{rankings.cutoff}": rankings.success[i],
                 f"judged@{rankings.cutoff}": rankings.judged[i],
-                "without_gold": int(np.count_nonzero((rankings.first_gold[i] == 0) & rankings.answerable)),
+                "without_gold": int(rankings.without_gold[i]),
             }
             for i, name in enumerate(rankings.names)
         },
@@ -137,18 +129,6 @@ def as_json(inspection: Inspection) -> bytes:
 
 def _count(title: str = "") -> Column:
     return Column(title, number, numeric=True)
-
-
-def _quantiles(values: NDArray[Any]) -> Sequence[float | None]:
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return [None] * len(QUANTILES)
-    # a value that there is, so that counts stay counts
-    return np.quantile(known, list(QUANTILES.values()), method="nearest").tolist()  # type: ignore[no-any-return]  # numpy
-
-
-def _share(which: NDArray[np.bool_], of: NDArray[np.bool_]) -> float:
-    return float(which[of].mean()) if of.any() else float("nan")
 
 
 def _format_example(value: Any) -> str:  # noqa: ANN401 (whatever an example has)
