@@ -14,6 +14,7 @@ from runner.agents.artifact_store import ArtifactStore, open_artifacts
 from runner.agents.evaluation import Evaluation, Job, Reading
 from runner.agents.jobs import evaluate_jobs, find_jobs, select_unfinished
 from runner.agents.measures.figures import FigureNames
+from runner.agents.measures.findings import compute_findings, select_baseline
 from runner.agents.runs.tasks import Tasks
 from runner.agents.settings import TraceSettings
 from runner.config.objects import ConfigError, suggestion
@@ -24,7 +25,7 @@ from runner.reports import console
 from runner.reports.progress import Progress, Status
 from runner.reports.traces.comparisons import describe_decisions
 from runner.reports.traces.files import PAGE, write_report
-from runner.reports.traces.report import TraceReport, build_report, select_baseline, summary_json
+from runner.reports.traces.report import TraceReport, build_report, summary_json
 from runner.reports.traces.tables import confidence_note, configurations_table, failures_table, heading, rewards_note
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.settings import Tracking
@@ -57,16 +58,9 @@ def evaluate_runs(
         failures = _evaluate(jobs, evaluation, artifacts, own)
         del jobs  # the jobs of ten thousand runs take more memory than the report
         with Status("report"):
-            report = build_report(
-                artifacts,
-                failures,
-                baseline,
-                evaluation.load_events,
-                own.timelines,
-                FigureNames(metrics.k_values),
-                own.statistics,
-                without_secrets,
-            )
+            names = FigureNames(metrics.k_values)
+            findings = compute_findings(artifacts, failures, baseline, names, own.statistics)
+            report = build_report(findings, evaluation.load_events, own.timelines, without_secrets)
             files = write_report(output, report)
         _show(report, output)
         if tracker:

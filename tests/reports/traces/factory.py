@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner.agents.measures.figures import FigureNames
+from runner.agents.measures.findings import compute_findings, select_baseline
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
 from runner.config.values import without_secrets
 from runner.metrics.statistics import Statistics
-from runner.reports.traces.report import TraceReport, build_report, select_baseline
+from runner.reports.traces.report import TraceReport, build_report
 from tests.agents.documents import document, done, read
 
 
@@ -20,10 +21,8 @@ def report(documents: Mapping[str, Mapping[str, Any]], timelines: int = 40, **fa
     said = {name: {"summary": {"total_events": len(each["events"])}, **each} for name, each in documents.items()}
     artifacts = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in said.items()}
     baseline = select_baseline(each["provenance"]["config_name"] for each in documents.values())
-    names, statistics = FigureNames(), Statistics()
-    return build_report(
-        artifacts, failures, baseline, lambda name: dict(said[name]), timelines, names, statistics, without_secrets
-    )
+    findings = compute_findings(artifacts, failures, baseline, FigureNames(), Statistics())
+    return build_report(findings, lambda name: dict(said[name]), timelines, without_secrets)
 
 
 def several(n: int = 4) -> dict[str, dict[str, Any]]:
@@ -53,4 +52,5 @@ def finding(config: str, recalls: Sequence[float], **said: Any) -> dict[str, Art
 
 def told_of(*configurations: Mapping[str, Artifact], **settings: Any) -> TraceReport:
     artifacts = {name: each for some in configurations for name, each in some.items()}
-    return build_report(artifacts, {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics(**settings))
+    findings = compute_findings(artifacts, {}, "baseline", FigureNames(), Statistics(**settings))
+    return build_report(findings, lambda name: {}, 0)

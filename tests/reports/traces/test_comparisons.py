@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from runner.agents.measures.figures import FigureNames
+from runner.agents.measures.findings import compute_findings
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
 from runner.metrics.statistics import Statistics
@@ -120,7 +121,8 @@ def test_differences_are_tested_and_told_as_the_settings_say() -> None:
 
 def test_a_secondary_figure_perhaps_differs_by_the_alpha_that_is_asked_for() -> None:
     artifacts = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in several(6).items()}
-    strict = build_report(artifacts, {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics(alpha=0.02))
+    findings = compute_findings(artifacts, {}, "baseline", FigureNames(), Statistics(alpha=0.02))
+    strict = build_report(findings, lambda name: {}, 0)
     assert row(compared.comparisons_table(strict))["only if uncorrected"] == "none"
 
 

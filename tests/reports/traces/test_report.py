@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.agents.measures.figures import FigureNames
+from runner.agents.measures.findings import compute_findings
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact
 from runner.agents.runs.outcomes import RunOutcome
@@ -20,9 +21,9 @@ from runner.reports.rendering.markdown import escape as escape_markdown
 from runner.reports.traces import comparisons as compared
 from runner.reports.traces import tables as told
 from runner.reports.traces.page import render_page
-from runner.reports.traces.report import build_report, report_json, select_baseline, sort_by_interest
+from runner.reports.traces.report import build_report, report_json
 from runner.reports.traces.sections import render_markdown
-from tests.agents.documents import document, done, read, search
+from tests.agents.documents import document, read, search
 from tests.reports.reading import EVIL, Page, read_explorer_data
 from tests.reports.traces.factory import finding, report, several, told_of
 from tests.strategies.artifacts import OUTCOMES, documents
@@ -54,28 +55,11 @@ def test_artifacts_are_never_in_memory_together() -> None:
         def __len__(self) -> int:
             return len(made)
 
-    found = build_report(Anew(), {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics())
+    found = build_report(compute_findings(Anew(), {}, "baseline", FigureNames(), Statistics()), lambda name: {}, 0)
     written = b"".join(report_json(found)), render_page(found), render_markdown(found)
     assert most <= 3
-    same = build_report(made, {}, "baseline", lambda name: {}, 0, FigureNames(), Statistics())
+    same = build_report(compute_findings(made, {}, "baseline", FigureNames(), Statistics()), lambda name: {}, 0)
     assert written == (b"".join(report_json(same)), render_page(same), render_markdown(same))
-
-
-def test_what_differs_most_comes_first_then_what_was_missed_and_last_what_was_not_measured() -> None:
-    artifacts = {
-        "b/none": done("none", "a.py", gold=()),
-        "b/found": done("found", "a.py", "b.py"),
-        "b/missed": done("missed", "x.py"),
-        "b/apart": done("apart", "x.py"),
-        "c/apart": done("apart", "a.py", "b.py", config_name="c"),
-    }
-    assert sort_by_interest(artifacts) == ["b/apart", "c/apart", "b/missed", "b/found", "b/none"]
-
-
-def test_the_first_that_is_called_a_baseline_is_one() -> None:
-    assert select_baseline(["agent", "zero-baseline", "baseline-b"]) == "baseline-b"
-    assert select_baseline(["b", "a"]) == "a"
-    assert select_baseline([]) == ""
 
 
 def test_means_say_of_how_many_tasks_they_are() -> None:
@@ -114,7 +98,7 @@ def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
 
 def test_cutoffs_of_the_settings_are_those_of_the_tables() -> None:
     made = {name: build_artifact(each, RunOutcome(reward=0.5), (2, 7)) for name, each in several().items()}
-    found = build_report(made, {}, "baseline", lambda name: {}, 0, FigureNames((2, 7)), Statistics())
+    found = build_report(compute_findings(made, {}, "baseline", FigureNames((2, 7)), Statistics()), lambda name: {}, 0)
     titles = [column.title for column in told.configurations_table(found).columns]
     assert {"nDCG@7", "P@2"} < {*titles}
     assert "nDCG@7" in render_page(found)
@@ -227,7 +211,7 @@ def test_any_artifacts_make_the_same_reports_whatever_their_order(
         for place, (each, outcome) in enumerate(drawn)
     ]
     one, other = (
-        build_report(dict(order), {}, "baseline", content.__getitem__, 2, FigureNames(), Statistics())
+        build_report(compute_findings(dict(order), {}, "baseline", FigureNames(), Statistics()), content.__getitem__, 2)
         for order in (made, made[::-1])
     )
     assert b"".join(report_json(one)) == b"".join(report_json(other))
