@@ -79,8 +79,10 @@ def measure_effects(board: Leaderboard) -> list[SettingEffect]:
 def estimate_shares(board: Leaderboard, results: Sequence[Result]) -> list[Importance]:
     """Return the importance of each swept setting and of each pair, the largest share first.
 
-    `results` are those that the leaderboard was built from, in the same order.
+    `results` are those that the leaderboard was built from, in the same order; without them, there are no shares.
     """
+    if not board.rows or not results:
+        return []
     ranked = [results[row.position] for row in board.rows]
     scores = np.stack([result.of(board.primary) for result in ranked])
     settings = {setting.name: setting.values for setting in list_settings(board)}

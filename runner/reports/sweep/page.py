@@ -13,7 +13,7 @@ from retrievers.base import Corpus
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.search import Search
-from runner.comparison.swept_settings import estimate_shares, measure_effects
+from runner.comparison.swept_settings import measure_effects
 from runner.config.report import Texts
 from runner.reports.evaluation import tables as result_tables
 from runner.reports.evaluation.page import curves
@@ -42,9 +42,6 @@ SNIPPET = 600
 
 INTERVALS = 25
 """Most combinations whose intervals are drawn."""
-
-MOST_SHARES, LEAST_SHARE = 12, 0.005
-"""Most settings and pairs whose importance is shown, and the least share of one."""
 
 
 def sweep_page(
@@ -195,17 +192,10 @@ def _order_for_pairs(axes: Sequence[DataColumn]) -> list[DataColumn]:
 def _list_importance_plots(board: Leaderboard, results: Sequence[Result]) -> Iterator[Plot]:
     if board.search is not None:  # a search has importances of its own
         return
-    shown = [i for i in estimate_shares(board, results) if i.share >= LEAST_SHARE][:MOST_SHARES]
-    if shown:
-        rows = [{"name": " x ".join(i.settings), "share": i.share, "low": i.low, "high": i.high} for i in shown]
-        text = (
-            f"The share of the variance of {board.primary} over combinations that each setting explains, and each pair "
-            f"(x) beyond its two settings, with {board.statistics.confidence:.0%} intervals over queries. "
-            "Unless the sweep is a full grid, shares overlap, and their sum can exceed 100 %. A combination without a "
-            "setting counts as a value of that setting, and the setting is in no pair."
-        )
-        spec = sweep_specs.build_shares(rows, "share of the variance")
-        yield Plot("importance", "Importance of settings", text, spec, tables.shares_table(shown))
+    if shares := tables.list_shares(board, results):
+        rows = [{"name": " x ".join(i.settings), "share": i.share, "low": i.low, "high": i.high} for i in shares]
+        text, spec = tables.shares_note(board), sweep_specs.build_shares(rows, "share of the variance")
+        yield Plot("importance", "Importance of settings", text, spec, tables.shares_table(shares))
 
 
 def _list_query_plots(board: Leaderboard) -> Iterator[Plot]:

@@ -52,6 +52,9 @@ def iter_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 
     }
     note = f"The mean {board.primary} over all other swept settings, with the largest range first."
     yield ReportSection("Effects of settings", by_setting, "plots", note)
+    if board.search is None:
+        shares = tables.shares_table(tables.list_shares(board, results))
+        yield ReportSection("Importance of settings", shares, "plots", tables.shares_note(board), figure="importance")
     hard, note = (
         difficulty.hardest_of_all(results, board.primary, hardest),
         difficulty.hardest_note(results, board.primary),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runner.analysis.importance import Importance
 from runner.comparison.criteria import COSTS
 from runner.comparison.leaderboard import FINALISTS, Leaderboard
-from runner.comparison.swept_settings import SettingEffect
+from runner.comparison.swept_settings import SettingEffect, estimate_shares
 from runner.comparison.systems import SystemsByDataset
 from runner.reports.comparison.significance import in_brief
 from runner.reports.rendering.numbers import (
@@ -40,6 +40,9 @@ FINALISTS_ARE = "the best few, and the best of each retriever and of each search
 
 DROPPED_ARE = "Means are over the searched queries; they do not compare with those of the leaderboard."
 """What the means of dropped combinations cover."""
+
+MOST_SHARES, LEAST_SHARE = 12, 0.005
+"""Most settings and pairs whose importance is shown, and the least share of one."""
 
 
 def board_heading(board: Leaderboard) -> str:
@@ -222,6 +225,21 @@ def effect_table(effect: SettingEffect) -> Table:
         Column("best", score4, numeric=True),
     ]
     return Table(columns, [[at.value, at.combinations, at.mean, at.best] for at in effect.means])
+
+
+def list_shares(board: Leaderboard, results: Sequence[Result]) -> list[Importance]:
+    """Return the importance of settings and of their pairs, the largest first, without those of almost none."""
+    return [i for i in estimate_shares(board, results) if i.share >= LEAST_SHARE][:MOST_SHARES]
+
+
+def shares_note(board: Leaderboard) -> str:
+    """Return what the importance of settings measures."""
+    return (
+        f"The share of the variance of {board.primary} over combinations that each setting explains, and each pair "
+        f"(x) beyond its two settings, with {board.statistics.confidence:.0%} intervals over queries. "
+        "Unless the sweep is a full grid, shares overlap, and their sum can exceed 100 %. A combination without a "
+        "setting counts as a value of that setting, and the setting is in no pair."
+    )
 
 
 def shares_table(importances: Sequence[Importance]) -> Table:

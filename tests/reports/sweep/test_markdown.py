@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
+from runner.comparison.swept_settings import estimate_shares
 from runner.reports.sweep.sections import sweep_markdown
+from runner.reports.sweep.tables import LEAST_SHARE
 from tests.reports.factory import mixed, result, sweep
 from tests.reports.reading import rows
+from tests.reports.sweep.test_selection import search
 
 PRIMARY = "nDCG@10"
 
@@ -31,6 +36,17 @@ def test_a_sweep_shows_its_leaderboard_and_its_verdict() -> None:
     assert "### retriever.k1: range of the mean" in text
     assert "| boom | 1 | x |" in text
     assert rows(text, "Hardest queries")[0][0].startswith("q")
+
+
+def test_a_sweep_shows_the_importance_of_its_settings_unless_a_search_estimated_it() -> None:
+    results = sweep(25)
+    board = build_leaderboard(results, PRIMARY)
+    shown = rows(sweep_markdown(board, results), "Importance of settings")
+    shares = [share for share in estimate_shares(board, results) if share.share >= LEAST_SHARE]
+    assert [row[:2] for row in shown] == [[" x ".join(i.settings), f"{i.share:.1%}"] for i in shares]
+    searched = replace(board, search=search())
+    assert len(rows(sweep_markdown(searched, results), "Importance of settings")) == 2
+    assert "Importance of settings" not in sweep_markdown(board, [])
 
 
 def test_a_sweep_in_which_all_failed_says_so() -> None:
