@@ -6,6 +6,8 @@ DOCS := .venv-docs
 TYPESCRIPT := npx --yes --package typescript@5.9.3 tsc
 # In a terminal, pip shows its progress.
 PIP = $(PYTHON) -m pip install --disable-pip-version-check $(shell test -t 2 || echo --quiet)
+# Many tests wait for other processes, so one more of them runs than there are processors.
+TESTS = $(PYTHON) -m pytest -n $$(( $$($(PYTHON) -c "import os; print(os.cpu_count())") + 1 )) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run ui test test-all check docs site bench release matrix clean
@@ -34,10 +36,10 @@ ui: setup  ## Open the MLflow UI
 test test-all: export PYTHONDONTWRITEBYTECODE =
 
 test: setup  ## Run the tests
-	$(PYTHON) -m pytest -n auto --dist worksteal -m "not slow"
+	$(TESTS) -m "not slow"
 
 test-all: setup  ## Run the tests, the slow ones too
-	$(PYTHON) -m pytest -n auto --dist worksteal
+	$(TESTS)
 
 check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/ruff format --check .
