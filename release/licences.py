@@ -79,24 +79,6 @@ STATED_ELSEWHERE: Mapping[str, str] = {
 VENDOR = re.compile(r"nvidia-.+|cuda-.+")
 """Proprietary libraries that PyTorch's CUDA build installs, under the vendor's terms; this program needs none."""
 
-PARTS = (
-    "core",
-    "dense",
-    "llm",
-    "datasets",
-    "postgres",
-    "qdrant",
-    "s3",
-    "gcs",
-    "azure",
-    "dask",
-    "ray",
-    "slurm",
-    "ui",
-    "development",
-)
-"""What can be installed, in the order of the page; a package is listed under the first part that requires it."""
-
 
 @dataclass(frozen=True)
 class Dependency:
@@ -116,6 +98,7 @@ class Dependency:
 def list_dependencies() -> list[Dependency]:
     """Return the installed packages, without this one, pip and vendor libraries, by part and name."""
     parts = _find_parts()
+    order = list(read_parts())
     installed = {canonicalize_name(package.name): package for package in metadata.distributions()}
     others = {"retrieval-runner", "pip", "setuptools", "wheel"}
     packages = [
@@ -123,7 +106,7 @@ def list_dependencies() -> list[Dependency]:
         for name, package in installed.items()
         if name not in others and not VENDOR.fullmatch(name)
     ]
-    return sorted(packages, key=lambda package: (PARTS.index(package.part), package.name.lower()))
+    return sorted(packages, key=lambda package: (order.index(package.part), package.name.lower()))
 
 
 def read_licence(package: metadata.Distribution) -> str:
@@ -144,14 +127,20 @@ def _split(expression: str) -> set[str]:
     return set(re.split(r"\s+(?:AND|OR)\s+", re.sub(r"[()]", "", expression)))
 
 
-def _find_parts() -> dict[str, str]:
-    """Return the first part that requires each package, directly or indirectly."""
+def read_parts() -> dict[str, list[str]]:
+    """Return the requirements of each part that can be installed, in the order of the page."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras, development = project["project"]["optional-dependencies"], project["dependency-groups"]["dev"]
-    declared = {"core": project["project"]["dependencies"], **extras, "development": development}
+    parts = {"core": project["project"]["dependencies"], **extras, "development": development}
+    del parts["all"]  # has what the others have
+    return parts
+
+
+def _find_parts() -> dict[str, str]:
+    """Return the first part that requires each package, directly or indirectly."""
     parts: dict[str, str] = {}
-    for part in PARTS:
-        todo = [Requirement(text) for text in declared.get(part, ())]
+    for part, requirements in read_parts().items():
+        todo = [Requirement(text) for text in requirements]
         seen: set[tuple[str, str]] = set()
         while todo:
             requirement = todo.pop()
@@ -190,7 +179,7 @@ def render_page() -> str:
     ]  # fmt: skip
     dependencies = list_dependencies()
     locked = {canonicalize_name(name) for name in list_locked()}
-    for part in PARTS:
+    for part in read_parts():
         rows = [d for d in dependencies if d.part == part and canonicalize_name(d.name) in locked]
         if rows:
             heading = f"The `{part}` extra" if part not in ("core", "development") else part.capitalize()
