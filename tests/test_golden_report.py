@@ -20,7 +20,8 @@ from runner.datasets.golden_json import GoldenJson
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.golden.document import golden_report, measure_names
-from runner.golden.reading import MEASURES, UNREAD, is_report, read_report
+from runner.golden.measures import MEASURES, UNREAD
+from runner.golden.reading import is_report, read_report
 from runner.metrics.settings import MetricSettings
 from runner.records import load_record, save_record
 from runner.result import Result, ResultError

@@ -16,7 +16,7 @@ import numpy as np
 from runner.comparison.comparability import ReportError, compute_depth
 from runner.comparison.labels import label_results
 from runner.golden.comparison import comparison, retrieval_times, select_sensible
-from runner.golden.reading import MEASURES
+from runner.golden.measures import MEASURES
 from runner.metrics.formulas import is_of_whole_ranking
 from runner.result import Hits, Result, count_statuses
 

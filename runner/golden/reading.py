@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass
 from retrievers.base import NOTHING, Rankings
 from retrievers.store import fingerprint
 from runner.datasets.base import Judgments
+from runner.golden.measures import MEASURES
 from runner.golden.needle_results import is_needle_results, report_of, rows_of_csv
 from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.measures import expand
@@ -28,16 +29,6 @@ from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.metrics.statistics import Statistics
 from runner.result import DatasetSummary, Result, ResultError, Timings
-
-UNREAD = {
-    "Judged": "a report has no judgments of irrelevant items",
-    "Bpref": "a report has no judgments of irrelevant items",
-    "Rprec": "a report may list fewer items than a query has gold",
-}
-"""The measures that are not computed from a report, and why."""
-
-MEASURES = tuple(name for name in MetricSettings().measures if name not in UNREAD)
-"""The measures of a report, without those of other results that `UNREAD` names."""
 
 RELEVANCE = {"high": 3, "medium": 2, "low": 1}
 """The grades of labels for a report that defines none."""
