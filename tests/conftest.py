@@ -57,9 +57,10 @@ DATA = Path(os.environ.get("RETRIEVAL_DATA", Path(__file__).parents[2] / "shared
 
 @pytest.fixture(autouse=True)
 def no_variables_of_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start each test without the variables that MLflow sets when a test before it chose a store."""
+    """Start and end each test without the variables that MLflow sets when a store is chosen."""
     for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
-        monkeypatch.delenv(variable, raising=False)
+        monkeypatch.setenv(variable, "")  # so that whatever the test sets is removed at its end
+        monkeypatch.delenv(variable)
 
 
 @pytest.fixture(autouse=True)
