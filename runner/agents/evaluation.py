@@ -20,7 +20,7 @@ from retrievers.files import replace_file
 from retrievers.store import fingerprint
 from runner.agents.events.document import build_document, iter_json, load_document
 from runner.agents.events.records import EventDocument
-from runner.agents.events.sightings import Sighting, View, choose_richer, create_observer
+from runner.agents.events.sightings import Sighting, choose_richer, create_observer
 from runner.agents.formats import read_trace
 from runner.agents.measures.records import Artifact
 from runner.agents.measures.stages import build_artifact, round_numbers
@@ -178,9 +178,15 @@ def _share_files(observe: Observer[Sighting]) -> Observer[Sighting]:
     """Return an observer for one trace that keeps each file in memory once, however often it is seen."""
     known: dict[File, File] = {}
 
+    def share(file: File) -> File:
+        return known.setdefault(file, file)
+
     def observe_sharing(call: ToolCall) -> Sighting:
         seen = observe(call)
-        views = (View(view.category, tuple(known.setdefault(file, file) for file in view.files)) for view in seen.views)
+        views = [
+            replace(view, files=tuple(map(share, view.files)), lines=tuple((share(file), n) for file, n in view.lines))
+            for view in seen.views
+        ]
         return replace(seen, views=tuple(views))
 
     return observe_sharing
