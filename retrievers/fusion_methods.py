@@ -102,7 +102,9 @@ def _zscore(scores: Floats, present: Mask) -> Values:
     n, deviations = _deviations(scores, present)
     spread = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True) / n)
     values = np.divide(deviations, spread, out=np.zeros_like(scores), where=spread > 0)
-    return values, _lowest(values, present)[:, 0]
+    # Equal scores are their own lowest value, so a missing document is placed a standard deviation below them.
+    below = np.where(present[:, :1] & (spread == 0), -1.0, _lowest(values, present))
+    return values, below[:, 0]
 
 
 def _max(scores: Floats, present: Mask) -> Values:
@@ -125,7 +127,8 @@ def _count(present: Mask) -> NDArray[np.int64]:
 
 def _deviations(scores: Floats, present: Mask) -> tuple[NDArray[np.int64], Floats]:
     n = _count(present)
-    return n, np.where(present, scores - scores.sum(axis=1, keepdims=True) / n, 0.0)
+    varied = present & (scores[:, :1] > _lowest(scores, present))  # the mean of equal scores may be off by rounding
+    return n, np.where(varied, scores - scores.sum(axis=1, keepdims=True) / n, 0.0)
 
 
 def _lowest(scores: Floats, present: Mask) -> Floats:

@@ -37,7 +37,7 @@ def normalized(row: Row, normalization: str) -> tuple[Row, float]:
     if normalization == "zscore":
         mean, spread = statistics.fmean(row.values()), statistics.pstdev(row.values())
         values = {d: (s - mean) / spread if spread else 0.0 for d, s in row.items()}
-        return values, min(values.values())
+        return values, min(values.values()) if high > low else -1.0
     if normalization == "max":
         largest = max(abs(low), abs(high))
         return {d: s / largest if largest else 0.0 for d, s in row.items()}, 0.0
@@ -166,6 +166,22 @@ def test_negative_scores_keep_their_order() -> None:
     for normalization in NORMALIZATIONS:
         found = fuse(Hybrid(parts, normalization=normalization)).documents[0]
         assert found[:3].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("row", [{1: 12.5}, {1: 0.7, 2: 0.7, 3: 0.7}])
+def test_zscore_places_equal_hits_of_a_part_above_documents_it_lacks(row: Row) -> None:
+    semantic = given_rows({0: 0.9, 1: 0.8, 4: 0.1})
+    found = by_id(fuse(Hybrid({"lexical": given_rows(row), "semantic": semantic}, normalization="zscore")))
+    assert next(iter(found)) == IDS[1]
+    expected = {0: 0.3 / 0.38**0.5 * 3**0.5 - 1, 1: 0.2 / 0.38**0.5 * 3**0.5, 4: -0.5 / 0.38**0.5 * 3**0.5 - 1}
+    assert {name: found[name] for name in map(IDS.__getitem__, expected)} == pytest.approx(
+        {IDS[document]: score for document, score in expected.items()}, abs=1e-6
+    )
+
+
+def test_dbsf_gives_equal_hits_half_of_the_weight() -> None:
+    parts = {"equal": given_rows({0: 0.7, 1: 0.7, 2: 0.7}), "other": given_rows({})}
+    assert list(by_id(fuse(Hybrid(parts, method="dbsf", weights=[3.0, 1.0]))).values()) == [1.5, 1.5, 1.5]
 
 
 def test_zeros_are_equal_whatever_their_sign() -> None:
