@@ -33,16 +33,23 @@ def build_number_column(values: NDArray[Any]) -> Any:  # noqa: ANN401 (pyarrow h
 
 
 def build_coded_column(codes: NDArray[np.int32], values: Iterable[str]) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Return a dictionary-encoded column of strings; `codes` are positions in the distinct `values`."""
+    """Return a dictionary-encoded column of strings; `codes` are positions in `values`, which must be distinct.
+
+    With equal values, pyarrow writes bytes to a Parquet file that differ each time.
+    """
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(build_number_column(codes), build_text_column(values))
 
 
-def build_dictionary_column(values: Iterable[str]) -> Any:  # noqa: ANN401 (pyarrow has no types)
-    """Return a dictionary-encoded column of strings; distinct values are stored once, in order of first occurrence."""
+def build_dictionary_column(values: Iterable[str], codes: NDArray[np.int32] | None = None) -> Any:  # noqa: ANN401 (pyarrow has no types)
+    """Return a dictionary-encoded column of strings; distinct values are stored once, in order of first occurrence.
+
+    `codes` are positions in `values`, by default each of them once.
+    """
     numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    return build_coded_column(np.fromiter((numbers[value] for value in values), np.int32), numbers)
+    numbered = np.fromiter((numbers[value] for value in values), np.int32)
+    return build_coded_column(numbered if codes is None else numbered[codes], numbers)
 
 
 def build_list_column(lists: Sequence[Sequence[Any]], values: Any) -> Any:  # noqa: ANN401 (pyarrow has no types)

@@ -203,9 +203,9 @@ def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no type
     columns: dict[str, Any] = {}
     if result.hits.metadata:
         shown = (orjson.dumps(dict(row)).decode() for row in compress(result.hits.metadata, is_used.tolist()))
-        columns["metadata"] = build_coded_column(codes, shown)
+        columns["metadata"] = build_dictionary_column(shown, codes)
     if result.hits.parents:
-        columns["parent_id"] = build_coded_column(codes, select_ids(result.hits.parents, is_used))
+        columns["parent_id"] = build_dictionary_column(select_ids(result.hits.parents, is_used), codes)
     if result.hits.unknown is not None:
         columns["unknown"] = build_number_column(result.hits.is_unknown[there])
     return pa.table(

@@ -111,6 +111,23 @@ def test_a_record_keeps_grades_times_and_what_is_shown_of_documents(tmp_path: Pa
     }
 
 
+def test_a_record_of_chunks_of_the_same_documents_has_the_same_bytes_each_time(tmp_path: Path) -> None:
+    made = result(queries=30)
+    assert made.hits is not None
+    chunks = len(made.hits.documents)
+    shown = {"parents": [f"p{i // 2}" for i in range(chunks)], "metadata": [{"page": i // 3} for i in range(chunks)]}
+    made = replace(made, hits=replace(made.hits, **shown))
+    written = set()
+    for _ in range(30):
+        save_record(made, tmp_path)
+        written.add((tmp_path / "rankings.parquet").read_bytes())
+    assert len(written) == 1
+    again = load_record(tmp_path).hits
+    assert again is not None
+    pairs = dict(zip(again.documents, zip(again.parents, again.metadata, strict=True), strict=True))
+    assert all(pairs[f"d{i}"] == (f"p{i // 2}", {"page": i // 3}) for i in map(int, (name[1:] for name in pairs)))
+
+
 def test_a_record_keeps_the_fields_that_slice_queries_and_costs(tmp_path: Path) -> None:
     of = result(queries=3, no_result=0)
     fields = [{"language": "de"}, {"language": ""}, {"language": "en"}]
