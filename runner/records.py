@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import compress, pairwise
@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from retrievers.excerpts import shorten_text
@@ -91,12 +92,41 @@ def _build_shared_columns(queries: SharedColumns) -> Mapping[str, Any]:
     return table
 
 
+def describe_result(result: Result) -> dict[str, Any]:
+    """Return a result without its queries, scores, rankings and single grades; `rebuild_result` takes it."""
+    head = {name: getattr(result, name) for name in result.__dataclass_fields__ if name not in _TABLES}
+    head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
+    head |= {"abstention": result.abstention.to_dict(), "holes": result.holes and asdict(result.holes)}
+    return head | ({"grades": result.grades.head()} if result.grades is not None else {})
+
+
+def rebuild_result(
+    head: Mapping[str, Any],
+    queries: QueryTable,
+    scores: NDArray[np.float64],
+    hits: Hits | None,
+    grades: Mapping[str, Sequence[Any]] | None,
+) -> Result:
+    """Return the result that `describe_result` described; `grades` has the columns of its grades, if it has any.
+
+    Raises `LookupError`, `TypeError`, `ValueError` or `AttributeError` for a head of another form.
+    """
+    timings = dict(head["timings"])
+    stages = [Cost(**stage) for stage in timings.pop("stages")]
+    built = {
+        "dataset": DatasetSummary(**head["dataset"]),
+        "timings": Timings(stages=stages, **timings),
+        "abstention": Abstention.from_dict(head["abstention"]),
+        "holes": Holes(**head["holes"]) if head.get("holes") else None,
+        "intervals": {name: (low, high) for name, (low, high) in head["intervals"].items()},
+        "grades": None if grades is None else load_grades(head["grades"], queries.ids, grades),
+    }
+    return Result(**{**head, **built}, queries=queries, scores=scores, hits=hits)
+
+
 def format_record(result: Result) -> bytes:
     """Return the content of `result.json`: a result without its queries, scores, rankings and single grades."""
-    head = {"version": VERSION} | {k: v for k, v in _shallow(result).items() if k not in _TABLES}
-    head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
-    head |= {"abstention": result.abstention.to_dict()}
-    head |= {"grades": result.grades.head()} if result.grades is not None else {}
+    head = {"version": VERSION} | describe_result(result)
     options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
     head["swept"] = orjson.Fragment(orjson.dumps(dict(result.swept), option=options, default=str))  # unsorted
     options |= orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
@@ -144,21 +174,13 @@ def _load(file: Path, rankings: bool) -> Result:
         clusters=table["cluster"].to_numpy().tolist() if "cluster" in table.column_names else (),
         fields=list(map(orjson.loads, table["fields"].to_pylist())) if "fields" in table.column_names else (),
     )
-    timings = head.pop("timings")
-    stages = [Cost(**stage) for stage in timings.pop("stages")]
-    head["abstention"] = Abstention.from_dict(head["abstention"])
-    head["holes"] = Holes(**head["holes"]) if head.get("holes") else None
-    head["intervals"] = {name: (low, high) for name, (low, high) in head["intervals"].items()}
-    rows = [table[m].to_numpy() for m in head["measures"]]
-    scores = np.array(rows, dtype=np.float64).reshape(-1, len(queries.ids))
-    ranked, graded, grades = file.parent / "rankings.parquet", file.parent / "grades.parquet", head.pop("grades", None)
-    return Result(
-        **head | {"dataset": DatasetSummary(**head["dataset"]), "timings": Timings(stages=stages, **timings)},
-        queries=queries,
-        scores=scores,
-        hits=_read_hits(pq.read_table(ranked), queries) if rankings and ranked.is_file() else None,
-        grades=load_grades(grades, queries.ids, graded) if grades else None,
-    )
+    scores = np.array([table[m].to_numpy() for m in head["measures"]], dtype=np.float64).reshape(-1, len(queries.ids))
+    ranked = file.parent / "rankings.parquet"
+    hits = _read_hits(pq.read_table(ranked), queries) if rankings and ranked.is_file() else None
+    grades = None
+    if head.get("grades"):
+        grades = pq.ParquetFile(file.parent / "grades.parquet").read(use_threads=False).to_pydict()
+    return rebuild_result(head, queries, scores, hits, grades)
 
 
 def write_trec(result: Result, file: Path) -> None:
@@ -185,10 +207,6 @@ def write_trec(result: Result, file: Path) -> None:
 
 def _token(text: str) -> str:
     return re.sub(r"[\s%]", lambda character: quote(character[0]), text) or "%"
-
-
-def _shallow(result: Result) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in result.__dataclass_fields__}
 
 
 def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no types)

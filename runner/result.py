@@ -183,19 +183,23 @@ class Hits:
         """Return the ids of the first `k` hits of a query, given by position, best first."""
         return [self.documents[d] for d in self.rankings.documents[query, :k] if d != NOTHING]
 
+    def trim(self) -> Hits:
+        """Return the same hits with, of a large corpus, only the documents among them."""
+        if np.count_nonzero(self.rankings.documents != NOTHING) >= len(self.documents):
+            return self
+        is_used, positions = self.number_used()
+        return replace(
+            self,
+            rankings=replace(self.rankings, documents=positions),
+            documents=select_ids(self.documents, is_used),
+            metadata=list(compress(self.metadata, is_used.tolist())),
+            parents=select_ids(self.parents, is_used) if self.parents else (),
+            unknown=None if self.unknown is None else self.unknown[is_used],
+        )
+
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state to send to another process: of a large corpus, only the documents among the hits."""
-        hits = self
-        if np.count_nonzero(self.rankings.documents != NOTHING) < len(self.documents):
-            is_used, positions = self.number_used()
-            hits = replace(
-                self,
-                rankings=replace(self.rankings, documents=positions),
-                documents=select_ids(self.documents, is_used),
-                metadata=list(compress(self.metadata, is_used.tolist())),
-                parents=select_ids(self.parents, is_used) if self.parents else (),
-                unknown=None if self.unknown is None else self.unknown[is_used],
-            )
+        """Return the state to send to another process, without unused documents."""
+        hits = self.trim()
         return {**vars(hits), "documents": IdTable.of(hits.documents)}
 
     def number_used(self) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:

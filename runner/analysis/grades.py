@@ -176,11 +176,8 @@ def save_grades(grades: Grades, query_ids: Sequence[str], file: Path) -> None:
     pq.write_table(pa.table(grades.columns(query_ids), schema), file, compression="zstd")
 
 
-def load_grades(head: Mapping[str, Any], query_ids: Sequence[str], file: Path) -> Grades:
-    """Read the grades that `Grades.head` and `save_grades` saved."""
-    import pyarrow.parquet as pq
-
-    columns = pq.ParquetFile(file).read(use_threads=False).to_pydict()
+def load_grades(head: Mapping[str, Any], query_ids: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> Grades:
+    """Return the grades that `Grades.head` and `Grades.columns` described."""
     rows: dict[str, list[GradeVerdict]] = {query: [] for query in query_ids}
     ranks, echoes = dict.fromkeys(query_ids, np.nan), dict.fromkeys(query_ids, False)
     column_of = {field: column for column, field in _FIELDS.items()}

@@ -5,7 +5,10 @@ A job runs one or more calls and ends. Its state and its result are files in a f
 
 from __future__ import annotations
 
+import getpass
 import logging
+import os
+import stat
 import subprocess
 import threading
 import time
@@ -120,13 +123,29 @@ def list_queued() -> set[str] | None:
     return set(listed.stdout.split())
 
 
+def make_private(folder: Path) -> Path:
+    """Make a folder of this user in `folder`, closed to others, because the files of jobs are pickles; return it.
+
+    Raises `ConfigError` if the folder belongs to another user or others may write to it.
+    """
+    own = folder / getpass.getuser()
+    own.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = own.stat()
+    if os.name == "posix" and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        raise ConfigError(
+            f"{own}: other users may write to the folder, and files of jobs can run code; remove it, or set store.path "
+            "to a folder of your own"
+        )
+    return own
+
+
 def open_executor(cluster: str | None, folder: Path, parameters: Mapping[str, Any]) -> Any:  # noqa: ANN401 (submitit's)
     """Return submitit's executor for SLURM, or for a simulation on this machine; raises `ConfigError`."""
     import submitit
 
     logging.getLogger("submitit").setLevel(logging.ERROR)  # it warns at each check if the cluster has no accounting
     try:
-        executor = submitit.AutoExecutor(folder.absolute(), cluster or "slurm")
+        executor = submitit.AutoExecutor(make_private(folder).absolute(), cluster or "slurm")
     except RuntimeError as error:
         raise ConfigError(
             "sweep.backend=slurm: sbatch was not found; run the command on a machine that submits jobs, or set "

@@ -2,15 +2,15 @@
 
 The next start logs such a result instead of computing it again. The file name contains the id of the run, so that a run
 is logged once, however often the process is killed. Files are not synced, as the kernel keeps what a killed process
-wrote; after a power failure, a checksum detects damaged files.
+wrote; after a power failure, checksums detect damaged files. Others may write to the folder of a shared store, so a
+file is data: reading it runs no code, and the names in it lead nowhere else.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
+import re
 import uuid
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,10 +18,13 @@ from pathlib import Path
 
 from retrievers.files import replace_file
 from runner.processes import holder, is_gone
+from runner.tracking.packing import pack_result, unpack_result
 from runner.tracking.record import Finished
 
-_HEADER = b"retrieval-runner result 1\n"
-_CHECKSUM_BYTES = 4
+_VERSION = 1
+"""The version of the content; a file of another version is not read."""
+
+_NAME = re.compile(r"[^.].*\.[0-9a-f]{32}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -50,13 +53,15 @@ class Waiting:
     def read(self) -> Finished | None:
         """Return the result, None if the file is missing, damaged, or from another version of this program."""
         try:
-            written = self.file.read_bytes()
-            body = memoryview(written)[len(_HEADER) + _CHECKSUM_BYTES :]
-            head = _HEADER + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big")
-            entry = pickle.loads(body) if written.startswith(head) else None  # noqa: S301 (this program wrote it)
-        except Exception:  # unpickling a result of other code may raise any error
+            with self.file.open("rb") as file:
+                result, more = unpack_result(file)
+            if more.pop("version") != _VERSION or not all(map(_is_file_name, more["reports"])):
+                return None
+            entry = Finished(result, **more)
+            _ = entry.record  # raises an error for values of other types
+            return entry
+        except Exception:  # a damaged or forged archive may raise any error
             return None
-        return entry if isinstance(entry, Finished) else None
 
     def remove(self) -> None:
         """Remove the file of a logged result."""
@@ -91,18 +96,17 @@ class Unlogged:
 
     def keep(self, combination: str, entry: Finished, earlier: Waiting | None = None) -> Waiting:
         """Write the result of a combination, replacing an `earlier` file if given; raises `OSError`."""
-        body = pickle.dumps(entry, protocol=5)
         file = earlier.file if earlier else self.folder / f"{combination}.{uuid.uuid4().hex}"
         aside = self.folder / f".{holder()}.{file.name}"
         if not self._made:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._made = True
-        with replace_file(file, aside), aside.open("wb", buffering=0) as raw:
-            raw.write(_HEADER + zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big"))
-            if raw.write(body) != len(body):
-                raise OSError(f"{aside}: the result could not be written completely")
+        more = {name: value for name, value in vars(entry).items() if name != "result"}
+        with replace_file(file, aside), aside.open("wb") as raw:
+            pack_result(entry.result, raw, version=_VERSION, **more)
+            size = raw.tell()
         self._files[combination] = file
-        return Waiting(file, len(body), attempted=earlier is not None)
+        return Waiting(file, size, attempted=earlier is not None)
 
     def find(self, combination: str) -> Waiting | None:
         """Return the waiting result of a combination, None if there is none."""
@@ -134,6 +138,10 @@ class Unlogged:
             left.rmdir()
 
 
+def _is_file_name(name: str) -> bool:
+    return Path(name).name == name and name not in ("", "..")
+
+
 def _remove_unfinished(folder: Path) -> None:
     """Remove unfinished files of dead processes."""
     for unfinished in folder.glob(".*"):
@@ -148,6 +156,6 @@ def waiting_in(folder: Path) -> Iterator[Waiting]:
     except OSError:
         return
     for entry in entries:
-        if not entry.name.startswith("."):
+        if _NAME.fullmatch(entry.name):
             with suppress(OSError):
                 yield Waiting(Path(entry.path), entry.stat().st_size)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -232,7 +233,8 @@ def test_a_reference_is_compared_with(chunks: Corpus, tmp_path: Path) -> None:
 def test_grades_read_back_as_they_were(tmp_path: Path) -> None:
     found = make_grades([5, None, 7], [1, math.inf, math.nan], echoes=[False, True, False])
     save_grades(found, ["a", "b", "c"], tmp_path / "grades.parquet")
-    again = load_grades(json.loads(json.dumps(found.head())), ["a", "b", "c"], tmp_path / "grades.parquet")
+    columns = pq.read_table(tmp_path / "grades.parquet").to_pydict()
+    again = load_grades(json.loads(json.dumps(found.head())), ["a", "b", "c"], columns)
     assert again.verdicts == found.verdicts
     np.testing.assert_array_equal(again.ranks, found.ranks)
     assert again.head() == found.head()

@@ -15,7 +15,7 @@ import pytest
 from runner.__main__ import main
 from runner.config.objects import ConfigError
 from runner.sweep import jobs
-from runner.sweep.jobs import JobCrew, open_executor
+from runner.sweep.jobs import JobCrew, make_private, open_executor
 from runner.tracking.settings import Tracking
 
 pytest.importorskip("submitit", reason="submitit is not installed: pip install 'retrieval-runner[slurm]'")
@@ -187,3 +187,15 @@ def test_without_slurm_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ConfigError, match=r"^sweep\.backend=slurm: sbatch was not found; .*sweep\.address=local"):
         open_executor(None, tmp_path, {})
+
+
+def test_the_files_of_jobs_are_closed_to_other_users(tmp_path: Path) -> None:
+    """They are pickles, so whoever writes them could run code."""
+    folder = make_private(tmp_path / "jobs")
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IRWXU
+    assert make_private(tmp_path / "jobs") == folder
+    folder.chmod(0o777)
+    with pytest.raises(
+        ConfigError, match=r"^\S+: other users may write to the folder, .*; remove it, or set store\.path"
+    ):
+        make_private(tmp_path / "jobs")

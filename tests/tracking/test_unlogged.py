@@ -1,0 +1,127 @@
+"""Results that wait to be logged are data: they come back as they were, and a file of a stranger runs nothing."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runner.records import save_record
+from runner.result import Result
+from runner.tracking.record import Finished
+from runner.tracking.unlogged import Unlogged, Waiting, waiting_in
+from tests.analysis.test_grading import make_grades
+from tests.reports.factory import result
+
+RUN = "a" * 32
+
+
+def _graded() -> Result:
+    return replace(result(queries=3, no_result=0), grades=make_grades([5, None, 7], [1, np.inf, np.nan]))
+
+
+def _with_everything() -> Result:
+    """Return a result with an error, a NaN, and every optional column of queries and documents."""
+    made = result("k1=1.2 ü", queries=3, no_result=1, errors={1: "no reply"}, swept={"retriever.k1": 1.2})
+    assert made.hits is not None
+    metadata = [{"headline": f"Item {i}", "themes": ["a", "b"]} for i in range(len(made.hits.documents))]
+    unknown = np.arange(len(made.hits.documents)) % 7 == 0
+    hits = replace(made.hits, metadata=metadata, parents=[f"p{i // 2}" for i in range(len(metadata))], unknown=unknown)
+    queries = replace(made.queries, expected_grades=[[3, 1], [2, 2], [1, 1], []], clusters=["a", "a", "", "b"])
+    queries = replace(queries, fields=[{"language": of} for of in ("de", "", "en", "fr")], notes=["", "{}", "", ""])
+    return replace(made, hits=hits, queries=queries, means={**made.means, "AP": float("nan")})
+
+
+def _read_all(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("make", [result, lambda: result(hits=False), _graded, _with_everything])
+def test_the_record_of_a_waiting_result_equals_that_of_the_result(make: Callable[[], Result], tmp_path: Path) -> None:
+    made = make()
+    unlogged = Unlogged(tmp_path / "unlogged")
+    reports = {"report.html": "<p>😀 é</p>"}
+    read = unlogged.keep("c", Finished(made, {"k1": "1.2"}, reports, {"combination": "c"}, trec=False)).read()
+    assert read is not None
+    assert (read.parameters, read.reports, read.tags) == ({"k1": "1.2"}, reports, {"combination": "c"})
+    assert read.trec is False
+    save_record(made, tmp_path / "before")
+    save_record(read.result, tmp_path / "after")
+    assert _read_all(tmp_path / "after") == _read_all(tmp_path / "before")
+
+
+class _Payload:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("ran",)
+
+
+def test_a_pickle_among_the_waiting_results_is_not_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    objects = io.BytesIO()
+    np.savez(objects, head=np.array([_Payload()], dtype=object))
+    for content in (pickle.dumps(_Payload()), b"retrieval-runner result 1\n" + pickle.dumps(_Payload()), objects):
+        file = tmp_path / f"c.{RUN}"
+        file.write_bytes(content.getvalue() if isinstance(content, io.BytesIO) else content)
+        assert Waiting(file, 0).read() is None
+        assert not (tmp_path / "ran").exists()
+
+
+def _forge(file: Path, arrays: dict[str, Any]) -> None:
+    with file.open("rb") as raw, np.load(raw) as read:
+        content = {name: read[name] for name in read.files}
+    with file.open("wb") as raw:
+        np.savez(raw, **{**content, **arrays})
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"documents": np.full((34, 10), 2**30, np.int32)},
+        {"documents": np.full((34, 10), -7, np.int32)},
+        {"documents": np.zeros((33, 10), np.int32)},
+        {"document_scores": np.zeros((34, 9), np.float32)},
+        {"scores": np.zeros((2, 34))},
+        {"head": np.frombuffer(b"[]", np.uint8)},
+        {"shared": np.frombuffer(b'{"ids": 5}', np.uint8)},
+    ],
+)
+def test_a_forged_waiting_result_is_refused(forged: dict[str, Any], tmp_path: Path) -> None:
+    waiting = Unlogged(tmp_path / "unlogged").keep("c", Finished(result(), {}))
+    assert waiting.read() is not None
+    _forge(waiting.file, forged)
+    assert waiting.read() is None
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "..", "", "/outside.txt", "folder/file"])
+def test_a_waiting_result_cannot_name_a_report_outside_its_run(name: str, tmp_path: Path) -> None:
+    waiting = Unlogged(tmp_path / "unlogged").keep("c", Finished(result(), {}, {name: "text"}))
+    assert waiting.read() is None
+
+
+@pytest.mark.parametrize("name", ["c...", "c..", f"c.{RUN}x", "c", f".c.{RUN}"])
+def test_a_file_whose_name_has_no_run_id_is_no_waiting_result(name: str, tmp_path: Path) -> None:
+    """The id becomes the name of a folder of artifacts."""
+    (tmp_path / name).write_bytes(b"")
+    (tmp_path / f"c.{RUN}").write_bytes(b"")
+    assert [waiting.file.name for waiting in waiting_in(tmp_path)] == [f"c.{RUN}"]
+
+
+def test_a_damaged_waiting_result_is_refused_or_reads_as_before(tmp_path: Path) -> None:
+    made = result(queries=2, no_result=0)
+    waiting = Unlogged(tmp_path / "unlogged").keep("c", Finished(made, {}))
+    intact, refused = waiting.file.read_bytes(), 0
+    for place in range(0, len(intact), 97):
+        for damaged in (intact[:place], intact[:place] + bytes([intact[place] ^ 255]) + intact[place + 1 :]):
+            waiting.file.write_bytes(damaged)
+            if (read := waiting.read()) is None:
+                refused += 1
+            else:
+                assert np.array_equal(read.result.scores, made.scores, equal_nan=True)
+    assert refused > len(intact) / 97
