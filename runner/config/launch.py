@@ -73,8 +73,11 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
 
 
 def order_overrides(words: Sequence[str]) -> list[str]:
-    """Return overrides in the form for Hydra: expressions quoted, `plugins` last."""
-    return _with_plugins_last([_quote_expression(word) for word in words])
+    """Return overrides in the form for Hydra: expressions quoted, then `trust`, and `plugins` last.
+
+    Both are always set, so that no YAML file can name them.
+    """
+    return _with_plugins_last(_with_trust_last([_quote_expression(word) for word in words]))
 
 
 def _check_once(verb: str, words: Sequence[str]) -> None:
@@ -93,19 +96,31 @@ def _quote_expression(word: str) -> str:
     return f"{key}={QuotedString(value, Quote.single).with_quotes()}"
 
 
+def _with_trust_last(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides with `trust` set last."""
+    named, others = _partition("trust", overrides)
+    return [*others, f"++trust={named[-1] if named else '[]'}"]
+
+
 def _with_plugins_last(overrides: Sequence[str]) -> list[str]:
-    """Return the overrides with `plugins` set last, so that no YAML file can name plug-ins.
+    """Return the overrides with `plugins` set last.
 
     The module of a factory that is named on the command line (`retriever.factory=module:name`) is added to them.
     """
-    named = [word.partition("=")[2] for word in overrides if word.lstrip("+").startswith("plugins=")]
-    others = [word for word in overrides if not word.lstrip("+").startswith("plugins=")]
+    named, others = _partition("plugins", overrides)
     factories = (word.partition("=")[2] for word in others if word.partition("=")[0].endswith(".factory"))
     modules = [module for words in factories for module in re.findall(r"([\w.]+):", words)]
     plugins = named[-1] if named else "[]"
     if modules and plugins.startswith("["):
         plugins = f"[{','.join(filter(None, (plugins.strip('[] '), *dict.fromkeys(modules))))}]"
     return [*others, f"++plugins={plugins}"]
+
+
+def _partition(key: str, overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the values that overrides give to a key, and the other overrides."""
+    is_of_key = [word.lstrip("+").startswith(f"{key}=") for word in overrides]
+    values = [word.partition("=")[2] for word, chosen in zip(overrides, is_of_key, strict=True) if chosen]
+    return values, [word for word, chosen in zip(overrides, is_of_key, strict=True) if not chosen]
 
 
 def _name_project_config(words: Sequence[str]) -> list[str]:

@@ -54,7 +54,9 @@ def check_added(verb: str, overrides: Sequence[str]) -> None:
     added = [word.lstrip("+").partition("=")[0] for word in overrides if word.startswith("+")]
     for key in added:
         top = key.partition(".")[0]
-        if top in ("hydra", "plugins") or any(re.search(rf"\$\{{{re.escape(top)}\b", word) for word in overrides):
+        if top in ("hydra", "plugins", "trust") or any(
+            re.search(rf"\$\{{{re.escape(top)}\b", word) for word in overrides
+        ):
             continue
         loader, _ = _loader()
         if loader.repository.group_exists(key.partition("@")[0]):  # it adds a choice

@@ -22,7 +22,7 @@ from runner.config.objects import ConfigError
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 """The keys that every evaluation needs."""
 
-VOLATILE = ("tracking", "store", "sweep", "report", "junit", "plugins", "public_environment")
+VOLATILE = ("tracking", "store", "sweep", "report", "junit", "plugins", "trust", "public_environment")
 """Keys that cannot change a result, such as where and how work is done."""
 
 _HIDDEN = "***"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import _take_verb, main
+from runner.config.composing import compose_config
 from runner.config.mistakes import check_flags
 from tests.config.files import list_names
 from tests.config.test_yaml_files import BOMB
@@ -58,7 +59,8 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         (
             "foo=1 bar=2",
             "foo: no such setting; choose analyzer, chunking, dataset, encoder, experiment, grading, junit, llm, "
-            "metrics, plugins, public_environment, report, reranker, retriever, statistics, store, sweep or tracking",
+            "metrics, plugins, public_environment, report, reranker, retriever, statistics, store, sweep, tracking or "
+            "trust",
         ),
         ("gate=none", "gate: evaluate has no such group here; choose analyzer, chunking, dataset"),
         ("compare gat=none", "gat: no such setting; did you mean gate?"),
@@ -178,6 +180,15 @@ def test_a_file_cannot_name_plugins(
     assert read_error(f"{arguments} plugins=[fractions]", capsys).startswith(
         "retriever: expected a Retriever, found Fraction"
     )
+
+
+def test_only_the_command_line_sets_trust(elsewhere: Path) -> None:
+    (elsewhere / "conf" / "experiment").mkdir(parents=True)
+    (elsewhere / "conf" / "experiment" / "mine.yaml").write_text("# @package _global_\ntrust: [services]\n")
+    (elsewhere / "pyproject.toml").write_text('[tool.retrieval-runner]\nconf = "conf"\n')
+    for words, trust in (([], []), (["trust=[files]"], ["files"])):
+        config, _ = compose_config("evaluate", ["experiment=mine", *words])
+        assert config.trust == trust
 
 
 @pytest.mark.parametrize(
