@@ -1,6 +1,6 @@
-"""Summarise tasks: means over those that could be measured, and how many could not, with reasons.
+"""Summarise traces: means over the tasks that could be measured, and how many traces could not, with reasons.
 
-The input is artifacts, in any order.
+The input is artifacts, in any order. A task with several traces counts once, with the mean of their values.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from runner.agents.measures.figures import FigureNames, Floats, build_row, group_columns
@@ -34,16 +35,24 @@ class ValueSummary(TypedDict):
     n: int
 
 
+class FigureSummary(ValueSummary):
+    """The same of a figure's values by task, each the mean of the task's traces that have it; `traces` counts these."""
+
+    traces: int
+
+
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """A summary of some tasks: how many could be measured, and the values of each figure over those that have it.
+    """A summary of some traces: how many could be measured, and the values of each figure over their tasks.
 
-    `reasons` counts the other tasks by reason. `without_low_confidence` summarises the tasks whose gold does not have
-    low confidence; None if no measured task has such gold.
+    `n_tasks` counts the distinct tasks of the measured traces. `reasons` counts the other traces by reason.
+    `without_low_confidence` summarises the traces whose gold does not have low confidence; None if no measured trace
+    has such gold.
     """
 
-    n_tasks: int
+    n_traces: int
     n_measured: int
+    n_tasks: int
     n_degraded: int
     n_chunk_capable: int
     n_probed: int
@@ -52,7 +61,7 @@ class Fold:
     confidences: Mapping[str, int]
     sources: Mapping[str, int]
     slices: Mapping[str, Mapping[str, int]]
-    figures: Mapping[str, ValueSummary]
+    figures: Mapping[str, FigureSummary]
     measures: Sequence[str]
     without_low_confidence: Fold | None = None
 
@@ -60,8 +69,9 @@ class Fold:
         """Return the summary with the keys of the published evaluation."""
         totals = {f"mean_{name.removeprefix('n_')}": self.figures[name]["mean"] for name in list_names("sizes")}
         content: dict[str, object] = {
-            "total_event_files": self.n_tasks,
+            "total_event_files": self.n_traces,
             "computable_tasks": self.n_measured,
+            "distinct_tasks": self.n_tasks,
             "skipped_no_ground_truth": self.reasons.get(NO_GROUND_TRUTH, 0),
             "not_computable": self.reasons,
             "degraded_tasks": self.n_degraded,
@@ -70,7 +80,7 @@ class Fold:
             "chunk_capable_tasks": self.n_chunk_capable,
             "file_level_aggregates": {
                 **{name: self.figures[name] for name in self.measures},
-                "_totals": {"n_tasks": self.n_measured, **totals},
+                "_totals": {"n_tasks": self.n_tasks, **totals},
             },
             "chunk_level_aggregates": self._select("chunks"),
             "utilization_aggregates": {
@@ -85,15 +95,15 @@ class Fold:
             content["without_low_confidence"] = self.without_low_confidence.to_json()
         return content
 
-    def _select(self, stage: Stage) -> dict[str, ValueSummary]:
+    def _select(self, stage: Stage) -> dict[str, FigureSummary]:
         return {name: self.figures[name] for name in list_names(stage)}
 
 
 @dataclass(frozen=True, eq=False)
 class RunSummary:
-    """A summary of all tasks, and of those of each configuration, suite, slice and run.
+    """A summary of all traces, and of those of each configuration, suite, slice and run.
 
-    A slice contains only tasks whose errors were classified. `generated_at` is the latest time of the artifacts.
+    A slice contains only traces whose errors were classified. `generated_at` is the latest time of the artifacts.
     """
 
     generated_at: str
@@ -119,8 +129,9 @@ class RunSummary:
     def _means(self, fold: Fold) -> dict[str, object]:
         names = ("file_recall", "mrr", "map_score", *self.headline, "context_efficiency", "reward", "cost", "seconds")
         return {
-            "total_event_files": fold.n_tasks,
+            "total_event_files": fold.n_traces,
             "computable_tasks": fold.n_measured,
+            "distinct_tasks": fold.n_tasks,
             "degraded_tasks": fold.n_degraded,
             "means": {name: fold.figures[name]["mean"] for name in names},
         }
@@ -128,14 +139,14 @@ class RunSummary:
 
 def summarise_runs(artifacts: Iterable[Artifact], names: FigureNames) -> RunSummary:
     """Summarise artifacts: all of them, then by configuration, suite, slice and run; see `stages.round_numbers`."""
-    tasks = [_build_task(artifact, names) for artifact in artifacts]
+    traces = [_build_trace(artifact, names) for artifact in artifacts]
     return RunSummary(
-        generated_at=max((task.generated_at for task in tasks), default=""),
-        whole=_fold(tasks, names),
-        by_configuration=_fold_groups(tasks, names, lambda task: task.config),
-        by_suite=_fold_groups(tasks, names, lambda task: task.suite),
-        by_slice={name: _fold_groups(tasks, names, _slice_getter(name)) for name in SLICES},
-        by_run=_fold_groups(tasks, names, lambda task: task.run),
+        generated_at=max((trace.generated_at for trace in traces), default=""),
+        whole=_fold(traces, names),
+        by_configuration=_fold_groups(traces, names, lambda trace: trace.config),
+        by_suite=_fold_groups(traces, names, lambda trace: trace.suite),
+        by_slice={name: _fold_groups(traces, names, _slice_getter(name)) for name in SLICES},
+        by_run=_fold_groups(traces, names, lambda trace: trace.run),
         headline=names.headline,
     )
 
@@ -153,9 +164,10 @@ def summarise_values(values: Iterable[float]) -> ValueSummary:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _SummaryTask:
-    """The part of an artifact that enters a summary; `slices` is empty if the task was not classified."""
+class _SummaryTrace:
+    """The part of an artifact that enters a summary; `slices` is empty if the trace was not classified."""
 
+    task: str
     config: str
     suite: str
     run: str
@@ -171,11 +183,12 @@ class _SummaryTask:
     figures: Floats
 
 
-def _build_task(artifact: Artifact, names: FigureNames) -> _SummaryTask:
+def _build_trace(artifact: Artifact, names: FigureNames) -> _SummaryTrace:
     """Return the summary's part of an artifact; equal strings share one object in memory."""
     provenance, coverage, probes = artifact["provenance"], artifact["coverage"], artifact["utilization_probes"]
     metrics, slices = artifact["file_level_metrics"], artifact["error_taxonomy"]["slices"]
-    return _SummaryTask(
+    return _SummaryTrace(
+        task=sys.intern(provenance["task_name"]),
         config=sys.intern(provenance["config_name"]),
         suite=sys.intern(provenance["benchmark"]),
         run=sys.intern(provenance["run_id"]),
@@ -192,44 +205,55 @@ def _build_task(artifact: Artifact, names: FigureNames) -> _SummaryTask:
     )
 
 
-def _fold(tasks: Sequence[_SummaryTask], names: FigureNames) -> Fold:
-    has_low = any(task.confidence == LOW and task.reason is None for task in tasks)
-    others = _fold_all([task for task in tasks if task.confidence != LOW], names) if has_low else None
-    return _fold_all(tasks, names, others)
+def _fold(traces: Sequence[_SummaryTrace], names: FigureNames) -> Fold:
+    has_low = any(trace.confidence == LOW and trace.reason is None for trace in traces)
+    others = _fold_all([trace for trace in traces if trace.confidence != LOW], names) if has_low else None
+    return _fold_all(traces, names, others)
 
 
-def _fold_all(tasks: Sequence[_SummaryTask], names: FigureNames, without_low_confidence: Fold | None = None) -> Fold:
-    columns = group_columns((task.figures for task in tasks), names)
-    measured = [task for task in tasks if task.reason is None]
+def _fold_all(traces: Sequence[_SummaryTrace], names: FigureNames, without_low_confidence: Fold | None = None) -> Fold:
+    tasks = np.unique([trace.task for trace in traces], return_inverse=True)[1]
+    columns = group_columns((trace.figures for trace in traces), names)
+    measured = [trace for trace in traces if trace.reason is None]
     return Fold(
-        n_tasks=len(tasks),
+        n_traces=len(traces),
         n_measured=len(measured),
-        n_degraded=sum(task.degraded for task in tasks),
-        n_chunk_capable=sum(task.chunk_capable for task in tasks),
-        n_probed=sum(task.probed for task in tasks),
-        n_edits_probed=sum(task.edits_probed for task in tasks),
-        reasons=_count(task.reason for task in tasks if task.reason),
-        confidences=_count(task.confidence for task in measured),
-        sources=_count(task.source for task in tasks),
-        slices={name: _count(task.slices[name] for task in measured) for name in (*SLICES, CATEGORY)},
-        figures={name: summarise_values(column[~np.isnan(column)]) for name, column in columns.items()},
+        n_tasks=len({trace.task for trace in measured}),
+        n_degraded=sum(trace.degraded for trace in traces),
+        n_chunk_capable=sum(trace.chunk_capable for trace in traces),
+        n_probed=sum(trace.probed for trace in traces),
+        n_edits_probed=sum(trace.edits_probed for trace in traces),
+        reasons=_count(trace.reason for trace in traces if trace.reason),
+        confidences=_count(trace.confidence for trace in measured),
+        sources=_count(trace.source for trace in traces),
+        slices={name: _count(trace.slices[name] for trace in measured) for name in (*SLICES, CATEGORY)},
+        figures={name: _summarise_figure(column, tasks) for name, column in columns.items()},
         measures=names.measures,
         without_low_confidence=without_low_confidence,
     )
 
 
+def _summarise_figure(values: Floats, tasks: NDArray[np.intp]) -> FigureSummary:
+    """Summarise the means by task of a figure, given its value and the number of the task of each trace."""
+    known = np.flatnonzero(~np.isnan(values))
+    order = known[np.lexsort((values[known], tasks[known]))]  # not even the last digit may depend on the order
+    _, starts, counts = np.unique(tasks[order], return_index=True, return_counts=True)
+    means = np.add.reduceat(values[order], starts) / counts if len(order) else values[order]
+    return {**summarise_values(means), "traces": len(order)}
+
+
 def _fold_groups(
-    tasks: Iterable[_SummaryTask], names: FigureNames, key: Callable[[_SummaryTask], str | None]
+    traces: Iterable[_SummaryTrace], names: FigureNames, key: Callable[[_SummaryTrace], str | None]
 ) -> dict[str, Fold]:
-    groups: dict[str, list[_SummaryTask]] = {}
-    for task in tasks:
-        if (name := key(task)) is not None:
-            groups.setdefault(name, []).append(task)
+    groups: dict[str, list[_SummaryTrace]] = {}
+    for trace in traces:
+        if (name := key(trace)) is not None:
+            groups.setdefault(name, []).append(trace)
     return {name: _fold(groups[name], names) for name in sorted(groups)}
 
 
-def _slice_getter(name: str) -> Callable[[_SummaryTask], str | None]:
-    return lambda task: task.slices.get(name)
+def _slice_getter(name: str) -> Callable[[_SummaryTrace], str | None]:
+    return lambda trace: trace.slices.get(name)
 
 
 def _count(names: Iterable[str]) -> dict[str, int]:

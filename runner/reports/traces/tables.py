@@ -43,7 +43,7 @@ def heading(report: TraceReport) -> str:
     """Return what was read, in one line."""
     whole, configs = report.summary.whole, len(report.summary.by_configuration)
     parts = [
-        f"{whole.n_tasks:,} traces of {configs:,} configuration{'s' * (configs != 1)}",
+        f"{whole.n_traces:,} traces of {configs:,} configuration{'s' * (configs != 1)}",
         f"{whole.n_measured:,} with ground truth",
         f"{whole.n_degraded:,} degraded",
         *([f"{len(report.failures):,} failed"] if report.failures else []),
@@ -52,10 +52,11 @@ def heading(report: TraceReport) -> str:
 
 
 def configurations_table(report: TraceReport) -> Table:
-    """Return the means of each configuration, over its measured tasks and over those with a known outcome."""
+    """Return the means of each configuration over its measured tasks, and over those with a known outcome."""
     columns = [
         Column("configuration", least=12),
-        Column("measured", numeric=True),
+        Column("tasks", number, numeric=True),
+        Column("measured traces", numeric=True, spare=1),
         Column("gold confidence", least=8, spare=2),
         *(_column(name, spare=int(name not in ("file_recall", "mrr"))) for name in _list_measures(report)),
         _column("ttfr_seconds", spare=4),
@@ -69,8 +70,8 @@ def configurations_table(report: TraceReport) -> Table:
 def means_note(report: TraceReport) -> str:
     """Return which tasks the means of a configuration are over."""
     note = (
-        "Means over the measured tasks; outcomes over tasks with a known outcome; first gold over tasks where any "
-        "was seen."
+        "Means over the measured tasks, each with the mean of its traces; outcomes over tasks with a known outcome; "
+        "first gold over tasks where any was seen."
     )
     several = len(report.summary.by_configuration) > 1
     return f"{note} Comparisons use only the tasks that two configurations share." if several else note
@@ -121,13 +122,14 @@ def errors_table(report: TraceReport) -> Table:
 
 
 def figures_table(report: TraceReport) -> Table:
-    """Return every figure of each configuration: its number of tasks, mean, standard deviation and median."""
+    """Return every figure of each configuration: its tasks, traces, mean, standard deviation and median."""
     columns = [
         Column("figure"), Column("configuration"), Column("tasks", number, numeric=True),
+        Column("traces", number, numeric=True),
         *(Column(name, lambda value: score(value, 4), numeric=True) for name in ("mean", "deviation", "median")),
     ]  # fmt: skip
     rows = [
-        [figure, name, of["n"], of["mean"], of["std"], of["median"]]
+        [figure, name, of["n"], of["traces"], of["mean"], of["std"], of["median"]]
         for figure in report.names.all
         for name, fold in report.summary.by_configuration.items()
         if (of := fold.figures[figure])["n"]
@@ -224,13 +226,13 @@ def format_figure(figure: str, value: float | None) -> str:
 
 
 def confidence_note(report: TraceReport) -> str:
-    """Return how many measured tasks have gold of low confidence; "" if none has."""
+    """Return how many measured traces have gold of low confidence; "" if none has."""
     low = report.summary.whole.confidences.get(LOW, 0)
     if not low:
         return ""
     return (
-        f"The gold of {low:,} of {report.summary.whole.n_measured:,} measured tasks has low confidence, because "
-        "only the prose of the task mentions it. A second row shows the means without these tasks."
+        f"The gold of {low:,} of {report.summary.whole.n_measured:,} measured traces has low confidence, because "
+        "only the prose of the task mentions it. A second row shows the means without these traces."
     )
 
 
@@ -257,7 +259,7 @@ def _build_means(report: TraceReport, name: str, fold: Fold) -> list[object]:
     gold = ", ".join(f"{fold.confidences[level]:,} {level}" for level in _CONFIDENCES if level in fold.confidences)
     shown = (*_list_measures(report), "ttfr_seconds", "reward", "cost", "seconds")
     means = (fold.figures[figure]["mean"] for figure in shown)
-    return [name, f"{fold.n_measured:,} of {fold.n_tasks:,}", gold, *means]
+    return [name, fold.n_tasks, f"{fold.n_measured:,} of {fold.n_traces:,}", gold, *means]
 
 
 def _build_task(report: TraceReport, name: str, artifact: Artifact) -> list[object]:

@@ -56,6 +56,16 @@ def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_coun
     }
 
 
+def test_a_task_that_was_tried_five_times_counts_once_with_its_mean() -> None:
+    tries = [done("t", *files, run_id=f"run {n}") for n, files in enumerate([("a.py",), *[("x.py",)] * 4])]
+    found = summary([*tries, done("u", "a.py")], NAMES)
+    recall = found["file_level_aggregates"]["file_recall"]
+    assert recall["mean"] == pytest.approx((0.5 / 5 + 0.5) / 2)  # each has two gold files
+    assert (recall["n"], recall["traces"]) == (2, 6)
+    assert (found["computable_tasks"], found["distinct_tasks"]) == (6, 2)
+    assert found["file_level_aggregates"]["_totals"]["n_tasks"] == 2
+
+
 def graded(task: str, confidence: str, *seen: str) -> dict[str, Any]:
     made = document([read(*seen)], ["a.py", "b.py"], task_name=task)
     made["coverage"]["ground_truth_confidence"] = confidence
@@ -74,7 +84,10 @@ def test_means_without_the_gold_of_low_confidence_stand_beside_those_with_it() -
 def test_where_nothing_could_be_computed_there_is_no_mean_not_0() -> None:
     for artifacts in ([], [done("t", "a.py", gold=())]):
         found = summary(artifacts, NAMES)
-        assert found["file_level_aggregates"]["mrr"] == {"mean": None, "std": None, "median": None, "n": 0}
+        assert found["file_level_aggregates"]["mrr"] == {
+            **{"mean": None, "std": None, "median": None},
+            **{"n": 0, "traces": 0},
+        }
         assert found["error_taxonomy_aggregates"]["missed_key_evidence"]["mean"] is None
 
 

@@ -64,11 +64,12 @@ def test_artifacts_are_never_in_memory_together() -> None:
 
 def test_means_say_of_how_many_tasks_they_are() -> None:
     content = several() | {"mcp/t9": document([read("a.py")], task_name="t9", config_name="mcp")}
+    content["baseline/again"] = content["baseline/t0"]
     table = told.configurations_table(report(content))
     shown = [dict(zip([column.title for column in table.columns], row, strict=True)) for row in table.texts()]
-    assert [(row["configuration"], row["measured"], row["recall"]) for row in shown] == [
-        ("baseline", "4 of 4", "0.500"),
-        ("mcp", "4 of 5", "1.000"),
+    assert [(row["configuration"], row["tasks"], row["measured traces"], row["recall"]) for row in shown] == [
+        ("baseline", "4", "5 of 5", "0.500"),
+        ("mcp", "4", "4 of 5", "1.000"),
     ]
 
 
@@ -93,7 +94,7 @@ def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
         "Without tasks whose gold has low confidence: recall 1.000 against 0.500, on 4 matched tasks."
     )
     for shown_text in (render_page(made), render_markdown(made)):
-        assert "The gold of 4 of 12 measured tasks has low confidence" in shown_text
+        assert "The gold of 4 of 12 measured traces has low confidence" in shown_text
 
 
 def test_cutoffs_of_the_settings_are_those_of_the_tables() -> None:
