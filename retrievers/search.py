@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NoReturn, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -119,8 +119,13 @@ def _find_unfiltered(retriever: object) -> str | None:
     if getattr(retriever, "applies_filters", False) is True:
         return None
     parts = [value for part in iter_parts(retriever) for value in (part.values() if isinstance(part, dict) else [part])]
-    inner = (part for part in parts if isinstance(part, Retriever) and not isinstance(part, (str, list, tuple)))
+    inner = filter(_is_retriever, parts)
     return next(filter(None, map(_find_unfiltered, inner)), type(retriever).__name__)
+
+
+def _is_retriever(value: object) -> bool:
+    """Return whether a value is a retriever; text and lists have a method `index` too."""
+    return isinstance(value, Retriever) and not isinstance(value, (str, list, tuple))
 
 
 def list_engines(settings: object) -> list[str]:
@@ -133,6 +138,20 @@ def list_engines(settings: object) -> list[str]:
 def resolve_search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:
     """Return how many hits to request per query; a service may have more documents than the corpus."""
     return depth if is_live(retriever) else min(depth, len(corpus))
+
+
+def deepen(retriever: Retriever, rows: int) -> Retriever:
+    """Return a retriever whose parts return `rows` more candidates, wherever a setting `depth` limits them."""
+    if not is_dataclass(retriever):
+        return retriever
+    values = {field.name: getattr(retriever, field.name) for field in fields(retriever)}
+    changed: dict[str, Any] = {name: deepen(part, rows) for name, part in values.items() if _is_retriever(part)}
+    for name, parts in values.items():
+        if isinstance(parts, Mapping) and parts and all(map(_is_retriever, parts.values())):
+            changed[name] = {key: deepen(part, rows) for key, part in parts.items()}
+    if changed and isinstance(depth := values.get("depth"), int):
+        changed["depth"] = depth + rows
+    return replace(retriever, **changed)
 
 
 @runtime_checkable

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import Rankings
+from retrievers.base import Rankings, Retriever
 from retrievers.blocks import search_in_blocks
 from retrievers.index_facts import describe_indexes, remember_facts
-from retrievers.search import resolve_search_depth, search_cached
+from retrievers.search import search_cached
 from retrievers.texts import fetch_documents
 from retrievers.work import Cost, kind_of
 from runner.analysis.clusters import count_clusters
@@ -32,7 +32,7 @@ from runner.config.objects import ConfigError, build
 from runner.config.values import config_hash
 from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.chunking import Chunking, Whole
-from runner.datasets.own_documents import exclude_own, rows_to_exclude
+from runner.datasets.own_documents import search_others
 from runner.datasets.query_fields import select_fields
 from runner.datasets.source import DatasetSource
 from runner.environment import describe_code, describe_environment
@@ -184,13 +184,9 @@ class Bench:
         self.check_grades(experiment)
         grader, queries = self.datasets.build_grader(experiment)
         with self.store.account() as costs, remember_facts():
-            wanted = settings.depth + rows_to_exclude(dataset)
-            depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
             index = describe_indexes(experiment.retriever)
-            search = experiment.retriever, dataset.corpus, dataset.queries.inputs, depth, self.store
-            blocks = experiment.blocks
-            rankings = search_cached(*search, partial(search_in_blocks, *search, blocks) if blocks else None)
-        rankings = exclude_own(dataset, rankings, settings.depth)
+            search = partial(self._search, dataset, experiment.blocks)
+            rankings = search_others(dataset, experiment.retriever, settings.depth, search)
         recorded_name = _choose_name(dataset, experiment.named_by)
         self.store.note_use(costs, recorded_name, dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
@@ -210,6 +206,10 @@ class Bench:
             environment=environment,
             index=index,
         )
+
+    def _search(self, dataset: Dataset, blocks: Sequence[Sequence[int]], retriever: Retriever, depth: int) -> Rankings:
+        search = retriever, dataset.corpus, dataset.queries.inputs, depth, self.store
+        return search_cached(*search, partial(search_in_blocks, *search, blocks) if blocks else None)
 
     def grade(self, experiment: Experiment, measured: MeasuredExperiment) -> Grades | None:
         """Return the grades of hits; None without a configured language model.

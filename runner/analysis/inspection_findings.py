@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.analyzer import Analyzer
-from retrievers.base import NOTHING
 from runner.analysis.finding import DOUBTFUL, OF_NOTE, WRONG, Finding, order_findings
+from runner.analysis.inspection_own_documents import OwnQueries
 from runner.analysis.inspection_queries import is_generated, unlike_searches
 from runner.analysis.inspection_rankings import Findability, list_golds
 from runner.analysis.inspection_texts import LEAST_WORDS, find_copied_queries, is_contained, plain
@@ -23,7 +23,6 @@ from runner.config.addresses import LocalPath
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
 from runner.datasets.filtering import find_gold_outside
-from runner.datasets.own_documents import ExcludeSelf, own_documents
 from runner.metrics.measures import parse_primary
 
 FEW_QUERIES = 50
@@ -166,12 +165,11 @@ def _of_queries(
             "Write real answers, or leave the field empty; grades based on these answers are misleading.",
             [_cite(q, i) for i in same[: settings.examples]],
         )  # fmt: skip
-    mode: ExcludeSelf = "true" if dataset.exclude_self == "true" else "auto"
-    own = own_documents(dataset.documents, q, dataset.judgments, mode)
-    yield from _of_own_documents(dataset, own, settings)
+    own = OwnQueries.of(dataset, words)
+    yield from own.iter_findings(settings.examples)
     for split, other in others.items():
         copies = find_copied_queries(q.texts, other.texts, settings.near_duplicate)
-        copies = [(i, j) for i, j in copies if own[i] == NOTHING]  # splits of one collection share its documents
+        copies = [(i, j) for i, j in copies if not own.are_documents[i]]  # splits of one collection share its documents
         if copies:
             yield Finding(
                 f"leakage from {split}", WRONG, len(copies), n,
@@ -219,26 +217,6 @@ def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSetti
         "their gold. Tests and intervals that treat them as independent are overconfident.",
         f"Test by cluster: dataset.cluster_field={variants.field}." if variants.field else give,
         [{"queries": [_cite(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]],
-    )  # fmt: skip
-
-
-def _of_own_documents(dataset: Dataset, own: NDArray[np.int32], settings: InspectionSettings) -> Iterator[Finding]:
-    """Yield a finding if queries are themselves documents of the corpus."""
-    own_queries, n = np.flatnonzero(own != NOTHING).tolist(), len(dataset.queries)
-    if not own_queries:
-        return
-    count = f"{len(own_queries):,} of {n:,} queries are themselves documents of the corpus"
-    examples = [_cite(dataset.queries, i) for i in own_queries[: settings.examples]]
-    if dataset.exclude_self == "false":
-        yield Finding(
-            "queries that are documents", WRONG, len(own_queries), n, f"{count}, and each of them finds itself first.",
-            "Exclude them from their own results: dataset.exclude_self=auto.", examples,
-        )  # fmt: skip
-        return
-    yield Finding(
-        "queries that are documents", OF_NOTE, len(own_queries), n,
-        f"{count}. Each is excluded from its own results (dataset.exclude_self={dataset.exclude_self}).",
-        "No action is needed if this is intended; dataset.exclude_self=false keeps them in the results.", examples,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Rankings, Retriever
 from retrievers.files import replace_texts
-from retrievers.search import resolve_search_depth, search_cached
+from retrievers.search import search_cached
 from runner.analysis.benchmark_overlap import hash_dataset, load_hashes
 from runner.analysis.inspection import inspect
 from runner.analysis.inspection_findings import InspectionSettings
@@ -25,7 +26,7 @@ from runner.config.addresses import RequiredPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.datasets.base import Dataset, DatasetError, Queries
-from runner.datasets.own_documents import exclude_own, rows_to_exclude
+from runner.datasets.own_documents import search_others
 from runner.datasets.settings import build_dataset
 from runner.datasets.source import DatasetSource
 from runner.lookup import as_typed, list_results
@@ -35,6 +36,7 @@ from runner.reports.inspection.page import inspection_page
 from runner.reports.progress import Status
 from runner.reports.rendering.output import create_folder, writing_to
 from runner.result import Hits, Result
+from runner.store.base import WorkStore
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 
@@ -59,13 +61,11 @@ def main(cfg: DictConfig) -> int:
     with Status("inspect") as status:
         status.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _load_other_splits(source)
-        depth = own.inspection.depth + rows_to_exclude(dataset)
         rankings = {} if config["runs"] is None else _load_rankings(config, dataset, own.inspection.depth)
         for name, retriever in own.retrievers.items() if config["runs"] is None else ():
             status.note(f"searching with {name}")
-            own_depth = resolve_search_depth(retriever, dataset.corpus, depth)
-            ranking = search_cached(retriever, dataset.corpus, dataset.queries.inputs, own_depth, store)
-            rankings[name] = exclude_own(dataset, ranking, own.inspection.depth)
+            search = partial(_search, dataset, store)
+            rankings[name] = ranking = search_others(dataset, retriever, own.inspection.depth, search)
             if ranking.errors:
                 first = next(iter(ranking.errors.values()))
                 console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error was: {first}")
@@ -136,6 +136,10 @@ def _locate(hits: Hits, result: Result, positions: Mapping[str, int]) -> Ranking
         unknown_ids=list(unknown),
         errors=errors,
     )
+
+
+def _search(dataset: Dataset, store: WorkStore, retriever: Retriever, depth: int) -> Rankings:
+    return search_cached(retriever, dataset.corpus, dataset.queries.inputs, depth, store)
 
 
 def _load_other_splits(source: DatasetSource) -> dict[str, Queries]:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from retrievers.base import Corpus
 from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
 from runner.datasets.filtering import check_fields, check_search_fields, find_gold_outside
-from runner.datasets.variants import cluster_labels
+from runner.datasets.own_documents import OwnIdRule, OwnIds
+from runner.datasets.variants import cluster_labels, no_query_has
 
 if TYPE_CHECKING:
     from runner.datasets.source import DatasetSource
@@ -72,11 +73,7 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
         exclude_self=source.exclude_self,
         grade_intervals=_select_intervals(raw, query_at, document_at, queries, documents),
     )
-    if source.exclude_self == "true" and not (dataset.own_documents >= 0).any():
-        raise DatasetError(
-            f"{name}: dataset.exclude_self=true excludes nothing, because no query has the id of a document; set "
-            "auto or false"
-        )
+    _check_own_documents(dataset)
     if outside := find_gold_outside(dataset.corpus, dataset.queries, dataset.judgments):
         logger.warning(
             "%s: %s relevant documents fail the filter of their query and cannot be found, for example %r of query %r",
@@ -121,6 +118,22 @@ def _add_clusters(source: DatasetSource, queries: Queries) -> Queries:
         return replace(queries, clusters=cluster_labels(queries.ids, queries.metadata, source.cluster_field))
     except ValueError as error:
         raise DatasetError(str(error)) from None
+
+
+def _check_own_documents(dataset: Dataset) -> None:
+    """Raise `DatasetError` if the setting `exclude_self` requests exclusions, but no query can be a document."""
+    mode, queries = dataset.exclude_self, dataset.queries
+    if mode in ("auto", "false"):
+        return
+    names = next(filter(None, map(OwnIds(queries, mode).names, range(len(queries)))), ())
+    if isinstance(mode, OwnIdRule) and mode.field is not None and not names:
+        raise DatasetError(no_query_has("exclude_self.field", mode.field, queries.metadata))
+    if len(dataset.documents) and (dataset.own_documents < 0).all():
+        raise DatasetError(
+            f"{dataset.name}: dataset.exclude_self={mode} excludes nothing, because no query has the id of a document: "
+            f"those of queries look like {next(iter(names))!r}, those of documents like {dataset.documents.ids[0]!r}; "
+            "set auto or false, or a rule such as {pattern: '-query$'} for ids with a suffix"
+        )
 
 
 def describe_repeated_id(source: DatasetSource, table: Literal["document", "query"], identifier: str) -> str:

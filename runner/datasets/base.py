@@ -165,7 +165,7 @@ class Dataset:
 
     @cached_property
     def own_documents(self) -> NDArray[np.int32]:
-        """Return the position of the document that is the query itself, for each query (n,), or -1."""
+        """Return the positions of the documents that are the query itself, for each query (n, m), or -1."""
         mode = "false" if self.spans is not None else self.exclude_self
         return own_documents(self.documents, self.queries, self.judgments, mode)
 
@@ -261,6 +261,8 @@ class Dataset:
             columns, unknown = ["spans", self.spans.fingerprint], ()
         own = self.own_documents
         left_out = [f"own documents\0{own.astype('<i4').tobytes().hex()}"] if (own >= 0).any() else []
+        if not len(self.documents) and self.exclude_self != "auto":  # what is left out depends on the hits
+            left_out = [f"own documents\0{self.exclude_self}"]
         clusters = self.queries.clusters
         variants = ["clusters", *clusters] if any(clusters) else []
         filters = self.queries.filters

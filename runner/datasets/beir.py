@@ -43,7 +43,7 @@ class Beir(DatasetSource):
             files.json_lines(files.resolve_path(folder / self.documents, "path")) if self.documents is not None else ()
         )
         records = list(files.json_lines(file))
-        queries = build_queries(records, str(file), self.type_field, self.cluster_field, self.filter_field)
+        queries = build_queries(records, str(file), self.type_field, self.query_fields, self.filter_field)
         fields = DocumentFields(queries, str(file), self.search_fields)
         return Raw(
             corpus=corpus_of(iter_documents(documents, fields)),
@@ -100,10 +100,10 @@ def build_queries(
     records: Sequence[files.SourceRecord],
     name: str,
     type_field: str | None = None,
-    cluster_field: str | None = None,
+    query_fields: Mapping[str, str] = files.NO_FIELDS,
     filter_field: str | None = None,
 ) -> Queries:
-    """Return queries; their metadata include the cluster field even if it is a field of the query itself.
+    """Return queries; their metadata include the fields that settings name (`query_fields`).
 
     `name` says in errors where the records come from.
     """
@@ -112,7 +112,7 @@ def build_queries(
         raise DatasetError(
             f"dataset.type_field={type_field}: no query of {name} has this field, either directly or in its metadata"
         )
-    metadata = files.with_cluster_field(records, [_metadata(record) for record in records], cluster_field)
+    metadata = files.with_named_fields(records, [_metadata(record) for record in records], query_fields)
     return Queries(
         ids=[record.identifier("_id", "id") for record in records],
         texts=[record.text("text") for record in records],

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import orjson
@@ -83,21 +84,27 @@ class SourceRecord(NamedTuple):
             raise self.fault(str(error)) from None
 
 
-def with_cluster_field(
-    records: Sequence[SourceRecord], metadata: Sequence[Mapping[str, Any]], field: str | None
-) -> Sequence[Mapping[str, Any]]:
-    """Return the metadata of queries, adding the cluster field if it is a field of the record itself.
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
+"""No fields of queries that settings name."""
 
-    A record's own field takes precedence over one in its metadata. Raises `DatasetError` if no query has the field.
+
+def with_named_fields(
+    records: Sequence[SourceRecord], metadata: Sequence[Mapping[str, Any]], named: Mapping[str, str]
+) -> Sequence[Mapping[str, Any]]:
+    """Return the metadata of queries, adding the fields that settings name if they are fields of the record itself.
+
+    `named` are the fields by setting. A record's own field takes precedence over one in its metadata. Raises
+    `DatasetError` if no query has a field.
     """
-    if field is None:
+    if not named:
         return metadata
     together = [
-        {**about, field: record.fields[field]} if field in record.fields else about
+        {**about, **{field: record.fields[field] for field in named.values() if field in record.fields}}
         for record, about in zip(records, metadata or [{}] * len(records), strict=True)
     ]
-    if records and not any(about.get(field) not in (None, "") for about in together):
-        raise DatasetError(no_query_has(field, metadata, [record.fields for record in records]))
+    for setting, field in named.items():
+        if records and not any(about.get(field) not in (None, "") for about in together):
+            raise DatasetError(no_query_has(setting, field, metadata, [record.fields for record in records]))
     return together
 
 

@@ -77,10 +77,10 @@ class GoldenJson(DatasetSource):
             ids=[record.identifier("query_id") for record in records],
             texts=[record.text("query_text") for record in records],
             types=[record.text("query_type") if "query_type" in record.fields else "" for record in records],
-            metadata=files.with_cluster_field(
+            metadata=files.with_named_fields(
                 records,
                 [{n: record.fields[n] for n in QUERY_METADATA if n in record.fields} for record in records],
-                self.cluster_field,
+                self.query_fields,
             ),
             filters=read_filters(records, self.filter_field),
         )

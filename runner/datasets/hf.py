@@ -72,7 +72,7 @@ class HuggingFace(DatasetSource):
             has = ", ".join(sorted(qrels)) or "none"
             raise DatasetError(f"dataset.split={self.split}: {self.name} has no such split; choose from: {has}")
         records = list(self._iter_rows(folder, "queries"))
-        queries = build_queries(records, self.name, cluster_field=self.cluster_field, filter_field=self.filter_field)
+        queries = build_queries(records, self.name, query_fields=self.query_fields, filter_field=self.filter_field)
         fields = DocumentFields(queries, self.name, self.search_fields)
         return Raw(
             corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"), fields)),

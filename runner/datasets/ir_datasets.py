@@ -89,7 +89,7 @@ class IrDatasets(DatasetSource):
             ids=[query.query_id for query in queries],
             texts=[str(getattr(q, self.query_text)) if self.query_text else q.default_text() for q in queries],
             types=[""] * len(queries),
-            metadata=files.with_cluster_field(records, metadata, self.cluster_field) if any(metadata) else (),
+            metadata=files.with_named_fields(records, metadata, self.query_fields) if any(metadata) else (),
         )
 
     def _check_fields(self, setting: str, names: tuple[str, ...], fields: tuple[str, ...]) -> None:

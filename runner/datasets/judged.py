@@ -120,16 +120,16 @@ class JudgedFiles(DatasetSource):
     def _lines(self) -> Trec:
         return Trec(
             topics=self.queries or "", qrels=self.qrels, documents=self.documents, cluster_field=self.cluster_field,
-            filter_field=self.filter_field,
+            filter_field=self.filter_field, exclude_self=self.exclude_self,
         )  # fmt: skip
 
     @property
     def _table(self) -> Tabular:
         return Tabular(
             queries=self.queries or "", qrels=self.qrels, cluster_field=self.cluster_field,
-            filter_field=self.filter_field, query_id=self.query_id or "id", query_text=self.query_text,
-            query_type=self.query_type, qrel_query=self.qrel_query, qrel_document=self.qrel_document,
-            qrel_grade=self.qrel_grade,
+            filter_field=self.filter_field, exclude_self=self.exclude_self, query_id=self.query_id or "id",
+            query_text=self.query_text, query_type=self.query_type, qrel_query=self.qrel_query,
+            qrel_document=self.qrel_document, qrel_grade=self.qrel_grade,
         )  # fmt: skip
 
 

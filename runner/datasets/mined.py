@@ -62,7 +62,7 @@ class Mined(DatasetSource):
             ids,
             [row.text("query") for row in rows],
             kinds,
-            files.with_cluster_field(rows, metadata, self.cluster_field),
+            files.with_named_fields(rows, metadata, self.query_fields),
             filters=read_filters(rows, self.filter_field),
         )
         fields = DocumentFields(queries, str(path), self.search_fields)

@@ -20,7 +20,7 @@ from runner.datasets import files
 from runner.datasets.assembly import add_qrels, assemble, describe_repeated_id
 from runner.datasets.base import Dataset, DatasetError, Raw
 from runner.datasets.overlap import attach_spans
-from runner.datasets.own_documents import ExcludeSelf
+from runner.datasets.own_documents import ExcludeSelf, OwnIdRule
 from runner.datasets.spans import SPANS, GoldSpan, anchor_spans, check_spans, list_span_qrels, read_spans
 from runner.datasets.splits import SPLIT, list_splits
 
@@ -33,7 +33,8 @@ class DatasetSource(ABC):
     `unknown_judged` decides about judged documents that the corpus lacks: reject the dataset, keep them (only a
     retriever with its own documents or rankings can find them), or drop them, together with the queries left without
     gold. Any path may contain `{split}`, which is replaced by `split`. `exclude_self` leaves a query that is a document
-    of the corpus out of its own results: `true` by its id, `auto` if the text is the same too. `cluster_field` names
+    of the corpus out of its own results: `true` by its id, `auto` if the text is the same too, and an `OwnIdRule` if
+    the ids differ. `cluster_field` names
     the field of queries whose value the variants of a query share: tests and intervals resample such clusters, and a
     query without the field is a cluster of its own. `filter_field` names the field of queries with conditions on the
     metadata of documents; null for none. `search_fields` are fields of documents, besides title and text, for
@@ -86,8 +87,8 @@ class DatasetSource(ABC):
             return self
         if self.extra_qrels:
             raise ValueError("extra_qrels: grades of documents cannot be added to gold=spans; remove one of the two")
-        if self.exclude_self == "true":
-            raise ValueError("exclude_self=true: not supported with gold=spans; set auto or false")
+        if self.exclude_self not in ("auto", "false"):
+            raise ValueError(f"exclude_self={self.exclude_self}: not supported with gold=spans; set auto or false")
         if not self.has_documents:
             raise ValueError("gold=spans: the dataset has no documents; spans are passages of documents")
         return self
@@ -95,6 +96,13 @@ class DatasetSource(ABC):
     @abstractmethod
     def read(self) -> Raw:
         """Read the files."""
+
+    @property
+    def query_fields(self) -> dict[str, str]:
+        """Return the fields of queries that settings name and that their metadata must have, by setting."""
+        own = self.exclude_self.field if isinstance(self.exclude_self, OwnIdRule) else None
+        named = {"cluster_field": self.cluster_field, "exclude_self.field": own}
+        return {setting: field for setting, field in named.items() if field is not None}
 
     @property
     def has_documents(self) -> bool:

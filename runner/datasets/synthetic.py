@@ -57,7 +57,7 @@ class Synthetic(DatasetSource):
             ],
             texts=[record.text("query") for record in records],
             types=[str(validation.get("query_type") or "") for validation in validations],
-            metadata=files.with_cluster_field(records, validations, self.cluster_field),
+            metadata=files.with_named_fields(records, validations, self.query_fields),
         )
         corpus, has_chunks = self._corpus(path)
         golds = _golden_chunks(records, corpus) if has_chunks else map(_golden_documents, records)

@@ -92,15 +92,15 @@ class Tabular(DatasetSource):
         answers = [self.query_answer] if self.query_answer else []
         named = ("query_id", "query_text", "query_type", "query_answer", *(() if self.qrels else ("query_golds",)))
         optional = [self.filter_field] if self.filter_field else []
-        records = list(self._records("queries", self.queries, named, self.cluster_field, optional))
+        records = list(self._records("queries", self.queries, named, self.query_fields, optional))
         queries = Queries(
             ids=[record.identifier(self.query_id) for record in records],
             texts=[record.text(self.query_text) for record in records],
             types=["".join(map(record.text, types)) for record in records],
-            metadata=files.with_cluster_field(
+            metadata=files.with_named_fields(
                 records,
                 [{EXPECTED_ANSWER: record.text(name)} for record in records for name in answers],
-                self.cluster_field,
+                self.query_fields,
             ),
             filters=read_filters(records, self.filter_field),
         )
@@ -169,12 +169,12 @@ class Tabular(DatasetSource):
         setting: str,
         pattern: str,
         named: Sequence[str],
-        also: str | None = None,
+        also: Mapping[str, str] = files.NO_FIELDS,
         optional: Sequence[str] = (),
     ) -> Iterator[SourceRecord]:
         """Yield the rows of the files that a setting names; each has the columns that the settings `named` name.
 
-        Rows also have the columns `also` and `optional`, if the file has them.
+        Rows also have the columns `also`, by setting, and `optional`, if the file has them.
         """
         values = {name: getattr(self, name) or () for name in named}
         columns = {c: name for name, value in values.items() for c in ([value] if isinstance(value, str) else value)}
@@ -185,7 +185,7 @@ class Tabular(DatasetSource):
                 yield record
 
     def _rows(
-        self, setting: str, path: Path, columns: Mapping[str, str], also: str | None, optional: Sequence[str]
+        self, setting: str, path: Path, columns: Mapping[str, str], also: Mapping[str, str], optional: Sequence[str]
     ) -> Iterator[SourceRecord]:
         kind = self.format or TABLES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
         if kind is None:
@@ -255,16 +255,17 @@ def _check_heading(lines: Iterator[str], place: str, delimiter: str, columns: Co
 
 
 def _parquet_rows(
-    path: Path, columns: Mapping[str, str], also: str | None, optional: Sequence[str], list_all: bool
+    path: Path, columns: Mapping[str, str], also: Mapping[str, str], optional: Sequence[str], list_all: bool
 ) -> Iterator[SourceRecord]:
     """Yield rows; with `list_all`, rows have all columns if an optional one is missing, to list them in a message."""
     with _open_parquet(path) as table:
         has = table.schema_arrow.names
         if not columns.keys() <= set(has):
             raise DatasetError(f"{path}: {_missing(columns, has)}")
-        if also is not None and also not in has:
-            raise DatasetError(f"{path}: {no_query_has(also, [dict.fromkeys(has)])}")
-        more = [*([also] if also else []), *(name.partition(".")[0] for name in optional)]
+        for setting, field in also.items():
+            if field not in has:
+                raise DatasetError(f"{path}: {no_query_has(setting, field, [dict.fromkeys(has)])}")
+        more = [*also.values(), *(name.partition(".")[0] for name in optional)]
         more = [*has] if list_all and not set(more) <= set(has) else more
         yield from _iter_rows(path, table, list(dict.fromkeys([*columns, *(n for n in more if n in has)])))
 

@@ -123,7 +123,7 @@ class Trec(DatasetSource):
         kind = self.topics_format or _format(path)
         if kind == "jsonl":
             records = list(files.json_lines(path))
-            return beir.build_queries(records, str(path), None, self.cluster_field, self.filter_field)
+            return beir.build_queries(records, str(path), None, self.query_fields, self.filter_field)
         topics = list(_tsv_topics(path, self.encoding) if kind == "tsv" else self._sgml_topics(path))
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
 

@@ -17,14 +17,14 @@ def cluster_labels(ids: Sequence[str], metadata: Sequence[Mapping[str, Any]], fi
     """
     labels = [_label(identifier, known.get(field), field) for identifier, known in zip(ids, metadata, strict=False)]
     if not any(labels):
-        raise ValueError(no_query_has(field, metadata))
+        raise ValueError(no_query_has("cluster_field", field, metadata))
     return labels
 
 
-def no_query_has(field: str, *fields: Sequence[Mapping[str, Any]]) -> str:
+def no_query_has(setting: str, field: str, *fields: Sequence[Mapping[str, Any]]) -> str:
     """Return an error message that no query has a field, with the fields that exist."""
     names = ", ".join(sorted({str(name) for metadata in fields for known in metadata for name in known})) or "none"
-    return f"dataset.cluster_field={field}: no query has this field; the fields are {names}"
+    return f"dataset.{setting}={field}: no query has this field; the fields are {names}"
 
 
 def _label(identifier: str, value: object, field: str) -> str:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from retrievers.search import Work, is_live, plan_rankings, resolve_search_depth
+from retrievers.search import Work, is_live, plan_rankings
 from retrievers.store import MemoryStore
 from retrievers.work import PlanStep
 from runner.datasets.base import Dataset
-from runner.datasets.own_documents import rows_to_exclude
+from runner.datasets.own_documents import leave_room
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.llm.spending import iter_models
@@ -116,9 +116,8 @@ def works_of(experiments: Mapping[str, Experiment], bench: Bench) -> dict[str, W
     plans, works = MemoryStore(), {}
     for combination, experiment in experiments.items():
         dataset = bench.dataset(experiment)
-        wanted = experiment.metrics.depth + rows_to_exclude(dataset)
-        depth = resolve_search_depth(experiment.retriever, dataset.corpus, wanted)
-        works[combination] = plan_rankings(experiment.retriever, dataset.corpus, dataset.queries.inputs, depth, plans)
+        retriever, depth = leave_room(experiment.retriever, dataset, experiment.metrics.depth)
+        works[combination] = plan_rankings(retriever, dataset.corpus, dataset.queries.inputs, depth, plans)
     return works
 
 

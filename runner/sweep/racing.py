@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from retrievers.blocks import join_blocks
 from retrievers.index_facts import remember_facts
 from retrievers.model_calls import iter_model_calls
-from retrievers.search import is_live, resolve_search_depth, search_block
+from retrievers.search import is_live, search_block
 from runner.analysis.racing import NOISE, Drop, Race, estimate_saving
 from runner.comparison.race import DroppedCombination, RaceRecord, parse_race
 from runner.config.objects import ConfigError
-from runner.datasets.own_documents import exclude_own, rows_to_exclude
+from runner.datasets.own_documents import exclude_own, leave_room
 from runner.evaluation import Bench
 from runner.experiment import Experiment
 from runner.metrics.formulas import FORMULAS
@@ -98,12 +98,10 @@ def measure_block(block: RaceBlock, bench: Bench) -> Floats | None:
     """
     experiment, dataset = block.experiment, bench.dataset(block.experiment)
     rows, inputs = np.array(block.rows, dtype=np.intp), dataset.queries.inputs
-    depth = resolve_search_depth(
-        experiment.retriever, dataset.corpus, experiment.metrics.depth + rows_to_exclude(dataset)
-    )
+    retriever, depth = leave_room(experiment.retriever, dataset, experiment.metrics.depth)
     queries = [inputs[row] for row in block.rows]
     with remember_facts():
-        rankings = search_block(experiment.retriever, dataset.corpus, queries, depth, bench.store)
+        rankings = search_block(retriever, dataset.corpus, queries, depth, bench.store)
     if rankings.errors or not rankings.settled:
         return None
     joined = join_blocks([(rows, rankings)], len(dataset.queries), depth, len(dataset.corpus))

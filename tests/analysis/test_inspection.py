@@ -26,7 +26,7 @@ from runner.datasets.assembly import assemble
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole
 from runner.datasets.duplicates import word_counts
-from runner.datasets.own_documents import ExcludeSelf
+from runner.datasets.own_documents import ExcludeSelf, OwnIdRule
 from runner.datasets.source import DatasetSource
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
@@ -347,6 +347,21 @@ def test_queries_that_are_documents_are_named_and_are_no_leakage(mode: ExcludeSe
     found = named(inspected(replace(one, exclude_self=mode), others={"dev": one.queries}))
     finding = found["queries that are documents"]
     assert (finding.gravity, finding.count, finding.of) == (gravity, 10, N + 10)
+    assert found["leakage from dev"].count == N
+
+
+def test_queries_with_the_text_of_a_document_are_named_and_are_no_leakage() -> None:
+    """Their ids carry a suffix, so that only the text shows that they are documents."""
+    asked = {f"d{i}-query": document(i) for i in range(10)}
+    one = dataset(asked=asked, qrels=[(f"d{i}-query", f"d{i + 1}", 1) for i in range(10)])
+    found = named(inspected(one, others={"dev": one.queries}))
+    finding = found["queries with the text of a document"]
+    assert (finding.gravity, finding.count, finding.of) == ("warning", 10, N + 10)
+    assert finding.examples[3]["document"] == "d3"
+    assert found["leakage from dev"].count == N
+    found = named(inspected(replace(one, exclude_self=OwnIdRule(pattern="-query$")), others={"dev": one.queries}))
+    assert found["queries that are documents"].count == 10
+    assert "queries with the text of a document" not in found
     assert found["leakage from dev"].count == N
 
 
