@@ -67,8 +67,8 @@ class Case:
     """A question of a suite and the names of its correct answers, the primary one first.
 
     `answers` are the expected answers as text. If the primary name was inferred, `candidates` are all names that it may
-    be, and `primary_pending` is the reason why the language model has not chosen one yet. `fault` is the reason why the
-    case cannot become a query.
+    be, and `primary_pending` is the reason why the language model has not chosen one yet. `nameless` is the reason why
+    there are no names, `fault` the reason why the case cannot become a query.
     """
 
     id: str
@@ -79,6 +79,7 @@ class Case:
     candidates: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     primary_pending: str = ""
+    nameless: str = ""
     fault: str = ""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol, runtime_checkable
@@ -86,6 +86,7 @@ class NamedAnswers:
                 names=tuple(name for answer in answers for name in _names(answer)),
                 answers=tuple(answer.text("answer") for answer in answers if "answer" in answer.fields),
                 metadata=_metadata(entry),
+                nameless="its answers have no fully_qualified_class_name",
             )
 
 
@@ -124,6 +125,7 @@ class Imports:
                 names=tuple(n for i, n in enumerate(ordered) if not i or weights[n] >= self.threshold),
                 candidates=tuple(ordered),
                 metadata=_metadata(entry) | {"gold_inferred": True, "specificity": {n: weights[n] for n in ordered}},
+                nameless=_describe_foreign("its code imports", code.imports if code else ()),
                 fault="" if code else "neither fixed_file nor test_file exists",
             )
 
@@ -158,6 +160,7 @@ class Options:
                 names=names,
                 answers=(right,),
                 metadata=_metadata(entry) | {"gold_inferred": True} | source,
+                nameless=_describe_foreign("its correct option and explanation name", mentioned),
                 fault=fault,
             )
 
@@ -234,6 +237,12 @@ def _right_option(entry: SourceRecord) -> str:
     if str(right) in texts.values():
         return str(right)
     raise entry.fault(f"'correct_answer' is {right!r:.60}; it must be one of the options {', '.join(texts)}")
+
+
+def _describe_foreign(source: str, names: Iterable[str]) -> str:
+    """Return why a source of names gave none."""
+    listed = ", ".join(names)
+    return f"{source} none of the targets, only {listed}" if listed else f"{source} nothing"
 
 
 def _is_inside(name: str, targets: Targets) -> bool:

@@ -41,21 +41,27 @@ def select_kept(mining: Mining, queries: Sequence[Query]) -> list[Query]:
 
 
 def _resolve(case: Case, targets: Targets, bare_golds: str) -> Query:
-    """Return a case with its names resolved; a target that several of the names refer to is gold once."""
+    """Return a case with its names resolved; a target that several of the names refer to is gold once.
+
+    A target whose document is only its name is never gold: no search can tell that it answers.
+    """
     resolutions = tuple(targets.resolve(name) for name in case.names)
     resolved = dict.fromkeys(r.targets[0] for r in resolutions if r.way in ("exact", "alias", "name"))
-    golds = tuple(gold for gold in resolved if bare_golds == "keep" or targets.all[gold].about)
+    readable = [gold for gold in resolved if not targets.all[gold].is_name_only]
+    golds = tuple(gold for gold in readable if bare_golds == "keep" or targets.all[gold].about)
     query = Query(case, resolutions, golds)
     if case.fault:
         why = case.fault
     elif not case.query:
         why = "the case has no question"
     elif not case.names:
-        why = "the case has no answer"
+        why = case.nameless or "its answers contain no names"
     elif not resolved:
         why = "no name in its answers identifies exactly one target: " + ", ".join(
             f"{r.name} ({r.way})" for r in resolutions
         )
+    elif not readable:
+        why = f"the documents of its answers have no text: {', '.join(targets.all[gold].id for gold in resolved)}"
     elif not golds:
         why = "no gold document has a docstring"
     else:

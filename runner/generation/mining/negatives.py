@@ -1,6 +1,7 @@
 """Select negatives: hard ones, which a retriever ranks high although they are not answers, and random ones.
 
-A negative is never a gold, an alias or near-duplicate of one, or any target that the case may refer to.
+A negative is never a gold, an alias, near-duplicate or member of one, what contains one, or a target that the case may
+refer to.
 """
 
 from __future__ import annotations
@@ -61,15 +62,17 @@ def add_negatives(queries: Sequence[Query], rankings: Rankings, targets: Targets
 
 
 def _never(query: Query, targets: Targets) -> frozenset[int]:
-    """Return the targets that cannot be negatives: gold, those that share a name with gold, those the case may name.
+    """Return the targets that cannot be negatives: gold, those that share a name with gold, contain it or are in it.
 
+    Those that the case may name cannot be negatives either.
     If gold was resolved by a last name only, a class that the question quotes may be the correct one.
     """
-    names = [name for gold in query.golds for name in (targets.all[gold].id, *targets.all[gold].aliases)]
+    names = [name for gold in query.golds for name in targets.all[gold].names]
     by_last_name = any(resolution.way == "name" for resolution in query.resolutions)
     quoted = find_quoted_names(query.case.query) if by_last_name else ()
     known = [*query.resolutions, *map(targets.resolve, (*names, *query.case.candidates, *quoted))]
-    return frozenset(query.golds).union(*(resolution.targets for resolution in known))
+    relatives = map(targets.find_relatives, query.golds)
+    return frozenset(query.golds).union(*(resolution.targets for resolution in known), *relatives)
 
 
 def _first(documents: Iterable[int], count: int, fits: Callable[[int], bool]) -> tuple[int, ...]:

@@ -50,6 +50,16 @@ class Target:
         return "\n\n".join(filter(None, ("\n".join(filter(None, (self.id, self.signature))), self.about)))
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Return the id and the aliases."""
+        return self.id, *self.aliases
+
+    @property
+    def is_name_only(self) -> bool:
+        """Return whether the document says nothing beyond the name."""
+        return not (self.signature or self.about)
+
+    @property
     def about(self) -> str:
         """Return the docstring and the descriptions of its members."""
         return "\n\n".join(filter(None, (self.docstring, self.members)))
@@ -112,6 +122,17 @@ class Targets:
             named = [position for position in named if not self._is_module(position)]
         return _one_of("name", name, named)
 
+    def find_relatives(self, position: int) -> frozenset[int]:
+        """Return the targets that contain a target or are its members, at any depth."""
+        names = self.all[position].names
+        around = (self.resolve(outer) for name in names for outer in _list_outer(name))
+        return frozenset(
+            [
+                *(place for outer in around if outer.way in ("exact", "alias") for place in outer.targets),
+                *(place for name in names for place in self._members.get(name, ())),
+            ]
+        )
+
     def is_class(self, position: int) -> bool:
         """Return whether a target is a class, by its kind or, without one, by the spelling of its name."""
         target = self.all[position]
@@ -127,6 +148,12 @@ class Targets:
         return frozenset(target.id.rpartition(".")[0] for target in self.all)
 
     @cached_property
+    def _members(self) -> Mapping[str, Sequence[int]]:
+        """Return the positions of everything that is within a name, at any depth."""
+        every = ((i, name) for i, target in enumerate(self.all) for name in target.names)
+        return _positions((outer, i) for i, name in every for outer in _list_outer(name))
+
+    @cached_property
     def _ids(self) -> dict[str, int]:
         return {target.id: position for position, target in enumerate(self.all)}
 
@@ -136,8 +163,14 @@ class Targets:
 
     @cached_property
     def _names(self) -> Mapping[str, Sequence[int]]:
-        every = ((i, name) for i, target in enumerate(self.all) for name in (target.id, *target.aliases))
+        every = ((i, name) for i, target in enumerate(self.all) for name in target.names)
         return _positions((name.rpartition(".")[2], i) for i, name in every)
+
+
+def _list_outer(name: str) -> list[str]:
+    """Return the names that contain a full name: of `a.b.C`, `a` and `a.b`."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
 def _positions(pairs: Iterable[tuple[str, int]]) -> dict[str, list[int]]:

@@ -123,6 +123,14 @@ def test_the_question_does_not_count_where_the_answer_names_a_class(tmp_path: Pa
     assert choice(tmp_path, question="Is LoopAgent it?", explanation="ParallelAgent is.").names == ("ParallelAgent",)
 
 
+def test_an_answer_that_names_other_things_than_targets_says_which(tmp_path: Path) -> None:
+    case = choice(tmp_path, question="Which is it?", explanation="It is Foreign_Thing, or OtherClass.")
+    assert case.names == ()
+    assert (
+        case.nameless == "its correct option and explanation name none of the targets, only Foreign_Thing, OtherClass"
+    )
+
+
 def test_a_question_has_the_code_that_it_refers_to(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("# --8<-- [start:a]\nx = 1\n# --8<-- [end:a]\ny = 2\n")
     asked = {"question": "What does the following code do?"}

@@ -21,6 +21,7 @@ from runner.generation.mining.base import Case, ImpactSettings, Mining, MiningIn
 from runner.generation.mining.forward import count_unfinished
 from runner.generation.mining.mine import mine_cases, select_kept
 from runner.generation.mining.output import write
+from runner.generation.mining.targets import Target, Targets
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.reports.mining import impact_note, impact_table
@@ -105,6 +106,49 @@ def test_a_class_that_the_question_quotes_is_no_negative_where_gold_came_by_its_
     assert SEQUENTIAL in negatives(LOOP)
 
 
+TREE = [
+    Target("kit", "MODULE", docstring="Agents that run other agents."),
+    Target("kit.agents", "MODULE", docstring="How agents run other agents."),
+    Target("kit.agents.Loop", "CLASS", docstring="Runs other agents again and again.", aliases=("kit.Loop",)),
+    Target("kit.agents.Loop.run", "METHOD", docstring="Run the agents of a loop once."),
+    Target("kit.Loop.stop", "METHOD", docstring="Stop the agents of a loop."),
+    Target("kit.agents.Looper", "CLASS", docstring="Draws loops of agents."),
+    Target("kit.agents.Row.run", "METHOD", docstring="Run other agents in a row."),
+    Target("kit.agents.bare", "MODULE"),
+]
+
+
+def mine_tree(tmp_path: Path, *cases: Case) -> list[Query]:
+    """Return what is mined from modules with their members, with every negative that is possible."""
+    material = MiningInput(Targets(TREE), cases)
+    return mine_cases(mining(hard_negatives=9, random_negatives=9), material, MemoryStore(), Journal(tmp_path / "j"))
+
+
+@pytest.mark.parametrize(
+    ("gold", "negatives"),
+    [
+        ("kit.agents.Loop", {"kit.agents.Looper", "kit.agents.Row.run", "kit.agents.bare"}),
+        ("kit.agents.Row.run", {"kit.agents.Loop", "kit.agents.Loop.run", "kit.Loop.stop", "kit.agents.Looper",
+                                "kit.agents.bare"}),
+    ],
+)  # fmt: skip
+def test_neither_members_nor_enclosing_modules_of_gold_are_negatives(
+    tmp_path: Path, gold: str, negatives: set[str]
+) -> None:
+    (query,) = mine_tree(tmp_path, Case("q", "s", "What can run agents?", (gold,)))
+    assert {TREE[i].id for i in (*query.hard_negatives, *query.random_negatives)} == negatives
+
+
+def test_a_module_without_text_is_not_gold(tmp_path: Path) -> None:
+    cases = [Case(str(n), "s", f"What can loop, {n}?", names) for n, names in enumerate(
+        [("kit.agents.bare", "kit.agents.Loop"), ("kit.agents.bare",)]
+    )]  # fmt: skip
+    kept, rejected = mine_tree(tmp_path, *cases)
+    assert [TREE[gold].id for gold in kept.golds] == ["kit.agents.Loop"]
+    assert rejected.verdict == "rejected"
+    assert rejected.objections[0].evidence == "the documents of its answers have no text: kit.agents.bare"
+
+
 def test_a_near_duplicate_is_a_negative_under_a_higher_ceiling_only_if_it_differs(
     mine: Callable[..., dict[str, Query]], material: MiningInput
 ) -> None:
@@ -151,7 +195,7 @@ def test_what_speaks_against_a_query_is_said(mine: Callable[..., dict[str, Query
     )
     assert found["again"] == found["other"] == ("rejected", ["repeated: near-duplicate of first"])
     assert found["empty"] == ("rejected", ["gold: the case has no question"])
-    assert found["unnamed"] == ("rejected", ["gold: the case has no answer"])
+    assert found["unnamed"] == ("rejected", ["gold: its answers contain no names"])
 
 
 def test_gold_without_a_docstring_is_kept_or_dropped(mine: Callable[..., dict[str, Query]]) -> None:
