@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
 from retrievers.field_postings import FieldContents, join_fields
-from retrievers.store import Arrays, Key, Store
+from retrievers.store import Arrays, Key, Store, check_rows
 from retrievers.term_ids import TermIds, iter_term_ids
 from retrievers.threads import count_threads, map_threads
 from retrievers.work import LIVE_CODE, LIVE_POSTINGS, POSTINGS
@@ -89,7 +89,8 @@ def load_postings(corpus: Corpus, analyzer: Analyzer, store: Store, fields: Sequ
 
     def load() -> Postings:
         try:
-            columns = store.arrays(build_postings_key(corpus, analyzer, fields), count_terms)
+            key = build_postings_key(corpus, analyzer, fields).with_check(check_rows, len(corpus), ("lengths",))
+            columns = store.arrays(key, count_terms)
             return _check(columns, len(corpus), n_fields)
         except _OutOfBounds as error:
             log.warning("the stored postings are damaged; counting the terms again: %s", error)

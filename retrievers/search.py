@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -23,8 +22,8 @@ from retrievers.base import (
     list_types,
 )
 from retrievers.index_facts import describe_indexes
-from retrievers.notes import QueryNote
-from retrievers.store import Arrays, Key, NoStore, Store, fingerprint
+from retrievers.store import Arrays, Key, NoStore, Store, check_rows, fingerprint
+from retrievers.stored_rankings import check_rankings, pack_rankings, unpack_rankings
 from retrievers.work import (
     DIAGNOSTICS,
     LATENCY,
@@ -220,14 +219,15 @@ def search_cached(
             raise _NotCached(rankings)
         seconds = rankings.seconds
         if seconds is None:
-            seconds = store.arrays(build_key(LATENCY), lambda: _measure_latency(searcher, queries, k))["seconds"]
+            latency = build_key(LATENCY).with_check(check_rows, len(queries), ("seconds",))
+            seconds = store.arrays(latency, lambda: _measure_latency(searcher, queries, k))["seconds"]
         diagnostics = dict(rankings.diagnostics)
         if isinstance(searcher, Diagnosable):
             diagnostics |= _compute_diagnostics(searcher, queries, k, store, build_key(DIAGNOSTICS))
-        return _pack_rankings(replace(rankings, seconds=seconds, diagnostics=diagnostics))
+        return pack_rankings(replace(rankings, seconds=seconds, diagnostics=diagnostics))
 
     try:
-        return _unpack_rankings(store.arrays(key, work))
+        return unpack_rankings(store.arrays(key.with_check(check_rankings, len(queries), len(corpus)), work))
     except _NotCached as result:
         return result.rankings
 
@@ -240,43 +240,18 @@ def search_block(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k
     check_filters(retriever, queries)
     check_texts(retriever, queries)
     parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
+    key = Key.of(RANKINGS_OF_A_BLOCK, (__name__, retriever), **parts)
 
     def work() -> Arrays:
         rankings = open_searcher(retriever, corpus, store).search(queries, k, store)
         if rankings.errors or not rankings.settled or is_live(retriever):
             raise _NotCached(rankings)
-        return _pack_rankings(rankings)
+        return pack_rankings(rankings)
 
     try:
-        return _unpack_rankings(store.arrays(Key.of(RANKINGS_OF_A_BLOCK, (__name__, retriever), **parts), work))
+        return unpack_rankings(store.arrays(key.with_check(check_rankings, len(queries), len(corpus)), work))
     except _NotCached as result:
         return result.rankings
-
-
-_DIAGNOSTIC = "diagnostic."
-
-
-def _pack_rankings(rankings: Rankings) -> Arrays:
-    """Return rankings without errors as arrays for a store."""
-    kept = {"documents": rankings.documents, "scores": rankings.scores}
-    if rankings.seconds is not None:
-        kept["seconds"] = rankings.seconds
-    notes = {query: note.values for query, note in rankings.notes.items()}
-    for name, value in (("notes", notes), ("unknown_ids", list(rankings.unknown_ids))):
-        if value:
-            kept[name] = np.frombuffer(json.dumps(value).encode(), dtype=np.uint8)
-    return kept | {f"{_DIAGNOSTIC}{name}": np.array(value) for name, value in rankings.diagnostics.items()}
-
-
-def _unpack_rankings(kept: Arrays) -> Rankings:
-    diagnostics = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
-    notes = json.loads(kept["notes"].tobytes()) if "notes" in kept else {}
-    notes = {int(query): QueryNote(values) for query, values in notes.items()}
-    unknown = tuple(json.loads(kept["unknown_ids"].tobytes())) if "unknown_ids" in kept else ()
-    seconds = kept.get("seconds")
-    return Rankings(
-        kept["documents"], kept["scores"], seconds, diagnostics=diagnostics, notes=notes, unknown_ids=unknown
-    )
 
 
 def _compute_diagnostics(

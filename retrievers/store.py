@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
@@ -22,11 +22,16 @@ ENGINE_BYTES = "engine_bytes"
 
 @dataclass(frozen=True)
 class Key:
-    """The key of an entry: its kind, a digest of everything it depends on, and these parts in plain text."""
+    """The key of an entry: its kind, a digest of everything it depends on, and these parts in plain text.
+
+    `check` raises an error, such as `ValueError`, for stored arrays that cannot be those of the key, such as vectors of
+    another number of texts; a store builds these again.
+    """
 
     kind: WorkKind
     digest: str
     parts: tuple[tuple[str, str], ...]
+    check: Callable[[Arrays], object] | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def of(kind: WorkKind, made_by: object, **parts: object) -> Key:
@@ -40,6 +45,17 @@ class Key:
         if not modules:
             raise ValueError(f"made_by={made_by!r}: names no code; pass the name of a module or settings")
         return Key(kind, fingerprint(kind.name, _hash_modules(modules), *(f"{n}\0{v}" for n, v in named)), named)
+
+    def with_check(self, check: Callable[..., object], *expected: object) -> Key:
+        """Return the key with a check of its arrays, which is called as `check(*expected, arrays)`."""
+        return replace(self, check=partial(check, *expected))
+
+
+def check_rows(n: int, names: Sequence[str], arrays: Arrays) -> None:
+    """Raise `ValueError` unless each of these arrays has n rows, `LookupError` if one is missing."""
+    for name in names:
+        if arrays[name].shape[:1] != (n,):
+            raise ValueError(f"{name} has the shape {arrays[name].shape} instead of {n:,} rows")
 
 
 @cache

@@ -30,7 +30,7 @@ from retrievers.encoders.base import Embedded, Encoder, PlannedEncoder, Vectors
 from retrievers.filters import Filter, group_by_selectivity
 from retrievers.points import Nearest, Points, PointStream, Subset, build_points, rank_exactly
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key, list_diagnosed_depths
-from retrievers.store import Arrays, Key, NoStore, Store
+from retrievers.store import Arrays, Key, NoStore, Store, check_rows
 from retrievers.threads import map_threads
 from retrievers.work import EXACT_NEIGHBOURS, POINTS, WorkKind
 
@@ -199,7 +199,8 @@ class VectorSearcher:
         def search() -> Arrays:
             return {"documents": replace(self, index=None, exact=True).search(queries, k, store).documents}
 
-        return store.arrays(self.space.build_exact_key(queries, k), search)["documents"]
+        key = self.space.build_exact_key(queries, k).with_check(check_rows, len(queries), ("documents",))
+        return store.arrays(key, search)["documents"]
 
     def _select(self, own: Filter) -> Subset:
         """Return the points that pass a filter."""

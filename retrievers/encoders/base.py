@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from retrievers.encoders.shards import embed_in_shards, split_shards
+from retrievers.encoders.shards import check_encoded, embed_in_shards, split_shards
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 
@@ -69,7 +69,8 @@ def embed_by_role(
     """Return the vectors of a corpus by a pre-trained model, stored in shards; those of queries are stored together."""
 
     def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
-        kept = store.arrays(build_key("query", texts), lambda: encode_alone(texts, partial(encode, "query")))
+        key = build_key("query", texts).with_check(check_encoded, len(texts))
+        kept = store.arrays(key, lambda: encode_alone(texts, partial(encode, "query")))
         return kept["vectors"], kept["seconds"]
 
     documents = embed_in_shards(corpus.contents(), partial(encode, "document"), partial(build_key, "document"), store)

@@ -20,7 +20,7 @@ from retrievers.base import Corpus
 from retrievers.encoders.base import Embedded, Vectors, encode_alone
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work
-from retrievers.store import Arrays, Key, Store
+from retrievers.store import Arrays, Key, Store, check_rows
 from retrievers.svd import factorise, scale_rows
 from retrievers.work import LSA
 
@@ -43,7 +43,8 @@ class LSAEncoder:
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Return the vectors of the corpus; its term counts are factorised unless the store has the result."""
         postings = load_postings(corpus, self.analyzer, store)
-        kept = store.arrays(self._key(corpus), lambda: _factorise(postings, self.dimensions, self.seed))
+        key = self._key(corpus).with_check(check_rows, len(corpus), ("documents",))
+        kept = store.arrays(key, lambda: _factorise(postings, self.dimensions, self.seed))
         encode = partial(_fold_in, self.analyzer, postings, _idf(postings), kept["components"])
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:

@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.encoders.base import Role, Vectors, time_alone
 from retrievers.encoders.model_settings import PromptedModel
 from retrievers.encoders.pretrained import check_trained, replace_surrogates
-from retrievers.encoders.shards import encode_in_shards
+from retrievers.encoders.shards import check_encoded, encode_in_shards
 from retrievers.errors import RetrieverError
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
@@ -111,7 +111,7 @@ class MultiVectorModel(PromptedModel):
             vectors = TokenVectors.join(rows)
             return {"offsets": vectors.offsets, "vectors": vectors.vectors, "seconds": seconds}
 
-        kept = store.arrays(self.build_key("query", queries), build)
+        kept = store.arrays(self.build_key("query", queries).with_check(check_encoded, len(queries)), build)
         return TokenVectors(kept["offsets"], kept["vectors"]), kept["seconds"]
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:

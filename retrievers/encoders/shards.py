@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from retrievers.progress import REPORT_INTERVAL_S
-from retrievers.store import Arrays, Key, SharedStore, Store
+from retrievers.store import Arrays, Key, SharedStore, Store, check_rows
 
 if TYPE_CHECKING:
     from retrievers.encoders.base import Encode, Vectors
@@ -40,6 +40,13 @@ def embed_in_shards(
     """Return the vectors of documents in shards, each stored under the key of its texts (`encode_in_shards`)."""
     shards = encode_in_shards(texts, lambda part: {"vectors": encode(part)}, key, store)
     return [shard["vectors"] for shard in shards]
+
+
+def check_encoded(n: int, arrays: Arrays) -> None:
+    """Raise `ValueError` or `LookupError` unless arrays encode n texts, as `vectors` or as rows between `offsets`."""
+    if "offsets" in arrays:
+        check_rows(n + 1, ("offsets",), arrays)
+    check_rows(n, [name for name in ("seconds",) if name in arrays] + ["vectors"] * ("offsets" not in arrays), arrays)
 
 
 def encode_in_shards(
@@ -91,7 +98,8 @@ def _share_parts(
         waiting = deque(range(len(parts)))
         while waiting:
             position = waiting.popleft()
-            arrays = store.arrays_unless_busy(key(parts[position]), partial(build, parts[position]))
+            part = parts[position]
+            arrays = store.arrays_unless_busy(key(part).with_check(check_encoded, len(part)), partial(build, part))
             if arrays is not None:
                 yield position, arrays
             else:
@@ -100,7 +108,8 @@ def _share_parts(
     else:
         later.extend(range(len(parts)))
     for position in later:
-        yield position, store.arrays(key(parts[position]), partial(build, parts[position]))
+        part = parts[position]
+        yield position, store.arrays(key(part).with_check(check_encoded, len(part)), partial(build, part))
 
 
 def _announce(documents: Sequence[str], encode: Callable[[Sequence[str]], Arrays]) -> None:

@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.encoders.base import Role, time_alone
 from retrievers.encoders.model_settings import PromptedModel
 from retrievers.encoders.pretrained import check_trained
-from retrievers.encoders.shards import encode_in_shards
+from retrievers.encoders.shards import check_encoded, encode_in_shards
 from retrievers.errors import RetrieverError
 from retrievers.store import Arrays, Store
 from retrievers.term_weights import TermWeights, join_weights
@@ -58,7 +58,7 @@ class SparseModel(PromptedModel):
             weights, seconds = time_alone(queries, partial(self._encode, model(), "query"))
             return {**join_weights(weights).to_arrays(), "seconds": seconds}
 
-        kept = store.arrays(self.build_key("query", queries), build)
+        kept = store.arrays(self.build_key("query", queries).with_check(check_encoded, len(queries)), build)
         return TermWeights.of(kept), kept["seconds"]
 
     def _open_once(self, store: Store) -> Callable[[], SparseEncoder]:

@@ -28,9 +28,11 @@ def pack_folder(folder: Path) -> Arrays:
 
 
 def unpack_folder(arrays: Arrays, folder: Path) -> None:
-    """Write packed files into a folder; raises `OSError`."""
+    """Write packed files into a folder; raises `OSError`, and `ValueError` for a name that leads out of the folder."""
     for place, (name, size) in enumerate(json.loads(arrays["names"].tobytes())):
         file = folder / name
+        if not file.resolve().is_relative_to(folder.resolve()):
+            raise ValueError(f"{name}: the stored index names a file outside its folder")
         file.parent.mkdir(parents=True, exist_ok=True)
         arrays[f"file_{place}"].tofile(file)
         os.truncate(file, size)

@@ -16,7 +16,7 @@ import numpy as np
 from retrievers.notes import QueryLog
 from retrievers.progress import report_progress
 from retrievers.rerankers.base import CandidateScores
-from retrievers.store import Arrays, Key, Store, fingerprint
+from retrievers.store import Arrays, Key, Store, check_rows, fingerprint
 from retrievers.work import LIVE_PAIR_SCORES, PAIR_SCORES
 
 Pair = tuple[str, str]
@@ -64,6 +64,7 @@ class PairScorer:
         identity = {"query": fingerprint(query), "texts": fingerprint(*texts)}
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
         key = Key.of(PAIR_SCORES, self.made_by, **identity, **size, **self.parts)
+        key = key.with_check(check_rows, len(texts), ("scores", "seconds"))
         kept = store.arrays(key, lambda: self._score_new(query, texts, block, known))
         both = zip(kept["scores"].tolist(), kept["seconds"].tolist(), strict=True)
         known.update(zip(((query, text) for text in texts), both, strict=True))

@@ -235,8 +235,16 @@ class DiskStore:
             self._report(error, "%s: cannot be read (%s); computing it again", self.shelf.place_of(key))
             return None
         try:
-            if wrong := self.shelf.remove_damaged(key):
-                log.warning("%s: damaged (%s); computing it again", self.shelf.place_of(key), wrong)
+            wrong = self.shelf.remove_damaged(key)
+            if wrong is None:  # another process has built it again, or its files are intact but not those of the key
+                try:
+                    return self._read(key)
+                except FileNotFoundError:
+                    return None
+                except Damaged as error:
+                    wrong = str(error)
+                    self.shelf.discard(key)
+            log.warning("%s: damaged (%s); computing it again", self.shelf.place_of(key), wrong)
         except OSError as error:
             log.warning("%s: damaged, but cannot be removed (%s)", self.shelf.place_of(key), error.strerror or error)
         return None

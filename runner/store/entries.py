@@ -48,17 +48,31 @@ SavedCost = tuple[str, float, int | None, float]
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of an entry: its key, the size and checksum of each array, and costs by digest."""
+    """The content of an entry: its key, the size and checksum of each array, and costs by digest.
+
+    `digest` is "" in entries of version 0.2, whose embeddings were paid for.
+    """
 
     kind: str
     parts: Mapping[str, str]
     arrays: Mapping[str, tuple[int, int]]
     costs: Mapping[str, SavedCost]
+    digest: str = ""
+
+    def check_place(self, place: Path) -> None:
+        """Raise `Damaged` if the entry belongs elsewhere: `place` is its folder, or the name of its object."""
+        kind, digest = _folder_of_kind(self.kind), self.digest or place.stem
+        if (kind, digest) != (place.parent.name, place.stem):
+            raise Damaged(f"it is a copy of {kind}/{digest}")
 
 
 def folder_of(store: Path, key: Key) -> Path:
     """Return the folder of a key's entry."""
-    return store / key.kind.name.replace(" ", "_") / key.digest
+    return store / _folder_of_kind(key.kind.name) / key.digest
+
+
+def _folder_of_kind(kind: str) -> str:
+    return kind.replace(" ", "_")
 
 
 def settle(aside: Path, folder: Path) -> None:
@@ -76,20 +90,26 @@ def write(folder: Path, key: Key, arrays: Arrays, costs: Mapping[str, SavedCost]
     try:
         aside.mkdir(parents=True)
         saved = {name: _save(aside / f"{name}.npy", array) for name, array in arrays.items()}
-        manifest = {"kind": key.kind.name, "parts": dict(key.parts), "arrays": saved, "costs": costs}
+        identity = {"kind": key.kind.name, "digest": key.digest, "parts": dict(key.parts)}
+        manifest = {**identity, "arrays": saved, "costs": costs}
         (aside / MANIFEST).write_bytes(seals.dumps(manifest, orjson.OPT_INDENT_2))
         settle(aside, folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
+def read(folder: Path, key: Key, verified: Seals) -> tuple[Arrays, Manifest]:
     """Return the arrays of an entry, large ones memory-mapped, and its manifest; `verified` are files already checked.
 
-    Raises `FileNotFoundError` if there is no entry, `Damaged`, and `OSError` for files that cannot be read.
+    Raises `FileNotFoundError` if there is no entry, `Damaged` also for the entry of another key and for arrays that
+    cannot be those of the key, and `OSError` for files that cannot be read.
     """
     raw = _raw(folder)
     manifest = parse_manifest(raw)
+    manifest.check_place(folder)
+    if manifest.parts != dict(key.parts):
+        differing = sorted(name for name, _ in manifest.parts.items() ^ dict(key.parts).items())
+        raise Damaged(f"it was built from other parts: {', '.join(dict.fromkeys(differing))}")
     arrays = {}
     for name, (size, crc32) in manifest.arrays.items():
         file = folder / f"{name}.npy"
@@ -104,13 +124,23 @@ def read(folder: Path, verified: Seals) -> tuple[Arrays, Manifest]:
         arrays[name] = array.view(np.ndarray)
     if _raw(folder) != raw:
         raise Damaged("the entry was replaced while it was read")
+    if key.check is not None:
+        try:
+            key.check(arrays)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise Damaged(f"{type(error).__name__}: {error}") from error
     return arrays, manifest
 
 
-def find_damage(folder: Path) -> str | None:
-    """Read an entry in full and return what is damaged; None if it is intact or was removed."""
+def find_damage(folder: Path, place: Path | None = None) -> str | None:
+    """Read an entry in full and return what is damaged; None if it is intact or was removed.
+
+    `place` is where the entry belongs, if not in this folder.
+    """
     try:
-        for name, (size, crc32) in parse_manifest(_raw(folder)).arrays.items():
+        manifest = parse_manifest(_raw(folder))
+        manifest.check_place(place or folder)
+        for name, (size, crc32) in manifest.arrays.items():
             verify(folder / f"{name}.npy", size, crc32)
     except FileNotFoundError as error:
         return f"{Path(error.filename).name} is missing" if folder.exists() else None
@@ -133,7 +163,7 @@ def remove_damaged(folder: Path) -> str | None:
         aside = _take(folder)
     except FileNotFoundError:
         return None
-    if (wrong := find_damage(aside)) is None:
+    if (wrong := find_damage(aside, folder)) is None:
         with suppress(OSError):  # fails if another process has written the entry, which is just as good
             aside.rename(folder)
     shutil.rmtree(aside, ignore_errors=True)

@@ -106,7 +106,7 @@ class ObjectShelf:
         try:
             return self._copies.read(key)
         except Damaged:
-            self._copies.remove_damaged(key)
+            self._copies.discard(key)
         except FileNotFoundError:
             pass
         folder = self._copies.path_of(key)
@@ -152,6 +152,11 @@ class ObjectShelf:
     def remove_damaged(self, key: Key) -> str | None:
         """Remove the object of an entry if it is damaged, and return what was damaged. Raises `OSError`."""
         return self._remove_damaged(_name_of(key), self._copies.path_of(key))
+
+    def discard(self, key: Key) -> None:
+        """Remove the object of an entry and its local copy. Raises `OSError`."""
+        self._objects.remove(_name_of(key))
+        self._copies.discard(key)
 
     def note_use(self, use: EntryUse, digests: Iterable[str]) -> None:
         """Write a use of entries as an object. Raises `OSError`."""
@@ -231,7 +236,7 @@ class ObjectShelf:
                     archive.extractall(unpacked, filter="data")
             except (tarfile.TarError, EOFError) as error:
                 raise Damaged(f"the archive cannot be unpacked: {error}") from error
-            if (wrong := entries.find_damage(unpacked)) is not None:
+            if (wrong := entries.find_damage(unpacked, Path(name))) is not None:
                 raise Damaged(wrong)
             yield unpacked
 

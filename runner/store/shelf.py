@@ -66,6 +66,10 @@ class Shelf(Protocol):
         """Remove an entry if it is damaged, and return what was damaged. Raises `OSError`."""
         ...
 
+    def discard(self, key: Key) -> None:
+        """Remove the entry of a key. Raises `OSError`."""
+        ...
+
     def note_use(self, use: EntryUse, digests: Iterable[str]) -> None:
         """Record a use of entries. Raises `OSError`."""
         ...
@@ -120,7 +124,7 @@ class FolderShelf:
 
     def read(self, key: Key) -> tuple[Arrays, Manifest]:
         """Return the arrays of an entry and its manifest; raises `OSError` and `Damaged`."""
-        return entries.read(self.path_of(key), self._seals)
+        return entries.read(self.path_of(key), key, self._seals)
 
     def write(self, key: Key, arrays: Arrays, costs: Mapping[str, entries.SavedCost]) -> None:
         """Write an entry; raises `OSError`. The first write of a kind first removes what dead processes left behind."""
@@ -145,6 +149,10 @@ class FolderShelf:
     def remove_damaged(self, key: Key) -> str | None:
         """Remove an entry if it is damaged, and return what was damaged. Raises `OSError`."""
         return entries.remove_damaged(self.path_of(key))
+
+    def discard(self, key: Key) -> None:
+        """Remove the entry of a key. Raises `OSError`."""
+        entries.remove(self.path_of(key))
 
     def note_use(self, use: EntryUse, digests: Iterable[str]) -> None:
         """Append a use of entries to the file of this process. Raises `OSError`."""

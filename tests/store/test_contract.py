@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import fsspec
@@ -14,12 +16,12 @@ import numpy as np
 import pytest
 
 from benchmarks.stand_in.object_stores import SERVERS
-from retrievers.store import ENGINE_BYTES, Arrays, Key
+from retrievers.store import ENGINE_BYTES, Arrays, Key, check_rows
 from retrievers.work import WorkKind
 from runner.config.objects import ConfigError
 from runner.objects import Objects
 from runner.processes import holder
-from runner.store import disk, lock
+from runner.store import disk, lock, seals
 from runner.store.disk import DiskStore
 from runner.store.lock import LockFile, alone
 from runner.store.opening import open_store
@@ -190,6 +192,88 @@ def test_a_damaged_entry_is_reported_and_built_again(machine: Machine, caplog: p
     (entry,) = two.list_entries()
     assert two.find_damage(entry) is None
     assert same(machine("three").arrays(key(), fail), arrays_of(2))
+
+
+def swap(store: DiskStore, one: Key, other: Key) -> None:
+    """Give each of two entries the place of the other."""
+    shelf = store.shelf
+    if isinstance(shelf, ObjectShelf):
+        names = [shelf.place_of(of).removeprefix(shelf._address("")) for of in (one, other)]
+        contents = [shelf._objects.read(name) for name in names]
+        for name, content in zip(names, reversed(contents), strict=True):
+            shelf._objects.write(name, content)
+    else:
+        first, second = (Path(shelf.place_of(of)) for of in (one, other))
+        first.rename(first.with_name("aside"))
+        second.rename(first)
+        first.with_name("aside").rename(second)
+
+
+@pytest.mark.parametrize("kind", ["small things", "other things"])
+def test_the_entry_of_another_key_is_reported_and_built_again(
+    kind: str, machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = key(1), key(2, kind)
+    for n, of in enumerate((one, other), start=1):
+        machine("one").arrays(of, lambda n=n: arrays_of(n))  # type: ignore[misc]  # a default
+    swap(machine("one"), one, other)
+    two = machine("two")
+    names = {of.digest: f"{of.kind.name.replace(' ', '_')}/{of.digest}" for of in (one, other)}
+    wrong = {entry.digest: two.find_damage(entry) for entry in two.list_entries()}
+    assert wrong == {
+        one.digest: f"it is a copy of {names[other.digest]}",
+        other.digest: f"it is a copy of {names[one.digest]}",
+    }
+    for n, of in enumerate((one, other), start=1):
+        assert same(two.arrays(of, lambda n=n: arrays_of(n)), arrays_of(n))  # type: ignore[misc]  # a default
+    assert caplog.text.count("(it is a copy of ") == caplog.text.count("; computing it again") == 2
+    for n, of in enumerate((one, other), start=1):
+        assert same(machine("three").arrays(of, fail), arrays_of(n))
+    assert [two.find_damage(entry) for entry in two.list_entries()] == [None, None]
+
+
+def test_the_copy_of_another_entry_on_this_machine_is_not_used(machine: Machine) -> None:
+    for n in (1, 2):
+        machine("one").arrays(key(n), lambda n=n: arrays_of(n))  # type: ignore[misc]  # a default
+    shelf = machine("one").shelf
+    if isinstance(shelf, ObjectShelf):
+        first, second = (shelf._copies.path_of(key(n)) for n in (1, 2))
+        shutil.rmtree(first)
+        shutil.copytree(second, first)
+        assert same(machine("one").arrays(key(1), fail), arrays_of(1))
+
+
+def test_an_entry_with_the_parts_of_another_key_is_built_again(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    forged = replace(key(2), digest=key(1).digest)
+    machine("one").shelf.write(forged, arrays_of(2), {})
+    two = machine("two")
+    assert same(two.arrays(key(1), lambda: arrays_of(1)), arrays_of(1))
+    assert caplog.text.count("damaged (it was built from other parts: n); computing it again") == 1
+    assert same(machine("three").arrays(key(1), fail), arrays_of(1))
+
+
+def test_arrays_that_cannot_be_those_of_the_key_are_built_again(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    checked = key().with_check(check_rows, 2005, ("a",))
+    machine("one").shelf.write(key(), arrays_of(5), {})
+    built = {"a": np.arange(2005)}
+    assert same(machine("two").arrays(checked, lambda: built), built)
+    assert caplog.text.count("a has the shape (2000,) instead of 2,005 rows); computing it again") == 1
+    assert same(machine("three").arrays(checked, fail), built)
+
+
+def test_an_entry_of_version_0_2_which_lacks_its_digest_is_used(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        dumps = seals.dumps
+        patch.setattr(seals, "dumps", lambda content, *more: dumps({k: v for k, v in content.items() if k != "digest"}))
+        machine("one").arrays(key(), lambda: arrays_of(1))
+    assert same(machine("two").arrays(key(), fail), arrays_of(1))
+    assert [machine("two").find_damage(entry) for entry in machine("two").list_entries()] == [None]
 
 
 def test_only_damaged_entries_are_removed_on_request(machine: Machine) -> None:

@@ -68,7 +68,7 @@ def same(arrays: Arrays) -> bool:
 @pytest.mark.parametrize("mapped_from", [1, 1000, 10**9])
 def test_what_was_written_is_read_or_mapped(tmp_path: Path, mapped_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seals, "MAPPED_BYTES", mapped_from)
-    arrays, manifest = read(make_entry(tmp_path), Seals())
+    arrays, manifest = read(make_entry(tmp_path), KEY, Seals())
     assert same(arrays)
     assert not any(array.flags.writeable for array in arrays.values())
     assert isinstance(arrays["a"].base, np.memmap) == (mapped_from < 2400)
@@ -78,7 +78,7 @@ def test_what_was_written_is_read_or_mapped(tmp_path: Path, mapped_from: int, mo
 
 def test_sizes_and_checksums_are_those_of_the_files(tmp_path: Path) -> None:
     folder = make_entry(tmp_path)
-    for name, (size, crc32) in read(folder, Seals())[1].arrays.items():
+    for name, (size, crc32) in read(folder, KEY, Seals())[1].arrays.items():
         content = (folder / f"{name}.npy").read_bytes()
         assert (size, crc32) == (len(content), zlib.crc32(content))
     assert find_damage(folder) is None
@@ -92,7 +92,7 @@ def test_no_bit_can_flip_unseen(file: str, bit: int) -> None:
         flip(folder / file, bit)
         assert find_damage(folder) is not None
         with pytest.raises(Damaged):
-            read(folder, Seals())
+            read(folder, KEY, Seals())
 
 
 @pytest.mark.parametrize("file", ["manifest.json", "a.npy", "empty.npy"])
@@ -109,7 +109,7 @@ def test_a_file_that_is_not_whole_is_seen(tmp_path: Path, file: str, how: str) -
     assert wrong is not None
     assert file in wrong
     with pytest.raises(Damaged, match=file):
-        read(folder, Seals())
+        read(folder, KEY, Seals())
 
 
 def test_what_can_be_sealed_is_on_the_disk_before_its_entry_shows(
@@ -140,7 +140,7 @@ def test_arrays_of_two_builds_are_never_mixed(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(np, "load", replaced_meanwhile)
     with pytest.raises(Damaged, match="replaced while it was read"):
-        read(folder, Seals())
+        read(folder, KEY, Seals())
 
 
 def test_another_s_entry_of_the_same_key_stays(tmp_path: Path) -> None:
@@ -170,13 +170,13 @@ except OSError as error:
 def test_an_entry_is_removed_while_others_have_it_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seals, "MAPPED_BYTES", 1)
     folder = make_entry(tmp_path)
-    arrays, _ = read(folder, Seals())
+    arrays, _ = read(folder, KEY, Seals())
     remove(folder)
     assert not list((tmp_path / "small_things").iterdir())
     assert same(arrays)
     remove(folder)  # another did it meanwhile
     with pytest.raises(FileNotFoundError):
-        read(folder, Seals())
+        read(folder, KEY, Seals())
 
 
 @pytest.mark.parametrize("way", [remove, remove_damaged])
@@ -194,7 +194,7 @@ def test_an_entry_has_lost_its_name_before_its_files_go(
 def test_a_damaged_entry_is_removed_and_one_made_anew_meanwhile_is_not(tmp_path: Path) -> None:
     folder = make_entry(tmp_path)
     assert remove_damaged(folder) is None
-    assert same(read(folder, Seals())[0])
+    assert same(read(folder, KEY, Seals())[0])
     flip(folder / "a.npy", 9000)
     assert remove_damaged(folder) == "a.npy has changed since it was written"
     assert remove_damaged(folder) is None
@@ -225,7 +225,7 @@ def test_what_is_left_goes_when_its_maker_is_gone(
         os.utime(left, (time.time() - age,) * 2)
     tidy(folder.parent)
     assert (aside.exists(), lock.exists()) == (not goes, not goes)
-    assert same(read(folder, Seals())[0])
+    assert same(read(folder, KEY, Seals())[0])
 
 
 def dead() -> int:

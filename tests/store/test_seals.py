@@ -34,7 +34,7 @@ def entry(tmp_path: Path) -> Path:
     """Return an entry with a large file that an earlier process verified."""
     folder = folder_of(tmp_path, KEY)
     write(folder, KEY, {"a": CONTENT, "small": CONTENT[:9]}, {})
-    read(folder, Seals())
+    read(folder, KEY, Seals())
     probe, written = tmp_path / "probe", (folder / "a.npy").stat().st_ctime_ns
     probe.touch()
     while probe.stat().st_ctime_ns == written:  # from here on, a change has another time
@@ -89,19 +89,19 @@ def replace(file: Path) -> None:
 def test_a_change_to_a_large_file_is_seen(entry: Path, change: Callable[[Path], None], known: bool) -> None:
     process = Seals()
     if known:
-        read(entry, process)
+        read(entry, KEY, process)
     change(entry / "a.npy")
     with pytest.raises(Damaged, match=r"^a\.npy has changed since it was written$"):
-        read(entry, process)
+        read(entry, KEY, process)
     assert find_damage(entry) == "a.npy has changed since it was written"
 
 
 def test_a_large_file_is_verified_once_for_all_processes(entry: Path, verified: list[str]) -> None:
-    assert np.array_equal(read(entry, Seals())[0]["a"], CONTENT)
+    assert np.array_equal(read(entry, KEY, Seals())[0]["a"], CONTENT)
     assert verified == ["small.npy"]
     os.utime(entry / "a.npy", ns=(DAY_AGO, DAY_AGO))
-    read(entry, Seals())
-    read(entry, Seals())
+    read(entry, KEY, Seals())
+    read(entry, KEY, Seals())
     assert verified == ["small.npy", "a.npy", "small.npy", "small.npy"]
 
 
@@ -111,7 +111,7 @@ def test_a_mapped_file_is_verified_once_a_process(
     monkeypatch.setattr(seals, "SEALED_BYTES", 10**9)
     process = Seals()
     for _ in range(3):
-        read(entry, process)
+        read(entry, KEY, process)
     assert verified == ["a.npy", *3 * ["small.npy"]]
 
 
@@ -122,7 +122,7 @@ def test_a_file_that_changed_a_moment_ago_is_not_sealed(
     folder = folder_of(tmp_path, KEY)
     write(folder, KEY, {"a": CONTENT}, {})
     for _ in range(2):
-        read(folder, Seals())
+        read(folder, KEY, Seals())
     assert verified == ["a.npy", "a.npy"]
 
 
@@ -130,7 +130,7 @@ def test_a_file_that_changed_a_moment_ago_is_not_sealed(
 def test_seals_that_cannot_be_read_are_made_again(entry: Path, verified: list[str], content: bytes) -> None:
     intact = (entry / seals.SEALS).read_bytes()
     (entry / seals.SEALS).write_bytes(content)
-    read(entry, Seals())
+    read(entry, KEY, Seals())
     assert verified == ["a.npy", "small.npy"]
     assert (entry / seals.SEALS).read_bytes() == intact
 
@@ -144,7 +144,7 @@ def test_a_store_that_cannot_be_written_is_verified_by_each_process(
     (entry / seals.SEALS).unlink()
     monkeypatch.setattr(Path, "write_bytes", refuse)
     for _ in range(2):
-        assert np.array_equal(read(entry, Seals())[0]["a"], CONTENT)
+        assert np.array_equal(read(entry, KEY, Seals())[0]["a"], CONTENT)
     assert verified == 2 * ["a.npy", "small.npy"]
 
 
@@ -159,4 +159,4 @@ def test_a_file_that_changes_while_it_is_verified_is_damaged(entry: Path, monkey
     flip(entry / "a.npy")  # it is as it was, and its times are not
     monkeypatch.setattr(seals, "verify", meanwhile)
     with pytest.raises(Damaged, match="changed while it was being verified"):
-        read(entry, Seals())
+        read(entry, KEY, Seals())

@@ -398,3 +398,12 @@ def test_a_folder_is_packed_and_unpacked(tmp_path: Path) -> None:
     assert (back / "a" / "b" / "c.bin").read_bytes() == bytes(range(256))
     assert (back / "empty").read_bytes() == b""
     assert (back / "reserved").read_bytes() == (there / "reserved").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "a/../../outside"])
+def test_a_stored_index_cannot_write_outside_its_folder(name: str, tmp_path: Path) -> None:
+    packed = {"names": np.frombuffer(json.dumps([[name, 1]]).encode(), np.uint8), "file_0": np.ones(1, np.uint8)}
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ValueError, match="names a file outside its folder"):
+        unpack_folder(packed, tmp_path / "in")
+    assert not (tmp_path / "outside").exists()
