@@ -5,16 +5,21 @@ The operations are read, write, create if absent, list and remove. Every failure
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree.ElementTree import ParseError
+
+from retrievers.excerpts import shorten_text
 
 _REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 """The error codes of S3 servers for a conditional write of an object that already exists."""
@@ -25,11 +30,34 @@ _MODIFIED = ("LastModified", "last_modified", "updated", "mtime", "created")
 _EMPTY_IF_MISSING = ("az", "abfs", "abfss")
 """The protocols whose file system lists a container that does not exist as an empty one."""
 
+ANSWER_S = 12.0
+"""Seconds within which a server must answer a request, its client's own attempts included."""
+
+LISTING_S = 120.0
+"""Seconds for a listing of all objects, which takes many requests."""
+
+ANNOUNCED_S = 4.0
+"""Seconds without an answer after which the wait is reported."""
+
+SLOWEST_BYTES_S = 100_000
+"""Bytes per second that an upload is expected to send at least."""
+
 PAUSE_S = 60.0
 """Seconds to wait before another request to a server that did not answer."""
 
+_SERVERS = dict.fromkeys(("gs", "gcs"), ("STORAGE_EMULATOR_HOST",)) | {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+}
+"""The environment variables that name another server than that of the provider, by protocol."""
+
+_ANSWERED: set[str] = set()
+"""The buckets whose server has answered this process."""
+
 _DOWN_UNTIL: dict[str, float] = {}
 """When requests are allowed again after a server did not answer, on the monotonic clock, by bucket."""
+
+
+log = logging.getLogger("runner.store")
 
 
 class ObjectStatus(NamedTuple):
@@ -49,25 +77,27 @@ class Objects:
     def read(self, name: str) -> bytes:
         """Return the content of an object; raises `OSError`."""
         with self._request():
-            content: bytes = self._system.cat_file(self._path(name))
+            content: bytes = self._ask("cat_file", self._path(name))
             return content
 
     def read_heads(self, names: Sequence[str], length: int) -> dict[str, bytes]:
         """Return the first `length` bytes of each object that exists; raises `OSError`."""
         with self._request():
             paths = [self._path(name) for name in names]
-            heads = self._system.cat_ranges(paths, 0, length, on_error="return") if paths else []
+            heads = self._ask("cat_ranges", paths, 0, length, on_error="return", within=LISTING_S) if paths else []
         return {name: head for name, head in zip(names, heads, strict=True) if isinstance(head, bytes)}
 
     def download(self, name: str, file: Path) -> None:
         """Write the content of an object to a file; raises `OSError`."""
         with self._request():
-            self._system.get_file(self._path(name), str(file))
+            self._ask(
+                "get_file", self._path(name), str(file), measure=lambda: file.stat().st_size if file.exists() else 0
+            )
 
     def write(self, name: str, content: bytes) -> None:
         """Write an object, replacing any object with the same name; raises `OSError`."""
         with self._request():
-            self._system.pipe_file(self._path(name), content)
+            self._ask("pipe_file", self._path(name), content)
 
     def create(self, name: str, content: bytes | Path) -> bool:
         """Write an object, from memory or a file, unless it exists; return whether it was written. Raises `OSError`.
@@ -77,27 +107,79 @@ class Objects:
         try:
             with self._request():
                 if isinstance(content, bytes):
-                    self._system.pipe_file(self._path(name), content, mode="create")
+                    self._ask("pipe_file", self._path(name), content, mode="create")
                 else:
-                    self._system.put_file(str(content), self._path(name), mode="create")
+                    within = ANSWER_S + content.stat().st_size / SLOWEST_BYTES_S
+                    self._ask("put_file", str(content), self._path(name), mode="create", within=within)
         except FileExistsError:
             return False
         return True
 
     def list_all(self, folder: str = "") -> list[ObjectStatus]:
         """Return the objects in a folder and its subfolders, sorted by name; raises `OSError`."""
-        with self._request():
-            objects = self._system.find(self._path(folder), detail=True)
-            if not objects and self.address.partition("://")[0] in _EMPTY_IF_MISSING:
-                self._system.info(self._path("").partition("/")[0])
         start = len(self._path("")) + 1
-        by_path = sorted(objects.items())
-        return [ObjectStatus(path[start:], status["size"], _modification_time(status)) for path, status in by_path]
+        with self._request():
+            within = LISTING_S if self._bucket in _ANSWERED else ANSWER_S
+            objects = self._ask("find", self._path(folder), detail=True, within=within)
+            if not objects and self.address.partition("://")[0] in _EMPTY_IF_MISSING:
+                self._ask("info", self._path("").partition("/")[0])
+            by_path = sorted(objects.items())
+            return [ObjectStatus(path[start:], status["size"], _modification_time(status)) for path, status in by_path]
 
     def remove(self, name: str) -> None:
         """Remove an object if it exists; raises `OSError`."""
         with suppress(FileNotFoundError), self._request():
-            self._system.rm_file(self._path(name))
+            self._ask("rm_file", self._path(name))
+
+    def _ask(
+        self,
+        method: str,
+        *args: Any,  # noqa: ANN401 (fsspec has no types)
+        within: float | None = None,
+        measure: Callable[[], int] = lambda: 0,
+        **kwargs: Any,  # noqa: ANN401 (fsspec has no types)
+    ) -> Any:  # noqa: ANN401 (fsspec has no types)
+        """Return the result of a method of the file system; raises `TimeoutError`.
+
+        The clients wait for minutes and retry in silence. The method has `within` seconds, by default `ANSWER_S`, and
+        as many more whenever what has arrived has grown, in bytes by `measure`.
+        """
+        system, within = self._system, ANSWER_S if within is None else within
+        if not system.async_impl:
+            return getattr(system, method)(*args, **kwargs)
+        future = asyncio.run_coroutine_threadsafe(getattr(system, f"_{method}")(*args, **kwargs), system.loop)
+        end, arrived, is_announced = time.monotonic() + within, 0, False
+        try:
+            while True:
+                try:
+                    result = future.result(min(ANNOUNCED_S, within))
+                except TimeoutError:
+                    if future.done():  # the client raised the error
+                        raise
+                else:
+                    _ANSWERED.add(self._bucket)
+                    return result
+                now = time.monotonic()
+                if (size := measure()) > arrived:
+                    end, arrived = now + within, size
+                elif now >= end:
+                    raise TimeoutError(errno.ETIMEDOUT, f"no usable answer in {within:.0f} s")
+                elif not is_announced:
+                    log.warning("%s: no answer yet; trying for %.0f s more", self.place, end - now)
+                    is_announced = True
+        finally:
+            future.cancel()
+
+    @property
+    def place(self) -> str:
+        """Return the address, with the server if the environment sets one, for display."""
+        names = _SERVERS.get(self.address.partition("://")[0], ())
+        server = next(filter(None, map(os.environ.get, names)), "").rpartition("@")[2]
+        return f"{self.address} at {server}" if server else self.address
+
+    @property
+    def _bucket(self) -> str:
+        return self.address.partition("://")[2].partition("/")[0]
 
     @contextmanager
     def _request(self) -> Iterator[None]:
@@ -105,7 +187,7 @@ class Objects:
 
         After a server did not answer, requests fail at once for `PAUSE_S` seconds, because each attempt takes seconds.
         """
-        place = self.address.partition("://")[2].partition("/")[0]
+        place = self._bucket
         if time.monotonic() < _DOWN_UNTIL.get(place, 0.0):
             raise OSError(errno.EHOSTUNREACH, f"{place} did not answer")
         try:
@@ -118,7 +200,10 @@ class Objects:
                 raise FileExistsError(errno.EEXIST, "the object exists") from error
             if not isinstance(error, OSError) or isinstance(error, (ConnectionError, TimeoutError)):
                 _DOWN_UNTIL[place] = time.monotonic() + PAUSE_S
-            raise OSError(errno.EIO, " ".join(str(error).split()) or type(error).__name__) from error
+            detail = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            if isinstance(error, (AttributeError, LookupError, TypeError, ValueError, ParseError)):
+                detail = f"the answer is not that of an object store: {type(error).__name__} {error}"
+            raise OSError(errno.EIO, shorten_text(str(detail), 200) or type(error).__name__) from error
 
     @property
     def _system(self) -> Any:  # noqa: ANN401 (fsspec has no types)
@@ -127,6 +212,10 @@ class Objects:
     def _path(self, name: str) -> str:
         path: str = self._system._strip_protocol(f"{self.address.rstrip('/')}/{name}".rstrip("/"))
         return path
+
+
+def _measure_file(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
 
 
 def find_cache_folder() -> Path:

@@ -24,11 +24,12 @@ def open_store(settings: StoreSettings) -> WorkStore:
     from runner.objects import Objects
     from runner.store.remote import LOCKS, ObjectShelf
 
+    objects = Objects(settings.path)
     try:
-        Objects(settings.path).list_all(LOCKS)
+        objects.list_all(LOCKS)
     except OSError as error:
         raise ConfigError(
-            f"store.path={settings.path}: cannot be listed ({error.strerror or error}); check the address, the "
+            f"store.path={objects.place}: cannot be listed ({error.strerror or error}); check the address, the "
             "credentials and the endpoint"
         ) from error
     return DiskStore(ObjectShelf(settings.path, settings.copies, RunFiles(RUN_FILES)))
