@@ -125,8 +125,13 @@ def _sum_weights(coalition: Coalition, steps: Sequence[Step]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class TermSignificance:
-    """Intervals (terms x 2) and p-values of terms, before and after the correction."""
+    """Intervals (terms x 2) and p-values of terms, before and after the correction.
 
+    `differing` is on how many of its `queries` a paired term is not 0; both are 0 for other terms.
+    """
+
+    differing: NDArray[np.int64]
+    queries: NDArray[np.int64]
     intervals: Floats
     uncorrected: Floats
     p_values: Floats
@@ -141,15 +146,17 @@ def compute_significance(
     flipping signs is no test; they use `compare_samples`.
     """
     intervals, p_values = np.full((len(terms), 2), np.nan), np.full(len(terms), np.nan)
+    differing, queries = np.zeros((2, len(terms)), dtype=np.int64)
     if any(is_paired):
         some = [term for term, paired in zip(terms, is_paired, strict=True) if paired]
         rows, weights = (np.array([getattr(term, name) for term in some]) for name in ("differences", "weights"))
         result = compare(rows, replace(statistics, correction="none"), clusters, weights)
         intervals[list(is_paired)], p_values[list(is_paired)] = result.intervals, result.uncorrected
+        differing[list(is_paired)], queries[list(is_paired)] = result.wins + result.losses, result.queries
     for i, (term, paired) in enumerate(zip(terms, is_paired, strict=True)):
         if not paired:
             *intervals[i], p_values[i] = compare_samples(term, statistics.confidence, clusters)
-    return TermSignificance(intervals, p_values, correct(p_values, statistics.correction))
+    return TermSignificance(differing, queries, intervals, p_values, correct(p_values, statistics.correction))
 
 
 def compare_samples(term: Attribution, confidence: float, clusters: Clusters | None) -> tuple[float, float, float]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from runner.analysis.clusters import Clusters
 from runner.analysis.corrections import CORRECTIONS, correct, level_of_each
 from runner.analysis.effects import hedges_g
+from runner.analysis.inversion import withhold_intervals
 from runner.analysis.letters import letters
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import Floats, compute_differences, moments
@@ -200,7 +201,7 @@ def _describe(
         queries=np.count_nonzero(~np.isnan(differences), axis=1),
         units=units,
         differences=means,
-        intervals=intervals,
+        intervals=withhold_intervals(intervals, differences, clusters),
         deviations=deviations,
         effects=hedges_g(differences, clusters, weights),
         uncorrected=uncorrected,

@@ -14,8 +14,22 @@ from runner.analysis.clusters import Clusters, Units, by_cluster
 from runner.analysis.significance import Floats, iter_resampled_means
 from runner.analysis.signs import count_signs, most_extreme, sign_blocks
 
+FEWEST_DIFFERENT = 4
+"""The fewest queries (or clusters) with a difference for an interval: with fewer, it would cover too little.
+
+`benchmarks.simulations.difference_coverage` measures how often intervals contain the mean of the population."""
+
 _NUMBERS = 1 << 23
 """Limit on the means of subsets that a thread holds (64 MiB); each row has two for each permutation."""
+
+
+def withhold_intervals(intervals: Floats, differences: Floats, clusters: Clusters | None = None) -> Floats:
+    """Return intervals of mean differences (m x 2), NaN where fewer than `FEWEST_DIFFERENT` queries or clusters differ.
+
+    If few of them differ, a sample says little about the size of the rare differences, and nothing if none differs.
+    """
+    differing = np.count_nonzero(np.abs(by_cluster(differences, clusters).sums) > 1e-12, axis=1)
+    return np.where((differing >= FEWEST_DIFFERENT)[:, None], intervals, np.nan)
 
 
 def invert_t_test(

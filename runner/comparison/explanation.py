@@ -104,8 +104,9 @@ class Design:
 class EffectTerm:
     """A term of a difference with its interval, p-values before and after the correction, and parts.
 
-    `least` and `most` are its smallest and largest value over the states of the other factors. An unchanged factor has
-    the effect 0.
+    `least` and `most` are its smallest and largest value over the states of the other factors. On `differing` of
+    `queries` queries, the term is not 0; if these are too few, the ends of the interval are NaN. An unchanged factor
+    has the effect 0.
     """
 
     name: str
@@ -117,6 +118,8 @@ class EffectTerm:
     significant: bool
     least: float
     most: float
+    differing: int = 0
+    queries: int = 0
     changed: bool = True
     parts: Sequence[EffectTerm] = ()
 
@@ -231,7 +234,13 @@ class Explanation:
             (low, high), p = significance.intervals[place].tolist(), float(significance.uncorrected[place])
             corrected = float(significance.p_values[place])
             is_significant = corrected < self.statistics.alpha
-            rows.append(EffectTerm(title, own.effect, low, high, p, corrected, is_significant, own.least, own.most))
+            rows.append(
+                EffectTerm(
+                    *(title, own.effect, low, high, p, corrected, is_significant, own.least, own.most),
+                    differing=int(significance.differing[place]),
+                    queries=int(significance.queries[place]),
+                )
+            )
             place += 1
         return rows
 

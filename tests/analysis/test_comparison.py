@@ -11,7 +11,7 @@ import pytest
 from runner.analysis.comparison import Differences, compare, compare_pairs, compare_to
 from runner.analysis.corrections import benjamini_hochberg, holm, run_randomised_tukey
 from runner.analysis.effects import hedges_g
-from runner.analysis.inversion import invert_permutation_test
+from runner.analysis.inversion import invert_permutation_test, withhold_intervals
 from runner.analysis.maxt import run_max_t
 from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.analysis.significance import compute_differences, t_test
@@ -99,6 +99,40 @@ def test_too_few_queries_have_no_interval(scores: Floats) -> None:
     assert np.isnan(compare(compute_differences(scores[:1, :5], scores[1, :5])).intervals).all()
 
 
+@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon", "bootstrap"])
+@pytest.mark.parametrize(("differing", "bounded"), [(0, False), (3, False), (4, True)])
+def test_systems_that_differ_on_few_queries_have_no_interval(test: Test, differing: int, bounded: bool) -> None:
+    scores = np.zeros((2, 30))
+    scores[1, :differing] = 1
+    found = to(0, scores, test=test, permutations=400)
+    assert np.isnan(found.intervals[1]).any() != bounded
+    assert found.differences[1] == pytest.approx(differing / 30)
+    rows = compare(compute_differences(scores[1:], scores[:1]), Statistics(test=test, permutations=400))
+    assert np.isnan(rows.intervals).any() != bounded
+    if bounded:
+        assert rows.intervals[0, 0] < differing / 30 < rows.intervals[0, 1]
+
+
+def test_an_interval_needs_enough_clusters_that_differ_whatever_the_number_of_their_queries() -> None:
+    differences = np.zeros((1, 40))
+    differences[0, :8] = 0.5
+    assert not np.isnan(compare(differences).intervals).any()
+    clusters = np.arange(40) // 4
+    assert np.isnan(compare(differences, clusters=clusters).intervals).all()
+
+
+def test_intervals_of_hits_cover_the_true_difference_as_often_as_they_say() -> None:
+    """Without the rule, the intervals of a third of such samples are empty or have one sign, and do not cover."""
+    rng = np.random.default_rng(0)
+    samples = rng.choice([0.0, 1.0, -1.0], p=[0.9, 0.08, 0.02], size=(2000, 30))
+    low, high = compare(samples, Statistics(permutations=400)).intervals.T
+    given = ~np.isnan(low)
+    assert 0.2 < given.mean() < 0.6
+    assert np.mean((low <= 0.06) & (high >= 0.06), where=given) > 0.93
+    low, high = invert_permutation_test(samples, 0.05, 400).T
+    assert np.mean((low <= 0.06) & (high >= 0.06)) < 0.9
+
+
 def test_what_is_said_of_a_difference_is_of_the_same_queries(scores: Floats) -> None:
     scores[0, 10:20] = np.nan
     scores = np.insert(scores, 30, np.nan, axis=1)
@@ -109,8 +143,9 @@ def test_what_is_said_of_a_difference_is_of_the_same_queries(scores: Floats) -> 
     np.testing.assert_allclose(found.deviations, np.nanstd(differences, axis=1, ddof=1))
     np.testing.assert_allclose(found.effects, hedges_g(differences))
     counted = np.delete(differences, 30, axis=1)
-    np.testing.assert_allclose(found.intervals, invert_permutation_test(counted, 0.2, seed=5), atol=1e-12)
-    assert (found.intervals[1] == 0).all()
+    expected = withhold_intervals(invert_permutation_test(counted, 0.2, seed=5), counted)
+    np.testing.assert_allclose(found.intervals, expected, atol=1e-12)
+    assert np.isnan(found.intervals).all(axis=1).tolist() == [False, True, False, False, False]
 
 
 def test_variants_of_a_query_are_one_observation(scores: Floats) -> None:

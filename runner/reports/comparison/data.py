@@ -29,7 +29,12 @@ def effect_table(effect: DataEffect) -> Table:
     columns += [
         Column("recorded", score4, numeric=True),
         Column("data", format_signed, numeric=True),
-        Column(numbers.interval_title(effect.comparison.statistics.confidence), tables.bounds, numeric=True, spare=2),
+        Column(
+            numbers.interval_title(effect.comparison.statistics.confidence),
+            numbers.difference_interval,
+            numeric=True,
+            spare=2,
+        ),
         Column("p", p_value, numeric=True, spare=3),
         Column("re-evaluated", score4, numeric=True),
         Column("code and settings", format_signed, numeric=True),
@@ -38,7 +43,7 @@ def effect_table(effect: DataEffect) -> Table:
     rows: list[list[Any]] = []
     for measure in effect.measures:
         shares, versus = effect.split(measure), effect.comparison.table[measure][1]
-        before = [shares.recorded, shares.data, (versus.low, versus.high), versus.p, shares.re_evaluated]
+        before = [shares.recorded, shares.data, tables.interval_cell(versus), versus.p, shares.re_evaluated]
         for label, code, mean in zip(effect.labels, shares.code, shares.candidates, strict=True):
             rows.append([measure, *([label] if len(effect.labels) > 1 else []), *before, code, mean])
     return Table(columns, rows)

@@ -75,7 +75,7 @@ def _verdict(comparison: Comparison, i: int) -> str:
     return (
         f"{label} is {'' if versus.significant else 'not significantly '}{way} than {first} in {primary}: "
         f"{format_signed(versus.difference)} ({relative(versus.relative)}; "
-        f"{numbers.interval_title(comparison.statistics.confidence)} {bounds((versus.low, versus.high))}), "
+        f"{describe_interval(versus, comparison.statistics.confidence)}), "
         f"{significance}; {by_query}{_price(comparison, i)}."
     )
 
@@ -101,8 +101,21 @@ def relative(value: float) -> str:
     return numbers.DASH if math.isnan(value) else f"{value:+.1%}"
 
 
+def describe_interval(versus: Versus, confidence: float) -> str:
+    """Return the interval of a difference with its title, or why there is none."""
+    shown = "" if math.isnan(versus.low) else bounds((versus.low, versus.high))
+    differing, n = versus.wins + versus.losses, versus.wins + versus.ties + versus.losses
+    return numbers.describe_difference_interval(confidence, shown, differing, n)
+
+
+def interval_cell(versus: Versus) -> tuple[float, float, int, int]:
+    """Return the value of a cell that `numbers.difference_interval` shows."""
+    differing = versus.wins + versus.losses
+    return versus.low, versus.high, differing, differing + versus.ties
+
+
 def bounds(low_high: tuple[float, float]) -> str:
-    """Return an interval of a difference as text."""
+    """Return two signed ends as text."""
     return numbers.DASH if math.isnan(low_high[0]) else f"[{low_high[0]:+.3f}, {low_high[1]:+.3f}]"
 
 
@@ -173,7 +186,9 @@ def _difference_columns(comparison: Comparison, of: str) -> list[Column]:
         Column(of),
         Column("difference", format_signed, numeric=True),
         Column("relative", relative, numeric=True, spare=2),
-        Column(numbers.interval_title(comparison.statistics.confidence), bounds, numeric=True, spare=1),
+        Column(
+            numbers.interval_title(comparison.statistics.confidence), numbers.difference_interval, numeric=True, spare=1
+        ),
         Column("p", p_value, numeric=True, spare=3),
         Column("corrected", p_value, numeric=True),
         Column("effect", lambda value: numbers.DASH if math.isnan(value) else f"{value:+.2f}", numeric=True, spare=4),
@@ -184,7 +199,7 @@ def _difference_columns(comparison: Comparison, of: str) -> list[Column]:
 
 def _difference_row(name: str, v: Versus) -> list[Any]:
     won = f"{v.wins}/{v.ties}/{v.losses}"
-    return [name, v.difference, v.relative, (v.low, v.high), v.p, v.corrected, v.effect, won, v.needed]
+    return [name, v.difference, v.relative, interval_cell(v), v.p, v.corrected, v.effect, won, v.needed]
 
 
 def types_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:

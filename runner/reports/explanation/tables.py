@@ -52,10 +52,11 @@ def _describe_significance(term: EffectTerm) -> str:
 
 def terms_table(explanation: Explanation, measure: str) -> Table:
     """Return the terms of a measure with their parts, the total last."""
+    title = numbers.interval_title(explanation.statistics.confidence)
     columns = [
         Column("cause", least=24),
         Column("effect", format_signed, numeric=True),
-        Column(numbers.interval_title(explanation.statistics.confidence), bounds, numeric=True, spare=1),
+        Column(title, numbers.difference_interval, numeric=True, spare=1),
         Column("p", p_value, numeric=True, spare=3),
         Column("corrected", p_value, numeric=True),
         Column("range", bounds, numeric=True, spare=4),
@@ -70,9 +71,9 @@ def terms_table(explanation: Explanation, measure: str) -> Table:
 
 def _build_row(term: EffectTerm, indent: str = "") -> list[object]:
     name = f"{indent}{term.name}" if term.changed else f"{indent}{term.name} (unchanged)"
-    ends = (term.low, term.high), term.p, term.corrected, (term.least, term.most)
+    ends = (term.low, term.high, term.differing, term.queries), term.p, term.corrected, (term.least, term.most)
     if not term.changed:
-        ends = (0.0, 0.0), None, None, _UNKNOWN  # type: ignore[assignment]  # nothing was tested
+        ends = None, None, None, _UNKNOWN  # type: ignore[assignment]  # nothing was tested
     return [name, term.effect, *ends]
 
 

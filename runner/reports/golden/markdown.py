@@ -5,6 +5,7 @@ Every figure is read from there; none is computed here. Whatever comes from data
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -13,7 +14,7 @@ from runner.golden.comparison import TIE, winner
 from runner.reports.golden.measures import SHORT, families, flat, label, measures_table, title, whole
 from runner.reports.golden.queries import query_by_query, query_markdown
 from runner.reports.rendering.markdown import escape, render_rows
-from runner.reports.rendering.numbers import DASH, format_count, missing, p_value, percent, score
+from runner.reports.rendering.numbers import DASH, difference_interval, format_count, missing, p_value, percent, score
 
 Json = Mapping[str, Any]
 
@@ -202,11 +203,11 @@ def _row(measure: str, of: Json, types: Sequence[str]) -> list[str]:
 
 def _change(change: Json) -> list[str]:
     share = change["percent_change"]
-    interval = change["interval"]
+    interval, differing = change["interval"], change["wins"] + change["losses"]
     return [
         f"{change['difference']:+.3f}",
         DASH if share is None else f"{share:+.1f}%",
-        DASH if interval is None else f"[{interval[0]:+.3f}, {interval[1]:+.3f}]",
+        difference_interval((*(interval or (math.nan, math.nan)), differing, differing + change["ties"])),
         p_value(change["p"]) + (" *" if change["significant"] else ""),
     ]
 

@@ -13,7 +13,7 @@ from runner.comparison.paper_table import AcrossRow, PaperCell, PaperTable, name
 from runner.reports.paper.sentences import describe_across, describe_table
 from runner.reports.rendering.latex import escape_latex, render_float, render_tabular
 from runner.reports.rendering.markdown import escape, render_rows
-from runner.reports.rendering.numbers import DASH, format_signed, interval, missing, p_value, score
+from runner.reports.rendering.numbers import DASH, difference_interval, format_signed, interval, missing, p_value, score
 
 CELLS, RECORDS = "cells.json", "records"
 """The file of cells, and the folder of the records behind them, in the folder of a table."""
@@ -175,8 +175,10 @@ def _list_across(row: AcrossRow) -> list[str]:
 
 
 def _list_difference(cell: PaperCell) -> Sequence[str]:
+    differing = cell.wins + cell.losses
     return [
         cell.id, cell.system, cell.dataset, cell.measure, cell.reference, format_signed(cell.difference),
-        interval((cell.difference_low, cell.difference_high)), f"{cell.effect:+.2f}", p_value(cell.p),
+        difference_interval((cell.difference_low, cell.difference_high, differing, differing + cell.ties)),
+        f"{cell.effect:+.2f}", p_value(cell.p),
         str(cell.wins), str(cell.ties), str(cell.losses),
     ]  # fmt: skip

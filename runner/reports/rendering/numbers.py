@@ -54,6 +54,24 @@ def interval(bounds: tuple[float, float] | None) -> str:
     return DASH if bounds is None or missing(bounds[0]) else f"[{bounds[0]:.3f}, {bounds[1]:.3f}]"
 
 
+def difference_interval(value: tuple[float, float, int, int] | None) -> str:
+    """Return the interval of a difference, given its ends, how many queries differ, and how many there are.
+
+    Without an interval, it is the number of queries that differ.
+    """
+    if value is None:
+        return DASH
+    low, high, differing, n = value
+    if not missing(low):
+        return f"[{low:+.3f}, {high:+.3f}]"
+    return f"{differing:,} of {n:,} differ" if n else DASH
+
+
+def describe_difference_interval(confidence: float, shown: str, differing: int, n: int, unit: str = "queries") -> str:
+    """Return the interval of a difference, which is `shown` as text, with its title; or, for "", why there is none."""
+    return f"{interval_title(confidence)} {shown}" if shown else f"no interval: {differing:,} of {n:,} {unit} differ"
+
+
 def interval_title(confidence: float, units: int | None = None) -> str:
     """Return the title of an interval, which says that the sample is small if the mean is over few `units`.
 

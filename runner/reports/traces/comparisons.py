@@ -11,7 +11,14 @@ from functools import reduce
 from runner.agents.measures.differences import FEWEST, PRIMARY, ConfidentMeans, Delta, TraceComparison
 from runner.agents.measures.task_figures import find_figure
 from runner.reports.comparison.significance import in_words
-from runner.reports.rendering.numbers import duration, interval_title, number, p_value, score
+from runner.reports.rendering.numbers import (
+    describe_difference_interval,
+    duration,
+    interval_title,
+    number,
+    p_value,
+    score,
+)
 from runner.reports.rendering.tables import Column, Table
 from runner.reports.traces.report import TraceReport
 from runner.reports.traces.tables import format_figure, title
@@ -69,7 +76,7 @@ def comparisons_table(report: TraceReport) -> Table:
         Column("matched tasks", number, numeric=True),
         Column("measured", number, numeric=True, spare=3),
         Column(title(PRIMARY), _format_difference, numeric=True),
-        Column(_interval_title(report.comparisons[0]), _format_interval, numeric=True, spare=2),
+        Column(_interval_title(report.comparisons[0]), numeric=True, spare=2),
         Column("p", p_value, numeric=True),
         corrected := Column("corrected", p_value, numeric=True),
         Column("tasks needed", number, numeric=True, spare=1),
@@ -120,7 +127,7 @@ def comparison_table(comparison: TraceComparison) -> Table:
         Column(comparison["baseline_config"], _format_value, numeric=True, spare=2),
         Column(comparison["other_config"], _format_value, numeric=True, spare=2),
         Column("difference", _format_difference, numeric=True),
-        Column(_interval_title(comparison), _format_interval, numeric=True, spare=1),
+        Column(_interval_title(comparison), numeric=True, spare=1),
         Column("p", p_value, numeric=True, spare=1),
         Column("corrected", p_value, numeric=True),
         Column("higher/same/lower", numeric=True, spare=4),
@@ -128,8 +135,8 @@ def comparison_table(comparison: TraceComparison) -> Table:
     ]
     rows = [
         [
-            _title_with_unit(name), of["n"], of["mean_baseline"], of["mean_other"], of["mean_delta"], of["interval"],
-            of["p_value"], of["p_value_corrected"] if of["corrected_for"] > 1 else None,
+            _title_with_unit(name), of["n"], of["mean_baseline"], of["mean_other"], of["mean_delta"],
+            _format_delta_interval(of), of["p_value"], of["p_value_corrected"] if of["corrected_for"] > 1 else None,
             f"{of['higher']}/{of['same']}/{of['lower']}", of["pairs_needed"],
         ]
         for name, of in _list_deltas(comparison).items()
@@ -193,7 +200,7 @@ def _describe_decision(comparison: TraceComparison, delta: Delta) -> str:
     return (
         f"{other} {relation} {baseline}: {title(PRIMARY)} "
         f"{score(delta['mean_other'])} against {score(delta['mean_baseline'])} {pairs} "
-        f"({_interval_title(comparison)} of the difference {_format_interval(delta['interval'])}), "
+        f"({_describe_interval(comparison, delta)}), "
         f"{_describe_significance(delta)}; more on {delta['higher']:,}, the same on {delta['same']:,}, "
         f"less on {delta['lower']:,}{beside}.{note}"
     )
@@ -254,7 +261,8 @@ def _list_primary(comparison: TraceComparison) -> tuple[object, ...]:
     delta = _find_primary(comparison)
     if delta is None:
         return (None,) * 5
-    return delta["mean_delta"], delta["interval"], delta["p_value"], delta["p_value_corrected"], delta["pairs_needed"]
+    interval = _format_delta_interval(delta)
+    return delta["mean_delta"], interval, delta["p_value"], delta["p_value_corrected"], delta["pairs_needed"]
 
 
 def _describe_secondary(comparison: TraceComparison) -> tuple[str, str]:
@@ -295,6 +303,19 @@ def _describe_excluded(comparison: TraceComparison) -> str:
 def _format_difference(value: float | None) -> str:
     """Return a difference with its sign, of shares as well as of tokens."""
     return number(None) if value is None else f"{value:+,.0f}" if abs(value) >= _LARGE else f"{value:+.3f}"
+
+
+def _format_delta_interval(delta: Delta) -> str:
+    """Return the interval of a difference, or else how many tasks differ."""
+    if delta["interval"] is not None:
+        return _format_interval(delta["interval"])
+    return f"{delta['higher'] + delta['lower']:,} of {delta['n']:,} differ"
+
+
+def _describe_interval(comparison: TraceComparison, delta: Delta) -> str:
+    shown = "" if delta["interval"] is None else f"of the difference {_format_interval(delta['interval'])}"
+    differing = delta["higher"] + delta["lower"]
+    return describe_difference_interval(comparison["statistics"].confidence, shown, differing, delta["n"], "tasks")
 
 
 def _format_interval(bounds: Sequence[float] | None) -> str:

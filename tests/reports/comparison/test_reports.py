@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 
@@ -54,6 +55,19 @@ def test_a_difference_that_may_be_luck_is_said_to_be_so() -> None:
     (verdict,) = tables.verdicts(comparison)
     assert re.match(r"b is not significantly (better|worse) than a in nDCG@10: [+-]0", verdict)
     assert re.search(r"; about [\d,]+ queries would be needed to detect a difference of this size;", verdict)
+
+
+def test_systems_that_differ_on_three_queries_have_their_number_in_place_of_an_interval() -> None:
+    a = result("a")
+    scores = a.scores.copy()
+    place = list(a.measures).index(a.primary)
+    some = np.flatnonzero(~np.isnan(scores[place]))[:3]
+    scores[place, some] += [0.25, 0.25, -0.125]
+    comparison, _ = of(a, replace(a, name="b", scores=scores))
+    n = int(np.count_nonzero(~np.isnan(scores[place])))
+    assert f"no interval: 3 of {n} queries differ), p" in tables.verdicts(comparison)[0]
+    assert tables.primary_table(comparison).texts()[0][3] == f"3 of {n} differ"
+    assert comparison_markdown(comparison, []).count(f"3 of {n} differ") >= 1
 
 
 def test_a_difference_of_nothing_in_the_mean_is_neither_better_nor_worse() -> None:

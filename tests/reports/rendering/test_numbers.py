@@ -55,6 +55,10 @@ def test_a_p_value_reads_as_below_a_level_just_when_it_is(level: float, p: float
         (numbers.duration, 200, "3 min 20 s"),
         (numbers.duration, 1800, "30 min"),
         (numbers.duration, 7500, "2 h 5 min"),
+        (numbers.difference_interval, (-0.01, 0.0249, 9, 42), "[-0.010, +0.025]"),
+        (numbers.difference_interval, (math.nan, math.nan, 3, 1042), "3 of 1,042 differ"),
+        (numbers.difference_interval, (math.nan, math.nan, 0, 0), "–"),
+        (numbers.difference_interval, None, "–"),
     ],
 )
 def test_numbers_read_well(show: object, value: object, text: str) -> None:
