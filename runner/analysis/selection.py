@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
+from runner.analysis.inversion import withhold_intervals
 from runner.analysis.significance import times_drawn
-from runner.analysis.signs import blocks
+from runner.analysis.signs import blocks, most_extreme, shares, sign_blocks
 
 Floats = NDArray[np.float64]
 
@@ -110,16 +111,61 @@ def estimate_nested_intervals(
     """
     from scipy.special import stdtrit
 
-    counted = folds >= 0
-    units = np.unique(np.flatnonzero(counted) if clusters is None else clusters[counted], return_inverse=True)[1]
-    n = int(units.max(initial=-1)) + 1
+    units, n = _number_units(folds, clusters)
     estimates = np.array([np.nanmean(select_nested_values(scores, values, folds, candidates)) for values in measures])
     if n < 2:
         return np.full((len(measures), 2), np.nan)
-    drawn = [_choose_again(scores, measures, folds, candidates, units, block, seed) for block in blocks(resamples, n)]
+    drawn = []
+    for start, size in blocks(resamples, n):
+        times = np.zeros((len(folds), size))
+        times[folds >= 0] = times_drawn(n, size, seed, start)[units]
+        drawn.append(_choose_again(scores, measures, folds, candidates, times, times))
     errors = np.nanstd(np.concatenate(drawn, axis=1), axis=1, ddof=1)
     half = stdtrit(n - 1, (1 + confidence) / 2) * errors
     return np.stack([estimates - half, estimates + half], axis=1)
+
+
+def measure_nested_gain(
+    gains: Floats,
+    folds: NDArray[np.int64],
+    candidates: NDArray[np.bool_] | None = None,
+    *,
+    level: float = 0.05,
+    permutations: int = 2000,
+    seed: int = 0,
+    clusters: Clusters | None = None,
+) -> tuple[float, Floats]:
+    """Return the p-value and the interval (2,) of the mean gain of what `choose_nested` selects.
+
+    `gains` (m x queries) are the differences of the systems from one that was named before. The signs of the gains of a
+    query (or cluster) are flipped for all systems together, and the whole choice is repeated. The test is exact if
+    gains of equal systems are as likely to have either sign. A test of the held-out values alone is not, because the
+    choices for two folds share queries. A gain that all systems share does not change the choice under a flip, so the
+    interval, the shared gains that flips do not reject, needs no further choices. NaN for an unbounded interval.
+    """
+    units, n = _number_units(folds, clusters)
+    held_out = choose_nested(gains, folds, candidates).held_out
+    observed = float(np.nanmean(held_out))
+    flipped, shifts = [], []
+    for signs in sign_blocks(n, permutations, seed):
+        weights = np.zeros((len(folds), len(signs)))
+        weights[folds >= 0] = signs.T[units]
+        once = np.ones((len(folds), 1))
+        flipped.append(_choose_again(gains, gains[None], folds, candidates, weights, once)[0])
+        shifts.append(weights[folds >= 0].mean(axis=0))
+    means, shift = np.concatenate(flipped), np.concatenate(shifts)
+    extreme = np.array([np.count_nonzero(np.abs(means) >= abs(observed) - 1e-12)])
+    p_value = float(shares(extreme, n, permutations)[0])
+    most = most_extreme(level, n, permutations)
+    if most < 0:
+        return p_value, np.full(2, np.nan)
+    # Less a shared gain of x, a flip is as extreme as no flip for each x between these two quotients, for any x at 0/0.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = np.stack([np.round(observed - means, 12) / (1 - shift), np.round(observed + means, 12) / (1 + shift)])
+    always = np.isnan(ends).any(axis=0)
+    low = np.sort(np.where(always, -np.inf, ends.min(axis=0)))[most]
+    high = np.sort(np.where(always, np.inf, ends.max(axis=0)))[-most - 1]
+    return p_value, withhold_intervals(np.array([[low, high]]), held_out[None], clusters)[0]
 
 
 def select_nested_values(
@@ -136,27 +182,34 @@ def select_nested_values(
     return held_out
 
 
+def _number_units(folds: NDArray[np.int64], clusters: Clusters | None) -> tuple[NDArray[np.int64], int]:
+    """Return the number of the unit (query or cluster) of each query in a fold, and how many units there are."""
+    counted = folds >= 0
+    units = np.unique(np.flatnonzero(counted) if clusters is None else clusters[counted], return_inverse=True)[1]
+    return units, int(units.max(initial=-1)) + 1
+
+
 def _choose_again(
     scores: Floats,
     measures: Floats,
     folds: NDArray[np.int64],
     candidates: NDArray[np.bool_] | None,
-    units: NDArray[np.int64],
-    block: tuple[int, int],
-    seed: int,
+    weights: Floats,
+    times: Floats,
 ) -> Floats:
-    """Return the held-out means by each measure (k x resamples) for a block of resamples."""
-    start, size = block
-    weights = np.zeros((len(folds), size))
-    weights[folds >= 0] = times_drawn(int(units.max()) + 1, size, seed, start)[units]
+    """Return the held-out means by each measure (k x b) of b choices, in which values have weights (queries x b).
+
+    `times` is how often a query counts (queries x b, or x 1).
+    """
     parts = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
     present, filled = (~np.isnan(scores)).astype(np.float64), np.nan_to_num(scores)
-    sums, counts = (np.stack([of[:, part] @ weights[part] for part in parts]) for of in (filled, present))
-    total, n = sums.sum(axis=0), counts.sum(axis=0)
-    totals, queries = np.zeros((2, len(measures), size))
+    sums = np.stack([filled[:, part] @ weights[part] for part in parts])
+    counts = np.stack([present[:, part] @ times[part] for part in parts])
+    total, n, times = sums.sum(axis=0), counts.sum(axis=0), np.broadcast_to(times, weights.shape)
+    totals, queries = np.zeros((2, len(measures), weights.shape[1]))
     for fold, part in enumerate(parts):
         others = n - counts[fold]
-        means = np.divide(total - sums[fold], others, out=np.full(others.shape, -np.inf), where=others > 0)
+        means = np.divide(total - sums[fold], others, out=np.full(total.shape, -np.inf), where=others > 0)
         if candidates is not None:
             means[~candidates[fold]] = -np.inf
         winners = np.argmax(means, axis=0)
@@ -164,7 +217,7 @@ def _choose_again(
             where = winners == winner
             values = measures[:, winner, part]
             totals[:, where] += np.nan_to_num(values) @ weights[np.ix_(part, where)]
-            queries[:, where] += (~np.isnan(values)).astype(np.float64) @ weights[np.ix_(part, where)]
+            queries[:, where] += (~np.isnan(values)).astype(np.float64) @ times[np.ix_(part, where)]
     held_out: Floats = np.divide(totals, queries, out=np.full(totals.shape, np.nan), where=queries > 0)
     return held_out
 

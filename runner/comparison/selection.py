@@ -36,8 +36,9 @@ class Figures:
 class DefaultComparison:
     """The winner compared with the default settings, on the reported data, by the primary measure.
 
-    `difference` is the mean of the winner minus that of the `default` settings; `p` is that of a paired test
-    over the queries that count for both, without a correction.
+    `difference` is the mean of the winner minus that of the `default` settings, over the `queries` that count for both;
+    on `differing` of these, the two differ. `p` is without a correction: that of a paired test, or, after
+    cross-validation, that of sign flips which repeat the selection. `interval` is NaN if too few queries differ.
     """
 
     default: float
@@ -45,6 +46,7 @@ class DefaultComparison:
     interval: tuple[float, float]
     p: float
     queries: int
+    differing: int
     statistics: Statistics
 
 
@@ -82,6 +84,11 @@ class WinnerSelection:
     def is_on_reported_data(self) -> bool:
         """Return whether the winner was selected on the data that it is reported on."""
         return self.on == self.reported_on
+
+    @property
+    def is_unanimous(self) -> bool:
+        """Return whether all folds of a cross-validation chose the winner, so that no selection bias can be seen."""
+        return bool(self.folds) and all(fold.name == self.winner for fold in self.folds)
 
     @property
     def split(self) -> str:

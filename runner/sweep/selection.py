@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 from retrievers.base import RetrieverError
 from runner.analysis.clusters import number_clusters
 from runner.analysis.comparison import compare
-from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds, means
+from runner.analysis.selection import (
+    choose_nested,
+    estimate_nested_intervals,
+    folds,
+    means,
+    measure_nested_gain,
+)
 from runner.analysis.significance import compute_differences
 from runner.comparison.headline import select_headline
 from runner.comparison.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
@@ -172,7 +178,9 @@ class Selecting:
         if self.on == KFOLD:
             return self._cross_validated(best, candidates, by_fold)
         reported = self.evaluate_reported(ordered[:1]).get(ordered[0])
-        selection = replace(self._selection(best, reported), default=self._against_default(ordered[0], reported))
+        selection, default = self._selection(best, reported), self._find_default(ordered[0], reported)
+        if reported is not None and default is not None:
+            selection = replace(selection, default=compare_with_default(reported, default, self.statistics))
         return Chosen(best.dataset.fingerprint, selection, reported)
 
     def _identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
@@ -212,19 +220,49 @@ class Selecting:
             FoldWinner(winner.name, int(np.count_nonzero(fold_of == fold)), float(seen[fold]), float(held[fold]))
             for fold, winner in enumerate(winners)
         ]
-        default = self._against_default(self.rank(candidates)[0], reported)
-        selection = replace(self._selection(best, reported), folds=fold_winners, default=default)
+        default = self._find_default(self.rank(candidates)[0], reported)
+        selection = replace(
+            self._selection(best, reported),
+            folds=fold_winners,
+            default=None if default is None else self._compare_nested(scores, fold_of, among, reported, default),
+        )
         return Chosen(best.dataset.fingerprint, selection, reported)
 
-    def _against_default(self, winner: str, reported: Result | None) -> DefaultComparison | None:
-        """Compare the winner with the default settings on the reported data; None if it was selected on these data."""
+    def _compare_nested(
+        self,
+        scores: NDArray[np.float64],
+        fold_of: NDArray[np.int64],
+        among: NDArray[np.bool_],
+        reported: Result,
+        default: Result,
+    ) -> DefaultComparison | None:
+        """Compare what a cross-validation selects with the default settings, by a test that repeats the selection.
+
+        A paired test would take the held-out values for those of a system that was given.
+        """
+        comparison = compare_with_default(reported, default, self.statistics)
+        if comparison is None:
+            return None
+        p, interval = measure_nested_gain(
+            compute_differences(scores, default.of(default.primary)[None]),
+            *(fold_of, among),
+            level=1 - self.statistics.confidence,
+            permutations=self.declared.settings.resamples,
+            seed=self.statistics.seed,
+            clusters=reported.queries.cluster_numbers,
+        )
+        low, high = interval.tolist()
+        return replace(comparison, p=p, interval=(low, high))
+
+    def _find_default(self, winner: str, reported: Result | None) -> Result | None:
+        """Return the result of the default settings on the reported data; None if the winner was selected on these."""
         if reported is None or self.on == self.source.split:
             return None
         point = self.declared.default_of(self.points[winner]) or self._default_choice(winner)
         default = None if point is None else self._default_result(point)
         if default is None or default.dataset.fingerprint != reported.dataset.fingerprint:
             return None
-        return compare_with_default(reported, default, self.statistics)
+        return default
 
     def _default_choice(self, winner: str) -> Combination | None:
         """Return the default choices of the swept groups if they are among the candidates.
@@ -283,6 +321,7 @@ def compare_with_default(winner: Result, default: Result, statistics: Statistics
         interval=(low, high),
         p=float(comparison.p_values[0]),
         queries=int(comparison.queries[0]),
+        differing=int(comparison.wins[0] + comparison.losses[0]),
         statistics=alone,
     )
 

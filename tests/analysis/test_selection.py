@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from runner.analysis.selection import choose_nested, estimate_nested_intervals, find_front, folds, means
+from runner.analysis.selection import (
+    choose_nested,
+    estimate_nested_intervals,
+    find_front,
+    folds,
+    means,
+    measure_nested_gain,
+)
 from tests.strategies.scores import MEASURE_VALUES
 
 Floats = NDArray[np.float64]
@@ -70,6 +79,44 @@ def test_what_happens_in_a_fold_has_no_say_in_what_is_chosen_without_it(seed: in
     changed = scores.copy()
     changed[:, numbers == 2] = rng.random((6, (numbers == 2).sum()))
     assert choose_nested(scores, numbers).winners[2] == choose_nested(changed, numbers).winners[2]
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_test_of_a_nested_gain_repeats_the_selection_for_all_signs(seed: int, clustered: bool) -> None:
+    rng, level = np.random.default_rng(seed), 0.1
+    gains = np.round(rng.normal(0.2, 1, (4, 8)), 3)
+    clusters = np.array([0, 0, 1, 2, 3, 4, 5, 6]) if clustered else np.arange(8)
+    numbers = folds([""] * 8, np.ones(8, dtype=np.bool_), 4, seed, clusters)
+    signs = np.array(list(product([1, -1], repeat=int(clusters.max()) + 1)))[:, clusters]
+
+    def share_as_extreme(shared: float) -> float:
+        sums = [choose_nested((gains - shared) * flip, numbers).held_out.mean() for flip in signs]
+        return float(np.mean(np.abs(sums) >= abs(sums[0]) - 1e-9))
+
+    p, (low, high) = measure_nested_gain(gains, numbers, level=level, clusters=clusters if clustered else None)
+    assert p == share_as_extreme(0)
+    margin = 1e-6 * (high - low)
+    assert share_as_extreme(low - margin) < level <= share_as_extreme(low + margin)
+    assert share_as_extreme(high + margin) < level <= share_as_extreme(high - margin)
+
+
+def test_equal_systems_gain_on_the_default_as_rarely_as_the_level_says() -> None:
+    """A paired test of the held-out values rejects about one in ten of these."""
+    rng, rejected = np.random.default_rng(0), []
+    for seed in range(400):
+        scores = rng.normal(0, 1, (10, 50))
+        numbers = folds([""] * 50, np.ones(50, dtype=np.bool_), seed=seed)
+        rejected.append(measure_nested_gain(scores - scores[0], numbers, permutations=199)[0] < 0.05)
+    assert 0.02 < np.mean(rejected) < 0.08
+
+
+def test_a_gain_on_few_queries_has_a_p_value_and_no_interval() -> None:
+    gains = np.zeros((2, 20))
+    gains[1, :3] = 1
+    p, interval = measure_nested_gain(gains, folds([""] * 20, np.ones(20, dtype=np.bool_)))
+    assert 0.05 < p < 1
+    assert np.isnan(interval).all()
 
 
 def test_the_best_of_noise_looks_good_in_sample_and_is_worth_nothing_held_out() -> None:

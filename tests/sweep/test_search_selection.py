@@ -126,7 +126,7 @@ def test_a_choice_may_be_cross_validated(here: Path, how: Sequence[str], capsys:
     ]
     assert figures["selected"] == max(means)
     out = capsys.readouterr()
-    assert "Nested cross-validation over 10 queries of test (5 folds)" in " ".join(out.out.split())
+    assert "Nested cross-validation over 10 queries of test: the selection has nDCG@10" in " ".join(out.out.split())
     assert "Against the default settings" in " ".join(out.out.split())
     leads = [line.partition("best: nDCG@10 ")[2].partition(" ")[0] for line in out.err.splitlines() if "best:" in line]
     assert leads == [f"{max(means):.4f}"], "the folds' own candidates are not ranked"

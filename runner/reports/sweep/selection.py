@@ -7,9 +7,11 @@ from runner.comparison.search import Search
 from runner.comparison.selection import KFOLD, ON_REPORTED_DATA, DefaultComparison, WinnerSelection
 from runner.reports.rendering.numbers import (
     FORMATS,
+    describe_difference_interval,
     format_count,
     format_signed,
     interval,
+    missing,
     number,
     p_value,
     percent,
@@ -18,12 +20,27 @@ from runner.reports.rendering.numbers import (
 from runner.reports.rendering.tables import Column, Table
 
 
-def describe_default(default: DefaultComparison) -> str:
+def describe_default(selection: WinnerSelection, default: DefaultComparison) -> str:
     """Return how much the winner differs from the default settings."""
     p = p_value(default.p) if default.p < 0.001 else f"= {p_value(default.p)}"
-    gap = f"{format_signed(default.difference)} {interval(default.interval)}, p {p.replace('<', '< ')}"
-    test = PAIRED_TESTS[default.statistics.test].label
-    return f"Against the default settings ({score4(default.default)}): {gap} ({test} test)."
+    shown = "" if missing(default.interval[0]) else interval(default.interval)
+    ends = describe_difference_interval(default.statistics.confidence, shown, default.differing, default.queries)
+    test = f"{PAIRED_TESTS[default.statistics.test].label} test"
+    if selection.on == KFOLD:
+        test = "permutation test that repeats the selection"
+    return (
+        f"Against the default settings ({score4(default.default)}): {format_signed(default.difference)} ({ends}), "
+        f"p {p.replace('<', '< ')} ({test})."
+    )
+
+
+def describe_folds(selection: WinnerSelection) -> str:
+    """Return how many folds of a cross-validation chose another combination than the winner on all queries."""
+    n = len(selection.folds)
+    if selection.is_unanimous:
+        return f"all {n} folds chose the same combination"
+    others = sum(fold.name != selection.winner for fold in selection.folds)
+    return f"{others} of {n} folds chose another combination"
 
 
 def title_selected(selection: WinnerSelection) -> str:
@@ -32,8 +49,10 @@ def title_selected(selection: WinnerSelection) -> str:
 
 
 def title_reported(selection: WinnerSelection) -> str:
-    """Return the title of figures where the winner is reported."""
-    return "held out" if selection.on == KFOLD else f"on {selection.reported_on}"
+    """Return the title of reported figures: those of the winner, or of a cross-validated selection."""
+    if selection.on != KFOLD:
+        return f"on {selection.reported_on}"
+    return "held out" if selection.is_unanimous else "of the selection, held out"
 
 
 def selection_heading(selection: WinnerSelection) -> str:
@@ -58,13 +77,13 @@ def describe_selection(selection: WinnerSelection) -> str:
         )
     ]
     if on == KFOLD:
+        bias = "no estimate of the selection bias" if selection.is_unanimous else f"selection bias {difference}"
         sentences = [
-            f"Nested cross-validation over {selection.queries:,} queries of {selection.reported_on} "
-            f"({len(selection.folds)} folds): {reported} on held-out queries, {selected} in-sample "
-            f"(selection bias {difference}).",
-            f"The winner on all queries is {winner}.",
+            f"The winner on all queries is {winner}, with {primary} {selected} in-sample.",
+            f"Nested cross-validation over {selection.queries:,} queries of {selection.reported_on}: the selection has "
+            f"{reported} on held-out queries; {describe_folds(selection)} ({bias}).",
         ]
-    return " ".join([*sentences, *([describe_default(selection.default)] if selection.default else [])])
+    return " ".join([*sentences, *([describe_default(selection, selection.default)] if selection.default else [])])
 
 
 def selection_tags(selection: WinnerSelection) -> dict[str, str]:
@@ -74,7 +93,7 @@ def selection_tags(selection: WinnerSelection) -> dict[str, str]:
     if selection.primary in selection.figures:
         figures = selection.figures[selection.primary]
         tags |= {"selected": score4(figures.selected), "reported": score4(figures.reported)}
-        if not selection.is_on_reported_data:
+        if not selection.is_on_reported_data and not selection.is_unanimous:
             name = "selection_bias" if selection.on == KFOLD else "split_difference"
             tags[name] = format_signed(figures.difference)
     if (default := selection.default) is not None:
@@ -115,7 +134,10 @@ def selection_table(selection: WinnerSelection) -> Table:
             Column(title_selected(selection), score4, numeric=True),
             Column(difference, format_signed, numeric=True),
         ]
-    rows = [[m, f.reported, f.interval, f.selected, f.difference][: len(columns)] for m, f in selection.figures.items()]
+    rows = [
+        [m, f.reported, f.interval, f.selected, None if selection.is_unanimous else f.difference][: len(columns)]
+        for m, f in selection.figures.items()
+    ]
     return Table(columns, rows)
 
 

@@ -27,6 +27,7 @@ from runner.reports.rendering.numbers import (
 from runner.reports.rendering.tables import Column, Table, build_error_table
 from runner.reports.sweep.board_columns import list_board_columns, shorten_run
 from runner.reports.sweep.selection import (
+    describe_folds,
     describe_search,
     describe_selection,
     title_reported,
@@ -61,8 +62,11 @@ def describe_best(board: Leaderboard) -> str:
     row, chosen = board.rows[0], board.selection
     if chosen is not None and not chosen.is_on_reported_data and board.primary in chosen.figures:
         figures = chosen.figures[board.primary]
-        title = f"{board.primary} {title_reported(chosen)}"
-        return f"{chosen.winner} with {title} {score4(figures.reported)} {interval(figures.interval)}"
+        shown = f"{board.primary} {title_reported(chosen)} {score4(figures.reported)} {interval(figures.interval)}"
+        if not chosen.folds or chosen.is_unanimous:
+            return f"{chosen.winner} with {shown}"
+        in_sample = f"{board.primary} {title_selected(chosen)} {score4(figures.selected)}"
+        return f"{chosen.winner} with {in_sample}; {shown} ({describe_folds(chosen)})"
     return f"{row.label} with {board.primary} {score4(row.mean)} {interval((row.low, row.high))}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import orjson
@@ -25,7 +26,7 @@ from runner.reports.sweep.selection import (
     selection_table,
     selection_tags,
 )
-from runner.reports.sweep.tables import cards, notices
+from runner.reports.sweep.tables import cards, describe_best, notices
 from tests.reports.factory import sweep
 from tests.reports.reading import Page
 
@@ -79,13 +80,33 @@ def test_both_figures_and_their_difference_are_told() -> None:
 def test_a_cross_validated_choice_says_that_it_is_nested_and_what_each_fold_chose() -> None:
     told = describe_selection(selection("kfold"))
     assert told == (
-        "Nested cross-validation over 5 queries of test (2 folds): nDCG@10 0.6400 [0.600, 0.680] on held-out queries, "
-        "0.7000 in-sample (selection bias +0.0600). The winner on all queries is k1=1.2, b=0.75."
+        "The winner on all queries is k1=1.2, b=0.75, with nDCG@10 0.7000 in-sample. Nested cross-validation over 5 "
+        "queries of test: the selection has nDCG@10 0.6400 [0.600, 0.680] on held-out queries; 1 of 2 folds chose "
+        "another combination (selection bias +0.0600)."
     )
     assert selection_tags(selection("kfold"))["selection_bias"] == "+0.0600"
     assert selection_table(selection("kfold")).columns[-1].title == "selection bias"
     assert folds_table(selection("kfold")).texts()[0] == ["1", "k1=1", "3", "0.7000", "0.6000"]
     assert not folds_table(selection()).rows
+
+
+def test_folds_that_all_chose_the_winner_give_no_estimate_of_the_selection_bias() -> None:
+    same = selection("kfold", winner="k1=1")
+    same = replace(same, folds=same.folds[:1] * 2)
+    assert describe_selection(same).endswith(
+        "on held-out queries; all 2 folds chose the same combination (no estimate of the selection bias)."
+    )
+    assert "selection_bias" not in selection_tags(same)
+    assert selection_table(same).texts()[0] == [PRIMARY, "0.6400", "[0.600, 0.680]", "0.7000", "–"]
+    assert cards(board(selection=same))[0][0] == "nDCG@10 held out"
+    assert describe_best(board(selection=same)) == "k1=1 with nDCG@10 held out 0.6400 [0.600, 0.680]"
+
+
+def test_a_held_out_score_is_that_of_the_selection_if_folds_chose_another_combination() -> None:
+    assert describe_best(board(selection=selection("kfold"))) == (
+        "k1=1.2, b=0.75 with nDCG@10 in-sample 0.7000; nDCG@10 of the selection, held out 0.6400 [0.600, 0.680] "
+        "(1 of 2 folds chose another combination)"
+    )
 
 
 def test_what_was_selected_on_what_is_reported_says_so() -> None:
@@ -207,16 +228,22 @@ def test_the_cards_show_where_the_winner_is_reported_first() -> None:
     page = sweep_page(chosen, sweep(6))
     assert page.index("nDCG@10 on test") < page.index("nDCG@10 on dev")
     assert "**Best**: k1=1.2, b=0.75 with nDCG@10 on test 0.6400" in sweep_markdown(chosen, sweep(6)).replace("\\", "")
-    assert cards(board(selection=selection("kfold")))[0][0] == "nDCG@10 held out"
+    assert cards(board(selection=selection("kfold")))[0][0] == "nDCG@10 of the selection, held out"
     assert cards(board(selection=selection("test"))) == cards(board())
 
 
 def test_the_winner_is_compared_with_the_default_settings() -> None:
-    default = DefaultComparison(0.63, 0.01, (-0.002, 0.022), 0.0421, 30, Statistics(correction="none"))
+    default = DefaultComparison(0.63, 0.01, (-0.002, 0.022), 0.0421, 30, 8, Statistics(correction="none"))
     chosen = replace(selection(), default=default)
     assert describe_selection(chosen).endswith(
-        "Against the default settings (0.6300): +0.0100 [-0.002, 0.022], p = 0.042 (paired permutation test)."
+        "Against the default settings (0.6300): +0.0100 (95% interval [-0.002, 0.022]), p = 0.042 (paired permutation "
+        "test)."
     )
     tags = selection_tags(chosen)
     assert (tags["default"], tags["default_difference"], tags["default_p"]) == ("0.6300", "+0.0100", "0.0421")
-    assert "p < 0.001" in describe_default(replace(default, p=0.0001))
+    assert "p < 0.001" in describe_default(chosen, replace(default, p=0.0001))
+    few = replace(default, interval=(math.nan, math.nan), differing=3)
+    assert describe_default(selection("kfold"), few) == (
+        "Against the default settings (0.6300): +0.0100 (no interval: 3 of 30 queries differ), p = 0.042 (permutation "
+        "test that repeats the selection)."
+    )
