@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.analysis.clusters import Clusters
-from runner.analysis.coefficients import compute_spearman
+from runner.analysis.coefficients import correlate_ranks
 from runner.analysis.significance import cluster_means
 
 Floats = NDArray[np.float64]
@@ -38,8 +38,8 @@ def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters 
     """Return Spearman's correlation of the pairs that have both values, or the reason why there is none.
 
     With clusters, the means of the pairs of each cluster count as one pair. The interval is Fisher's with the variance
-    of Bonett & Wright (2000), (1 + rho^2 / 2) / (n - 3); the p-value is that of Student's t with n - 2 degrees of
-    freedom.
+    of Bonett & Wright (2000), (1 + rho^2 / 2) / (n - 3); the p-value is from orders of one column if n is small
+    (`correlate_ranks`).
     """
     both = np.isfinite(x) & np.isfinite(y)
     x, y = x[both], y[both]
@@ -50,7 +50,7 @@ def spearman(x: Floats, y: Floats, confidence: float = 0.95, clusters: Clusters 
         return f"insufficient_paired_data (n={n}, need >= {FEWEST})"
     if np.ptp(x) == 0 or np.ptp(y) == 0:
         return "no_variation (all values of one are the same)"
-    rho, p_value = compute_spearman(x, y)
+    rho, p_value = correlate_ranks(x, y)
     return RankCorrelation(n, rho, _interval(rho, n, confidence), p_value)
 
 

@@ -42,7 +42,7 @@ def agreement(judge: Floats, reference: Floats) -> JudgeAgreement:
     return JudgeAgreement(
         len(judge),
         compute_weighted_kappa(judge, reference),
-        compute_spearman(judge, reference).value if varied else None,
+        compute_spearman(judge, reference) if varied else None,
         float(np.mean(judge - reference)),
         float(np.mean(np.abs(judge - reference))),
     )

@@ -136,7 +136,7 @@ def _correlation(predicted: Floats, truth: Floats, clusters: Clusters | None) ->
     if len(x) < FEWEST or _constant(x) or _constant(y):
         return Correlation(len(x), np.nan, np.nan, np.nan, np.nan)
     kendall, p_value = compute_kendall(x, y)
-    return Correlation(len(x), compute_pearson(x, y), compute_spearman(x, y).value, kendall, p_value)
+    return Correlation(len(x), compute_pearson(x, y), compute_spearman(x, y), kendall, p_value)
 
 
 def _constant(values: Floats) -> bool:
