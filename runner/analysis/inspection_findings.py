@@ -341,8 +341,8 @@ def _of_rankings(
     if easy:
         yield Finding(
             "queries that every retriever answers", DOUBTFUL if easy > HALF * n else OF_NOTE, easy, n,
-            f"All {retrievers} retrievers rank gold first for {easy:,} of {n:,} queries, so these queries do not "
-            "distinguish them.",
+            f"All {retrievers} retrievers rank gold first and have the same {settings.measure} for {easy:,} of {n:,} "
+            "queries, so these queries do not distinguish them by this measure.",
             "Add harder queries, or compare on the others alone." if easy > HALF * n
             else "No action is needed as long as they are few.",
             [_cite(q, i) for i in np.flatnonzero(findability.easy)[: settings.examples].tolist()],

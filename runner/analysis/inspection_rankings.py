@@ -57,7 +57,8 @@ class Findability:
     `first_gold` (retrievers x n) is the rank of each query's first gold, from 1, and 0 if there is none down to
     `depth`. `success` and `judged` are the means of Success and Judged at `cutoff` of each retriever, NaN if no query
     counts. `answerable` (n,) marks the queries with gold; of these, no retriever finds the `missed` ones at all, and
-    all find the `easy` ones at rank 1. The most `suspicious` documents come first.
+    all find the `easy` ones at rank 1, with `equal` values of the inspected measure. The most `suspicious` documents
+    come first.
     """
 
     names: Sequence[str]
@@ -65,6 +66,7 @@ class Findability:
     cutoff: int
     answerable: NDArray[np.bool_]
     first_gold: NDArray[np.int64]
+    equal: NDArray[np.bool_]
     success: Sequence[float]
     judged: Sequence[float]
     suspicious: Sequence[Suspicion]
@@ -83,9 +85,9 @@ class Findability:
 
     @property
     def easy(self) -> NDArray[np.bool_]:
-        """Return which queries with gold every retriever finds at rank 1 (n,)."""
+        """Return which queries with gold every retriever answers equally well, with gold at rank 1 (n,)."""
         all_first: NDArray[np.bool_] = (self.first_gold == 1).all(axis=0)
-        return self.answerable & all_first & bool(len(self.names))
+        return self.answerable & all_first & self.equal & bool(len(self.names))
 
 
 def get_grades(dataset: Dataset, query: int) -> dict[int, int]:
@@ -105,16 +107,18 @@ def measure_findability(
     dataset: Dataset,
     shingled: Shingled,
     rankings: Mapping[str, Rankings],
+    measure: str,
     cutoff: int,
     near_duplicate: float,
     like_gold: float,
     lexicon: Lexicon,
 ) -> Findability:
-    """Assess a dataset by rankings; `shingled` are its documents with their titles."""
+    """Assess a dataset by rankings and the inspected measure; `shingled` are its documents with their titles."""
     n = len(dataset.queries)
     grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of, dataset.judged_ids)
     measures = [parse(f"{name}@{cutoff}") for name in ("Success", "Judged")]
     means = [grader.score(ranking, measures).means() for ranking in rankings.values()]
+    inspected = [grader.score(ranking, [parse(measure)]).values[0] for ranking in rankings.values()]
     first = [grader.grade(ranking).first for ranking in rankings.values()]
     first_gold = np.where(np.isinf(first), 0, first).astype(np.int64).reshape(len(rankings), n)
     success, judged = ([mean[str(measure)] for mean in means] for measure in measures)
@@ -125,6 +129,7 @@ def measure_findability(
         cutoff=cutoff,
         answerable=grader.golds > 0,
         first_gold=first_gold,
+        equal=np.ptp(np.reshape(inspected, (-1, n)), axis=0) <= 1e-12 if inspected else np.ones(n, dtype=np.bool_),
         success=success,
         judged=judged,
         suspicious=sorted(suspicious, key=lambda s: (-max(s.similarity, s.likeness), -s.by, s.query)),

@@ -223,6 +223,17 @@ def worded(rng: np.random.Generator) -> str:
     return " ".join(rng.choice([*THINGS, *DOINGS], 12))
 
 
+def test_queries_that_the_inspected_measure_distinguishes_are_not_easy() -> None:
+    """Both retrievers rank gold first; for the first query, one of them ranks the better gold lower."""
+    of = dataset(qrels=[("q0", "d9", 2)])
+    rankings = {"a": placed([9, 0], [1], [2, 5]), "b": placed([0, 9], [1], [2, 6])}
+    graded = inspected(of, rankings, measure="nDCG@10")
+    assert np.flatnonzero(graded.findability.easy).tolist() == [1, 2]
+    finding = named(graded)["queries that every retriever answers"]
+    assert f"rank gold first and have the same nDCG@10 for 2 of {N} queries" in finding.text
+    assert np.flatnonzero(inspected(of, rankings, measure="RR").findability.easy).tolist() == [0, 1, 2]
+
+
 def test_what_no_retriever_finds_and_what_all_find_at_once_are_told() -> None:
     one = dataset()
     found = inspected(one, {"a": placed([0, 9], [8, 1], [5, 6]), "b": placed([0], [1], [7])})
