@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from retrievers.errors import RetrieverError
+
+logger = logging.getLogger("retrievers")
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -21,23 +24,58 @@ def encode_in_batches(
     """Return what `encode` makes of each text, or pair of texts, which it is given in batches (`split_batches`).
 
     With null `batch_tokens` each text is alone. The open `model` counts tokens, with the `settings` of its
-    preprocessing. Raises `RetrieverError` if a batch does not fit in the memory of the device.
+    preprocessing. A batch that does not fit in the memory of the device is halved. Raises `RetrieverError` if a single
+    text does not fit.
     """
-    import torch
-
     batches = [[position] for position in range(len(texts))]
     if batch_tokens is not None and len(texts) > 1:
-        batches = split_batches(_count_tokens(model, texts, **settings), batch_tokens)
+        longest = getattr(model, "max_seq_length", None)
+        # On a GPU, counting takes as long as encoding, because both wait for the tokenizer; so no tokens are counted
+        # where any texts fit.
+        if longest and len(texts) * longest <= batch_tokens:
+            batches = [list(range(len(texts)))]
+        else:
+            batches = split_batches(_count_tokens(model, texts, **settings), batch_tokens)
+    waiting = batches[::-1]
     results: dict[int, R] = {}
-    for batch in batches:
-        try:
-            results.update(zip(batch, encode([texts[position] for position in batch]), strict=True))
-        except torch.cuda.OutOfMemoryError as error:
+    while waiting:
+        batch = waiting.pop()
+        encoded = _encode_if_it_fits(encode, [texts[position] for position in batch])
+        if encoded is not None:
+            results.update(zip(batch, encoded, strict=True))
+            continue
+        if len(batch) == 1:
             raise RetrieverError(
-                f"batch_tokens={batch_tokens}: a batch of {len(batch)} texts does not fit in the memory of the device; "
-                "set a smaller batch_tokens or max_length, or device=cpu"
-            ) from error
+                f"batch_tokens={batch_tokens}: a single text does not fit in the memory of the device; set a smaller "
+                "max_length, or device=cpu"
+            )
+        # The remaining batches take as much memory as this one, so they are halved, too, instead of failing first.
+        size = len(batch) // 2
+        waiting = [part for other in [*waiting, batch] for part in _split(other, size)]
+        logger.warning(
+            "a batch of %d texts does not fit in the memory of the device; continuing with at most %d (set a smaller "
+            "batch_tokens)",
+            len(batch),
+            size,
+        )
     return [results[position] for position in range(len(texts))]
+
+
+def _encode_if_it_fits(encode: Callable[[list[T]], Iterable[R]], texts: list[T]) -> list[R] | None:
+    """Return what `encode` makes of a batch, None if it does not fit in the memory of the device."""
+    import torch
+
+    try:
+        return list(encode(texts))
+    except torch.cuda.OutOfMemoryError:
+        # The freed blocks are too small for the next batch as long as PyTorch keeps them for itself.
+        torch.cuda.empty_cache()
+        return None
+
+
+def _split(batch: list[int], size: int) -> list[list[int]]:
+    """Return a batch in parts of at most `size` texts, the last part first."""
+    return [batch[start : start + size] for start in range(0, len(batch), size)][::-1]
 
 
 def split_batches(lengths: Sequence[int], most: int) -> list[list[int]]:

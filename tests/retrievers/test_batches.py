@@ -52,15 +52,40 @@ def test_results_come_in_the_order_of_the_texts() -> None:
     assert batches == [[text] for text in texts]
 
 
-def test_a_batch_that_does_not_fit_on_the_device_names_the_setting() -> None:
+def test_no_tokens_are_counted_where_any_texts_fit() -> None:
+    class Short:
+        max_seq_length = 4
+
+    texts = ["a", "b", "c"]
+    assert encode_in_batches(lambda batch: [len(batch)] * len(batch), texts, 12, Short()) == [3, 3, 3]
+    with pytest.raises(AttributeError, match="preprocess"):  # counts
+        encode_in_batches(lambda batch: batch, texts, 11, Short())
+
+
+def test_a_batch_that_does_not_fit_on_the_device_is_halved(caplog: pytest.LogCaptureFixture) -> None:
+    import torch
+
+    batches: list[list[str]] = []
+
+    def encode(batch: list[str]) -> list[str]:
+        batches.append(batch)
+        if len(batch) > 3:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return [text.upper() for text in batch]
+
+    texts = [f"{letter} x" for letter in "abcdefghijklmn"]
+    assert encode_in_batches(encode, texts, 16, Words()) == [text.upper() for text in texts]
+    assert [len(batch) for batch in batches] == [8, 4, 2, 2, 2, 2, 2, 2, 2]
+    assert [record.message for record in caplog.records if "at most 4" in record.message]
+
+
+def test_a_text_that_does_not_fit_on_the_device_names_the_settings() -> None:
     import torch
 
     def encode(batch: list[str]) -> list[str]:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    with pytest.raises(
-        RetrieverError, match="batch_tokens=6: a batch of 2 texts does not fit in the memory of the device; set a small"
-    ):
+    with pytest.raises(RetrieverError, match=r"batch_tokens=6: a single text does not fit .*max_length, or device=cpu"):
         encode_in_batches(encode, ["a b", "c"], 6, Words())
 
 
