@@ -9,7 +9,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.base import RetrieverError
 from retrievers.pieces import number_parts
+
+QUERY = ("query_id", "qid", "q_id", "query-id", "topic", "query")
+DOCUMENT = ("document_id", "docno", "doc_id", "docid", "corpus-id", "item_id", "did", "pid")
+SCORE, RANK = ("score", "sim"), ("rank",)
+LISTS = ("documents", "results", "hits", "ranking", "docnos", "doc_ids", "document_ids")
+SCORES = ("scores",)
+"""The names of columns: ours and those of PyTerrier, ranx, BEIR and Pyserini; a list has all documents of a query."""
 
 
 class DocumentIds(Protocol):
@@ -103,3 +111,21 @@ def collect_rows(rows: Iterable[tuple[str, str, float]]) -> Columns:
     query_numbers, numbers, scores = list(zip(*codes, strict=True)) or [(), (), ()]
     ids = NumberedIds(np.array(numbers, np.int32), list(documents))
     return Columns(np.array(query_numbers, np.int32), np.array(scores, np.float64), list(queries), ids)
+
+
+def find_name(names: Sequence[str], there: Sequence[str], what: str, place: object) -> str:
+    """Return the first of the names of a column that exists; raises `RetrieverError`."""
+    for name in names:
+        if name in there:
+            return name
+    raise RetrieverError(
+        f"{place}: no column contains {what} ids; name the column {names[0]} or {names[1]}; the columns are "
+        f"{', '.join(there) or 'none'}"
+    )
+
+
+def score_ranks(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the reciprocal of each rank, counted from 1; ranks count from 0 if any of them is 0."""
+    first = ranks.min(initial=1)
+    scores: NDArray[np.float64] = 1 / (ranks + float(first == 0))
+    return scores

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings
-from retrievers.id_table import IdTable, select_ids
+from retrievers.id_table import select_ids
 from retrievers.run_columns import Columns, DocumentIds, OrderedColumns, list_ranges
-from retrievers.run_formats import COMPRESSIONS, FORMATS, RunFormat, decode_token, find_format, read_columns
+from retrievers.run_formats import COMPRESSIONS, FORMATS, RunFormat, find_format, read_columns
 from retrievers.store import NoStore, Store
+from retrievers.trec_tokens import decode_token
 
 log = logging.getLogger("retrievers")
 
@@ -32,7 +33,8 @@ log = logging.getLogger("retrievers")
 class RunFile:
     """Settings of rankings in a file. The extension shows its format, or `format` names it.
 
-    trec: six columns between spaces or tabs (query, Q0, document, rank, score, tag). csv, tsv and parquet: columns with
+    trec: six columns (query, Q0, document, rank, score, tag), between tabs if a line has any, or else between ASCII
+    white space. csv, tsv and parquet: columns with
     the ids of queries and documents, and `score` or `rank`, by the names of this program, PyTerrier, ranx, BEIR or
     Pyserini; or one row per query with a list of documents, best first, and perhaps one of `scores`. json: a mapping
     from queries to documents and scores (ranx, pytrec_eval) or to lists, or a list of records; jsonl: one record per
@@ -68,11 +70,11 @@ class RunFile:
     def index(self, corpus: Corpus, store: Store) -> RunSearcher:
         """Read the file; raises `RetrieverError`."""
         reading: Future[tuple[Columns | OrderedColumns, bool]] | None = self.__dict__.pop("_reading", None)
-        columns, has_tokens = self._read() if reading is None else reading.result()
-        return RunSearcher.of(self.path, columns, corpus, has_tokens)
+        columns, encoded = self._read() if reading is None else reading.result()
+        return RunSearcher.of(self.path, columns, corpus, encoded)
 
     def _read(self) -> tuple[Columns | OrderedColumns, bool]:
-        """Return the hits of the file, and whether white space may be encoded in its ids."""
+        """Return the hits of the file, and whether its ids are encoded."""
         path = Path(self.path).expanduser()
         if not path.is_file():
             raise RetrieverError(
@@ -85,15 +87,15 @@ class RunFile:
                 f"path={self.path}: the extension is not one of {known}; set the retriever's format to trec, json, "
                 "jsonl, csv, tsv or parquet"
             )
-        return read_columns(path, kind), kind == "trec"
+        return read_columns(path, kind)
 
 
 @dataclass(frozen=True, eq=False)
 class RunSearcher:
     """The hits of each query, best first: those of query i are at `starts[i]` to `ends[i]`.
 
-    Documents are only identified, and ties only broken, to the depth of a search. `tokens` are ids in which white space
-    may be encoded.
+    Documents are only identified, and ties only broken, to the depth of a search. `encoded` says whether white space is
+    percent-encoded in their ids.
     """
 
     live_weight: ClassVar[int] = 64  # four at a time: a file of a million hits takes 50 MB, and is soon read again
@@ -105,16 +107,14 @@ class RunSearcher:
     scores: NDArray[np.float32]
     documents: DocumentIds
     corpus: Corpus
-    tokens: bool
+    encoded: bool
 
     @classmethod
-    def of(cls, path: str, columns: Columns | OrderedColumns, corpus: Corpus, tokens: bool) -> RunSearcher:
+    def of(cls, path: str, columns: Columns | OrderedColumns, corpus: Corpus, encoded: bool) -> RunSearcher:
         """Order the hits of a file; raises `RetrieverError` for a score that does not fit in 32 bits."""
         ordered = columns if isinstance(columns, OrderedColumns) else _order_columns(path, columns)
-        numbers = {name: place for place, name in enumerate(ordered.query_ids)}
-        if tokens:
-            numbers = {decode_token(name): place for name, place in numbers.items()} | numbers
-        return cls(path, numbers, *ordered[1:], corpus, tokens)
+        names = map(decode_token, ordered.query_ids) if encoded else ordered.query_ids
+        return cls(path, {name: place for place, name in enumerate(names)}, *ordered[1:], corpus, encoded)
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the first k hits of each query, by its id. Raises `RetrieverError` if the file has none of them."""
@@ -174,8 +174,8 @@ class RunSearcher:
     def _locate(self, names: Sequence[str]) -> tuple[Sequence[str], NDArray[np.int32], Sequence[str]]:
         """Return the decoded names of documents, their positions in the corpus, and the names that it lacks."""
         n, positions = len(self.corpus), self.corpus.positions
-        if self.tokens and _has_percent(names):
-            names = [decode_token(name) if name not in positions else name for name in names]
+        if self.encoded:
+            names = list(map(decode_token, names))
         places = np.full(len(names), NOTHING, dtype=np.int32)
         if n:
             names = list(names)
@@ -209,10 +209,6 @@ def _order_columns(path: str, columns: Columns) -> OrderedColumns:
         queries, scores, documents = queries[rows], scores[rows], documents.reorder(rows)
     starts = np.searchsorted(queries, np.arange(len(columns.query_ids) + 1, dtype=queries.dtype))
     return OrderedColumns(columns.query_ids, starts[:-1], starts[1:], scores, documents)
-
-
-def _has_percent(names: Sequence[str]) -> bool:
-    return bool((names.text == ord("%")).any()) if isinstance(names, IdTable) else "%" in "".join(names)
 
 
 def _break_ties(

@@ -1,4 +1,6 @@
-"""Read TREC runs: lines of query, iteration, document, rank, score and tag, between white space.
+"""Read TREC runs: lines of query, iteration, document, rank, score and tag.
+
+Columns are separated by tabs if a line has any, and otherwise by ASCII white space; other white space belongs to an id.
 
 Large files are read by compiled code, in chunks of lines in parallel. Small files are read line by line, as are files
 with a mistake, so that the error can name the line.
@@ -18,12 +20,13 @@ from retrievers.base import RetrieverError
 from retrievers.id_table import IdTable
 from retrievers.pieces import Column, Pieces, create_pieces, merge_pieces
 from retrievers.run_columns import Columns, IdRanges, OrderedColumns, collect_rows
+from retrievers.strict_values import BYTE_ORDER_MARK, parse_number, split_columns
 from retrievers.threads import count_threads, map_threads
+from retrievers.trec_tokens import MARK
 
 SMALL_BYTES = 1 << 20
 """The size up to which loading compiled code takes longer than reading line by line."""
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = ord("\n")
 
 _SHORTEST_LINE = 10
@@ -38,27 +41,42 @@ def read_trec(content: memoryview, path: Path, small: int = SMALL_BYTES) -> Colu
 
     The scores of files of more than `small` bytes are rounded to 32 bits.
     """
+    if b"\n" not in bytes(content[:_SAMPLE_BYTES]) and b"\n" not in bytes(content):
+        content = memoryview(bytes(content).replace(b"\r", b"\n"))  # the line ends of old Macs
     columns = _read_chunks(content) if len(content) > small else None
     return columns or collect_rows(_iter_lines(content, path))
 
 
+def has_encoded_ids(content: memoryview) -> bool:
+    """Return whether the tag of the first line says that the ids are encoded (`retrievers.trec_tokens`)."""
+    lines = bytes(content[:_SAMPLE_BYTES]).removeprefix(BYTE_ORDER_MARK).splitlines()
+    words = split_columns(next((line for line in lines if line.strip()), b""))
+    return len(words) == 6 and words[5].startswith(MARK.encode())
+
+
 def _iter_lines(content: memoryview, path: Path) -> Iterator[tuple[str, str, float]]:
-    for number, line in enumerate(bytes(content).removeprefix(_BYTE_ORDER_MARK).split(b"\n"), start=1):
-        words = line.split(maxsplit=5)
-        if not words:
+    for number, line in enumerate(bytes(content).removeprefix(BYTE_ORDER_MARK).split(b"\n"), start=1):
+        if not line.strip():
             continue
-        if len(words) < 5:
+        words = split_columns(line.rstrip(b"\r"))
+        if len(words) not in (5, 6):
+            remedy = "; separate them by tabs if an id or the tag contains white space" if len(words) > 6 else ""
             raise RetrieverError(
                 f"{path}:{number}: expected 6 columns (query, Q0, document, rank, score, tag), found {len(words)}"
+                f"{remedy}"
             )
+        if b"\r" in line.rstrip(b"\r") and b"\t" in line:
+            raise RetrieverError(f"{path}:{number}: a carriage return within the line; end every line with LF or CRLF")
         try:
             query, document, score = (words[place].decode() for place in (0, 2, 4))
         except UnicodeDecodeError:
             raise RetrieverError(f"{path}:{number}: not UTF-8 text; save it as UTF-8") from None
+        if not query or not document:
+            raise RetrieverError(f"{path}:{number}: the id of the {'document' if query else 'query'} is empty")
         try:
-            yield query, document, float(score)
+            yield query, document, parse_number(score)
         except ValueError:
-            raise RetrieverError(f"{path}:{number}: the score {score!r} is not a number") from None
+            raise RetrieverError(f"{path}:{number}: the score {score!r} is not a finite number") from None
 
 
 class _Chunk(NamedTuple):
@@ -82,7 +100,7 @@ class _Chunk(NamedTuple):
 def _read_chunks(content: memoryview) -> Columns | OrderedColumns | None:
     """Return the hits of a run, None if a line has a mistake."""
     text = np.frombuffer(content, np.uint8)
-    begin = len(_BYTE_ORDER_MARK) if bytes(content[: len(_BYTE_ORDER_MARK)]) == _BYTE_ORDER_MARK else 0
+    begin = len(BYTE_ORDER_MARK) if bytes(content[: len(BYTE_ORDER_MARK)]) == BYTE_ORDER_MARK else 0
     limits = list(_split_lines(text, begin))
     chunks, offsets, documents, scores = _read_lines(text, limits, _estimate_line(content, begin))
     if any(chunk.full for chunk in chunks):
@@ -141,8 +159,8 @@ def _merge_chunks(
         return ordered
     for row in rows[np.isnan(scores[rows])].tolist():
         begin = int(documents.begins[row])
-        _, _, score, *_ = bytes(content[begin : _find_line_end(content, begin)]).split(maxsplit=3)
-        scores[row] = _round(float(score.decode()))
+        line = bytes(content[begin : _find_line_end(content, begin)])
+        scores[row] = _round(parse_number(split_columns(line)[2].decode()))
     return Columns(np.repeat(numbers, ends - starts), scores[rows], names, documents.reorder(rows))
 
 

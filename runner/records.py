@@ -8,14 +8,12 @@ if there are any. Equal inputs give equal bytes, except for `timings`, `environm
 from __future__ import annotations
 
 import gzip
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import orjson
@@ -25,6 +23,7 @@ from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from retrievers.excerpts import shorten_text
 from retrievers.files import replace_file
 from retrievers.id_table import IdTable, select_ids
+from retrievers.trec_tokens import MARK, encode_token
 from retrievers.work import Cost
 from runner.analysis.grades import load_grades, save_grades
 from runner.arrow import (
@@ -186,16 +185,18 @@ def _load(file: Path, rankings: bool) -> Result:
 def write_trec(result: Result, file: Path) -> None:
     """Write a result's rankings as a gzipped TREC run.
 
-    Fields of the format are separated by white space, so white space and "%" in an id are percent-encoded; an empty id
-    becomes "%".
+    Fields of the format are separated by white space, so white space and "%" in an id are percent-encoded, and the tag
+    then begins with `percent-encoded:`, because in the files of other programs "%20" is part of an id.
     """
     if result.hits is None:
         raise ResultError(f"{result.name} was loaded without its rankings")
     documents, scores = result.hits.rankings.documents, result.hits.rankings.scores
-    tag, ids = _token(result.name), [_token(i) for i in result.hits.documents]
+    names, queries = list(result.hits.documents), result.queries.ids
+    ids, tokens = list(map(encode_token, names)), list(map(encode_token, queries))
+    tag = encode_token(result.name) if ids == names and tokens == [*queries] else MARK + encode_token(result.name)
     lines = [
-        f"{_token(query)} Q0 {ids[document]} {place + 1} {score!r} {tag}\n"
-        for position, query in enumerate(result.queries.ids)
+        f"{query} Q0 {ids[document]} {place + 1} {score!r} {tag}\n"
+        for position, query in enumerate(tokens)
         for place, (document, score) in enumerate(
             zip(documents[position].tolist(), scores[position].tolist(), strict=True)
         )
@@ -203,10 +204,6 @@ def write_trec(result: Result, file: Path) -> None:
     ]
     with file.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
         packed.write("".join(lines).encode())
-
-
-def _token(text: str) -> str:
-    return re.sub(r"[\s%]", lambda character: quote(character[0]), text) or "%"
 
 
 def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no types)

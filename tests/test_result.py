@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, create_empty_rankings
+from retrievers.trec_tokens import encode_token
 from retrievers.work import Cost
-from runner.records import _token, load_record, save_record, write_trec
+from runner.records import load_record, save_record, write_trec
 from runner.result import Hits, ResultError
 from tests.reports.factory import result
 
@@ -33,21 +34,23 @@ from tests.reports.factory import result
         ("a\u3000b", "a%E3%80%80b"),
         ("Gr\u00f6\u00dfe/x-1", "Gr\u00f6\u00dfe/x-1"),
         ("", "%"),
+        ("a\0b", "a%00b"),
+        ("\ufeffa", "%EF%BB%BFa"),
     ],
 )
 def test_an_id_is_one_field_of_a_run(text: str, token: str) -> None:
-    assert _token(text) == token
+    assert encode_token(text) == token
 
 
 @given(st.text())
 def test_an_id_is_one_field_and_can_be_had_back(text: str) -> None:
-    assert len(_token(text).split()) == 1
-    assert unquote(_token(text)) == (text or "%")
+    assert len(encode_token(text).split()) == 1
+    assert unquote(encode_token(text)) == (text or "%")
 
 
 @given(st.text(" %20ab", max_size=4), st.text(" %20ab", max_size=4))
 def test_distinct_ids_stay_distinct(one: str, other: str) -> None:
-    assert (_token(one) == _token(other)) == (one == other)
+    assert (encode_token(one) == encode_token(other)) == (one == other)
 
 
 def test_a_run_has_six_fields_a_line(tmp_path: Path) -> None:
@@ -59,7 +62,13 @@ def test_a_run_has_six_fields_a_line(tmp_path: Path) -> None:
     assert all(len(fields) == 6 for fields in lines)
     assert lines[0][0] == "q000"
     assert lines[0][2].startswith("d%20")
-    assert {fields[5] for fields in lines} == {"a%20name"}
+    assert {fields[5] for fields in lines} == {"percent-encoded:a%20name"}
+
+
+def test_the_tag_of_a_run_says_only_of_encoded_ids_that_they_are(tmp_path: Path) -> None:
+    write_trec(result("a name", queries=3), tmp_path / "run.gz")
+    lines = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode().splitlines()
+    assert {line.split()[5] for line in lines} == {"a%20name"}
 
 
 def test_a_run_needs_rankings(tmp_path: Path) -> None:

@@ -53,15 +53,17 @@ def read_lines(
     certain_scores, falling, longest, latest_score = True, True, np.uint64(0), np.float32(np.inf)
     latest, size = at, np.uint64(0)  # the place and the length of the latest query
     head, head_size = at, np.uint64(0)  # the latest line up to the document
-    tail, tail_size = at, end  # and from the score to the next line
+    tail, tail_size = at, np.uint64(len(text))  # and from the score to the next line
+    gap = _SPACE  # what separates the columns of the latest line
     while at < end:
         if n == room:
             return 0, starts[:0], starts[:0].astype(np.int32), query_ids, True, True, False, True
         if head_size:
-            begin, stop, score, certain, score_end, characters = _read_like(text, at, head, head_size)
-            if score_end:
-                tail, tail_size = score_end, _measure_tail(text, score_end, end, tail, tail_size)
-                at = score_end + tail_size
+            begin, stop, score, certain, score_end, characters = _read_like(text, at, head, head_size, gap)
+            rest = _measure_tail(text, score_end, end, tail, tail_size, gap) if score_end else np.uint64(0)
+            if rest:
+                tail, tail_size = score_end, rest
+                at = score_end + rest
                 longest = max(longest, stop - begin)
                 begins[n], lengths[n] = begin, stop - begin
                 scores[n] = score + np.float32(0) if certain else np.float32(np.nan)  # -0 is 0
@@ -71,35 +73,37 @@ def read_lines(
                 bits |= characters
                 n += 1
                 continue
-        line, stop = at, at + size
-        if not size or stop >= end or not _is_space(text[stop]) or not _is_same(text, latest, at, size):
-            latest, stop, _ = _find_token(text, at, end)
-            size = stop - latest
-            if not size:  # blank line
-                at = stop + _ONE
-                continue
-            group_begins[n_groups], group_ends[n_groups], starts[n_groups] = latest, stop, n
+        line = at
+        line_end, text_end, separator, is_blank = _scan_line(text, line, end)
+        at = line_end + _ONE
+        if is_blank:
+            continue
+        if separator != gap:
+            gap, tail, tail_size = separator, line, np.uint64(len(text))
+        query, query_end, _ = _find_field(text, line, text_end, gap)
+        _, stop, _ = _find_field(text, query_end + _ONE, text_end, gap)
+        begin, stop, characters = _find_field(text, stop + _ONE, text_end, gap)
+        document, document_end = begin, stop
+        _, stop, _ = _find_field(text, stop + _ONE, text_end, gap)
+        begin, stop, _ = _find_field(text, stop + _ONE, text_end, gap)
+        if query >= query_end or document >= document_end or begin >= stop or not _is_tail(text, stop, text_end, gap):
+            return 0, starts[:0], starts[:0].astype(np.int32), query_ids, False, False, False, False
+        if query_end - query != size or not _is_same(text, latest, query, size):
+            latest, size = query, query_end - query
+            group_begins[n_groups], group_ends[n_groups], starts[n_groups] = query, query_end, n
             latest_score = np.float32(np.inf)
             n_groups += 1
-        _, stop, _ = _find_token(text, stop, end)
-        begin, stop, characters = _find_token(text, stop, end)
-        longest = max(longest, stop - begin)
-        begins[n], lengths[n] = begin, stop - begin
+        longest = max(longest, document_end - document)
+        begins[n], lengths[n] = document, document_end - document
         bits |= characters
-        head, head_size = line, begin - line
-        _, stop, _ = _find_token(text, stop, end)
-        begin = _skip_space(text, stop, end)
-        if begin == end or text[begin] == _NEW_LINE:
-            return 0, starts[:0], starts[:0].astype(np.int32), query_ids, False, False, False, False
-        score, at, certain = _parse_score(text, begin, end)
+        head, head_size = line, document - line
+        score, score_end, certain = _parse_score(text, begin, stop)
+        certain = certain and score_end == stop
         scores[n] = score + np.float32(0) if certain else np.float32(np.nan)
         certain_scores = certain_scores and certain
         falling = falling and score <= latest_score
         latest_score = score
         n += 1
-        while at < end and text[at] != _NEW_LINE:
-            at += _ONE
-        at += _ONE
     numbers, query_ids = number_ranges(text, group_begins[:n_groups], group_ends[:n_groups], query_ids)
     is_valid = longest <= np.uint64(_LONGEST_ID)
     return n, starts[:n_groups], numbers, query_ids, is_valid, bits < _BEYOND_ASCII, certain_scores and falling, False
@@ -144,8 +148,8 @@ _UNLIKE = np.uint64(0), np.uint64(0), np.float32(0), False, np.uint64(0), 0
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _read_like(text: Column, at: np.uint64, head: np.uint64, head_size: np.uint64) -> Any:  # noqa: ANN401 (compiled)
-    """Read a line that is the same as another line up to its document; white space is a single space or tab.
+def _read_like(text: Column, at: np.uint64, head: np.uint64, head_size: np.uint64, gap: int) -> Any:  # noqa: ANN401 (compiled)
+    """Read a line that is the same as another line up to its document; columns are separated by one `gap`.
 
     Return the start and end of the document, the score and whether it is certain, the end of the score, and the high
     bits of the document. The end is 0 for a line that has to be read byte by byte. Methods: Lemire, "Number parsing at
@@ -170,7 +174,7 @@ def _read_like(text: Column, at: np.uint64, head: np.uint64, head_size: np.uint6
     word = load_word(text, stop + _ONE)
     spaces = (word - _ABOVE_SPACE) & ~word & _HIGH_BITS
     rank_end = stop + _ONE + (count_low_zeros(spaces) >> _BYTE)
-    if begin == stop or not spaces or not _is_gap(text[stop]) or not _is_gap(text[rank_end]) or rank_end == stop + _ONE:
+    if begin == stop or not spaces or text[stop] != gap or text[rank_end] != gap or rank_end == stop + _ONE:
         return _UNLIKE
     place = rank_end + _ONE
     negative = text[place] == _MINUS
@@ -232,19 +236,66 @@ def _is_equal(text: Column, one: np.uint64, other: np.uint64, size: np.uint64) -
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _measure_tail(text: Column, at: np.uint64, end: np.uint64, tail: np.uint64, size: np.uint64) -> np.uint64:
-    """Return the number of bytes to the next line, trying the size of the latest tail first."""
+def _measure_tail(text: Column, at: np.uint64, end: np.uint64, tail: np.uint64, size: np.uint64, gap: int) -> Any:  # noqa: ANN401 (compiled)
+    """Return the number of bytes to the next line, trying the size of the latest tail first; 0 for an unusual tail."""
     if at + size + _WORD <= np.uint64(len(text)) and _is_equal(text, at, tail, size):
         return size
-    place = at
-    while place < end and text[place] != _NEW_LINE:
-        place += _ONE
-    return place + _ONE - at
+    line_end, text_end, separator, _ = _scan_line(text, at, end)
+    if (gap == _SPACE and separator == _TAB) or not _is_tail(text, at, text_end, gap):
+        return np.uint64(0)
+    return line_end + _ONE - at
 
 
 @njit(cache=True, nogil=True)
-def _is_gap(byte: int) -> bool:
-    return byte in (_SPACE, _TAB)
+def _scan_line(text: Column, at: np.uint64, end: np.uint64) -> tuple[np.uint64, np.uint64, int, bool]:
+    """Return where a line ends, where its text ends, what separates its columns, and whether it is blank."""
+    stop, separator, is_blank = at, _SPACE, True
+    while stop < end and text[stop] != _NEW_LINE:
+        if text[stop] == _TAB:
+            separator = _TAB
+        is_blank = is_blank and _is_space(text[stop])
+        stop += _ONE
+    text_end = stop
+    while text_end > at and text[text_end - _ONE] == _RETURN:
+        text_end -= _ONE
+    return stop, text_end, separator, is_blank
+
+
+@njit(cache=True, nogil=True)
+def _find_field(text: Column, at: np.uint64, end: np.uint64, gap: int) -> Any:  # noqa: ANN401 (compiled)
+    """Return the start and end of the next column of a line that ends at `end`, and the bitwise or of its bytes.
+
+    Both are equal, or the start lies behind the end, if the column is empty or missing, or contains a carriage return.
+    """
+    if gap == _SPACE:
+        return _find_token(text, at, end)
+    begin, bits = at, 0
+    while at < end and text[at] != _TAB:
+        if text[at] == _RETURN:
+            return end, end, 0
+        bits |= text[at]
+        at += _ONE
+    return begin, at, bits
+
+
+@njit(cache=True, nogil=True)
+def _is_tail(text: Column, at: np.uint64, end: np.uint64, gap: int) -> bool:
+    """Return whether a score may end at this place of a line, with at most one more column behind it."""
+    if at >= end:
+        return True
+    if gap == _SPACE:
+        if not _is_space(text[at]):
+            return False
+        _, stop, _ = _find_token(text, at, end)
+        begin, stop, _ = _find_token(text, stop, end)
+        return bool(begin >= stop)
+    if text[at] != _TAB:
+        return False
+    while at + _ONE < end:
+        at += _ONE
+        if text[at] in (_TAB, _RETURN):
+            return False
+    return True
 
 
 @njit(cache=True, nogil=True)

@@ -14,14 +14,14 @@ import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from retrievers.base import NOTHING, Corpus, QueryText, Rankings, RetrieverError
 from retrievers.bm25 import BM25
 from retrievers.fusion import Hybrid
 from retrievers.run_file import RunFile
-from retrievers.run_formats import decode_token
 from retrievers.store import MemoryStore, NoStore
-from runner.records import _token
+from retrievers.trec_tokens import decode_token, encode_token
 from tests.strategies.ids import PRINTABLE_IDS
 
 CORPUS = Corpus(["a", "b", "pier 3"], ["red boat", "blue boat", "pier"])
@@ -61,12 +61,25 @@ def write_lists(path: Path) -> None:
     pd.DataFrame(rows).to_parquet(path)
 
 
-TREC = "q1 Q0 b 1 2.5 t\nq1 Q0 a 2 1.5 t\nq1 Q0 new 3 0.5 t\nq%202 Q0 pier%203 1 1.0 t\n"
+TREC = "".join(
+    f"{line} percent-encoded:t\n"
+    for line in ("q1 Q0 b 1 2.5", "q1 Q0 a 2 1.5", "q1 Q0 new 3 0.5", "q%202 Q0 pier%203 1 1.0")
+)
+TABS = "q1\tQ0\tb\t1\t2.5\tt\nq1\tQ0\ta\t2\t1.5\tt\nq1\tQ0\tnew\t3\t0.5\tt\nq 2\tQ0\tpier 3\t1\t1.0\tt\n"
 RECORDS = [{"qid": q, "docno": d, "score": s} for q, of in HITS.items() for d, s in of.items()]
 WRITERS: dict[str, Callable[[Path], object]] = {
     "ours.trec": lambda path: path.write_text(TREC),
-    "tabs.run": lambda path: path.write_text(TREC.replace(" ", "\t")),
-    "aligned.txt": lambda path: path.write_text(TREC.replace(" ", "   ").replace("1.0", "1.0 \t")),
+    "tabs.run": lambda path: path.write_text(TABS),
+    "encoded-tabs.run": lambda path: path.write_text(TREC.replace(" ", "\t")),
+    "aligned.txt": lambda path: path.write_text(TREC.replace(" ", "   ").replace("1.0", "1.0 \v")),
+    "old-mac.trec": lambda path: path.write_bytes(TABS.replace("\n", "\r").encode()),
+    "old-mac.jsonl": lambda path: path.write_bytes("\r".join(map(json.dumps, RECORDS)).encode()),
+    "old-mac.csv": lambda path: frame("qid", "docno").to_csv(path, index=False, lineterminator="\r"),
+    "marked.json": lambda path: path.write_text("\ufeff" + json.dumps(HITS), encoding="utf-8"),
+    "marked.csv": lambda path: frame("qid", "docno").to_csv(path, index=False, encoding="utf-8-sig"),
+    "packed-without-suffix.trec": lambda path: path.write_bytes(gzip.compress(TABS.encode())),
+    "packed-as-another.json.bz2": lambda path: path.write_bytes(gzip.compress(json.dumps(HITS).encode())),
+    "not-packed.trec.gz": lambda path: path.write_text(TABS),
     "windows.trec": lambda path: path.write_bytes(b"\xef\xbb\xbf" + TREC.replace("\n", "\r\n").encode()),
     "no newline.res": lambda path: path.write_text("\n" + TREC.strip()),
     "packed.trec.gz": lambda path: path.write_bytes(gzip.compress(TREC.encode())),
@@ -104,6 +117,9 @@ def test_every_format_says_the_same(name: str, tmp_path: Path) -> None:
         ("list.json", json.dumps({"q1": ["b", "a"]})),
         ("ranks.csv", "qid,docno,rank\nq1,a,2\nq1,b,1\n"),
         ("ranks.jsonl", '{"qid": "q1", "docno": "a", "rank": 2}\n{"qid": "q1", "docno": "b", "rank": 1}\n'),
+        ("from-0.csv", "qid,docno,rank\nq1,a,1\nq1,b,0\n"),
+        ("from-0.jsonl", '{"qid": "q1", "docno": "a", "rank": 1}\n{"qid": "q1", "docno": "b", "rank": 0}\n'),
+        ("from-0.json", json.dumps({"q1": [{"id": "b", "rank": 0}, {"id": "a", "rank": 1}]})),
     ],
 )
 def test_without_scores_a_document_scores_the_reciprocal_of_its_rank(name: str, content: str, tmp_path: Path) -> None:
@@ -136,14 +152,15 @@ def test_a_document_listed_twice_counts_once_with_its_best_score(tmp_path: Path)
 
 @given(PRINTABLE_IDS)
 def test_an_id_in_a_run_of_this_program_is_read_back(name: str) -> None:
-    assert decode_token(_token(name)) == name
+    assert decode_token(encode_token(name)) == name
 
 
-def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("documents", [["http://x/a%20b"], []])
+def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(documents: list[str], tmp_path: Path) -> None:
     for token in ("100%", "a%2Fb", "a%20b%2", "%zz"):
         assert decode_token(token) == token
     (tmp_path / "x.trec").write_text("q1 Q0 http://x/a%20b 1 1 t\n")
-    corpus = Corpus(["http://x/a%20b"], ["text"])
+    corpus = Corpus(documents, ["text"] * len(documents))
     rankings = RunFile(str(tmp_path / "x.trec")).index(corpus, NoStore()).search(QUERIES[:1], 1)
     assert hits(rankings, corpus) == [[("http://x/a%20b", 1.0)]]
 
@@ -152,8 +169,18 @@ def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(tmp_path: Pa
     ("name", "content", "message"),
     [
         ("x.trec", "q1 Q0 a 1 3 t\nq1 a 3\n", "x.trec:2: expected 6 columns"),
-        ("x.trec", "q1 Q0 a 1 high t\n", "x.trec:1: the score 'high' is not a number"),
-        ("x.trec", "q1 Q0 a 1 nan t\n", "query 'q1', document 'a': the score nan is not a finite"),
+        ("x.trec", "q1 Q0 a 1 high t\n", "x.trec:1: the score 'high' is not a finite number"),
+        ("x.trec", "q1 Q0 a 1 nan t\n", "x.trec:1: the score 'nan' is not a finite number"),
+        ("x.trec", "q1 Q0 a 1 1_0 t\n", "x.trec:1: the score '1_0' is not a finite number"),
+        ("x.trec", "q1 Q0 a 1 \u0661 t\n", "x.trec:1: the score '\u0661' is not a finite number"),
+        ("x.trec", "q1 Q0 a 1 2 t\nq1 Q0 pier 3 1 2 t\n", "x.trec:2: expected 6 columns (query, Q0, document, rank,"),
+        (
+            "x.trec",
+            "q1\tQ0\ta 1 2 t\n",
+            "x.trec:1: expected 6 columns (query, Q0, document, rank, score, tag), found 3",
+        ),
+        ("x.trec", "q1\tQ0\t\t1\t2\tt\n", "x.trec:1: the id of the document is empty"),
+        ("x.trec", "q1\tQ0\ta\rb\t1\t2\tt\n", "x.trec:1: a carriage return within the line"),
         ("x.trec", "q1 Q0 a 1 1e99 t\n", "the score 1e+99 is not a finite 32-bit number"),
         ("x.trec", "", "x.trec: the file is empty"),
         (
@@ -161,7 +188,7 @@ def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(tmp_path: Pa
             "PLAIN-1 Q0 a 1 1 t\n",
             "contains none of the 3 queries; the ids in the file look like 'PLAIN-1', those of the",
         ),
-        ("x.trec.gz", "not packed", "x.trec.gz: cannot be read"),
+        ("x.trec.gz", "\x1f\x8b damaged", "x.trec.gz: cannot be read"),
         (
             "x.csv",
             "qid,text\nq1,x\n",
@@ -170,14 +197,38 @@ def test_an_id_with_percent_signs_of_another_program_stays_as_it_is(tmp_path: Pa
         ("x.csv", "qid,docno\nq1,x\n", "has neither a score column nor a rank column; its columns are qid, docno"),
         ("x.json", "{", "x.json: invalid JSON"),
         ("x.json", '{"q1": 3}', "the hits of query 'q1' should be a mapping or a list"),
-        ("x.json", '{"q1": {"a": "high"}}', "query 'q1': the score \"high\" is not a number"),
-        ("x.jsonl", '{"qid": "q1", "results": ["a", "b"], "scores": [1]}', "record 1: has 1 scores, but 2 documents"),
+        ("x.json", '{"q1": {"a": 1, "b": "high"}}', "x.json: query 'q1', hit 2: the score 'high' is not a number"),
+        ("x.json", '{"q1": {"a": true}}', "query 'q1', hit 1: the score True is not a number"),
+        ("x.json", '{"q1": {"a": 1, "a": 2}}', "x.json: the key 'a' occurs twice in an object; keep one"),
+        ("x.json", '{"q1": {"a": 1}, "q1": {"b": 2}}', "x.json: the key 'q1' occurs twice in an object; keep one"),
+        ("x.json", '{"q1": [[{"id": "a"}, 3]]}', "query 'q1', hit 1: {'id': 'a'} is not an id; an id must be text or"),
+        (
+            "x.json",
+            '{"q1": ["a", {"id": "b", "score": 3}]}',
+            "hit 2: has a score, but an earlier hit of query 'q1' a place",
+        ),
+        ("x.json", '{"q1": [{"id": "b", "rank": -1}]}', "query 'q1', hit 1: the rank -1 is negative"),
+        ("x.json", '[{"qid": "q1", "docno": null, "score": 3}]', "record 1: the document id null is not an id"),
+        ("x.json", '[{"qid": true, "docno": "a", "score": 3}]', "x.json, record 1: the query id True is not an id"),
+        ("x.jsonl", '{"qid": "q1", "docno": 0.5, "score": 3}', "x.jsonl:1: the document id 0.5 is not an id"),
+        (
+            "x.jsonl",
+            '{"qid": "q1", "docno": "a"}',
+            "x.jsonl:1: has neither a score nor a rank; the fields are qid, docno",
+        ),
+        ("x.jsonl", '{"qid": "q1", "results": ["a", "b"], "scores": [1]}', "x.jsonl:1: has 1 scores, but 2 documents"),
+        ("x.csv", "qid,docno,score\nq1,a,1_0\n", "x.csv:2: CSV conversion error to double: invalid value '1_0'"),
+        ("x.csv", "qid,docno,score\nq1,a,1\nq1,a\n", "x.csv:3: Expected 3 columns, got 2"),
+        ("x.csv", "qid,docno,score\nq1,,1\n", "x.csv, row 1: the document id is empty"),
+        ("x.csv", "qid,docno,score,score\nq1,a,1,2\n", "x.csv: the column 'score' occurs twice; keep one"),
+        ("x.csv", "qid,docno,rank\nq1,a,1.5\n", "x.csv, row 1: the rank 1.5 is not a whole number"),
+        ("x.csv", "qid,docno,rank\nq1,a,-1\n", "x.csv, row 1: the rank -1 is not a whole number"),
         ("x.parquet", "PAR", "x.parquet: cannot be read"),
         ("x.bin", "x", "the extension is not one of"),
     ],
 )
 def test_a_mistake_in_a_file_is_named(name: str, content: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_bytes(content.encode("latin-1" if "\x8b" in content else "utf-8"))
     with pytest.raises(RetrieverError) as error:
         read(tmp_path / name)
     assert message in str(error.value)
@@ -207,6 +258,39 @@ def test_a_file_that_is_read_ahead_is_read_once(tmp_path: Path) -> None:
 def test_the_format_may_be_named(tmp_path: Path) -> None:
     (tmp_path / "output").write_text(TREC)
     assert hits(read(tmp_path / "output", format="trec")) == RANKED
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([0.5], "row 1: the document ids are of type double"),
+        ([True], "the document ids are of type bool"),
+        ([b"a"], "the document ids are of type binary"),
+        ([None], "1 of 1 hits have no document id"),
+    ],
+)
+def test_ids_in_parquet_are_text_or_whole_numbers(column: list[object], message: str, tmp_path: Path) -> None:
+    table = pyarrow.table({"qid": ["q1"], "docno": column, "score": [1.0]})
+    parquet.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(RetrieverError, match=message.removeprefix("row 1: ")):
+        read(tmp_path / "x.parquet")
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.parquet"])
+def test_a_whole_number_that_pandas_made_a_float_is_an_id(name: str, tmp_path: Path) -> None:
+    """A column of integers with one missing value has been one of floats."""
+    rows = [{"qid": 7.0, "docno": 1.0, "score": 1}, {"qid": 7.0, "docno": 12.0, "score": 2}]
+    (tmp_path / "x.json").write_text(json.dumps(rows))
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "x.parquet")
+    rankings = RunFile(str(tmp_path / name)).index(CORPUS, NoStore()).search([QueryText("", "7")], 5)
+    assert hits(rankings)[0] == [("12", 2.0), ("1", 1.0)]
+
+
+def test_scores_in_lists_are_as_many_as_the_documents_of_each_query(tmp_path: Path) -> None:
+    rows = {"query_id": ["q1", "q2"], "docnos": [["a", "b"], ["c"]], "scores": [[1.0], [2.0, 3.0]]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "x.parquet")
+    with pytest.raises(RetrieverError, match="row 1: scores has 1 numbers, but there are 2 documents"):
+        read(tmp_path / "x.parquet")
 
 
 def test_a_run_whose_documents_are_all_unknown_is_pointed_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -121,7 +121,7 @@ def test_hits_in_any_order_are_ranked_as_dictionaries_say(
 ) -> None:
     content = "".join(f"{query} 0 {document} 1 {score} t\n" for query, document, score in hits).encode()
     corpus = Corpus(["a", "b"], ["", ""])
-    searcher = RunSearcher.of("x.trec", read_trec(memoryview(content), FILE, small), corpus, tokens=True)
+    searcher = RunSearcher.of("x.trec", read_trec(memoryview(content), FILE, small), corpus, encoded=False)
     queries = sorted({query for query, _, _ in hits})
     rankings = searcher.search([QueryText("", query) for query in queries], k)
     names = [*corpus.ids, *rankings.unknown_ids]

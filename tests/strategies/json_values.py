@@ -31,6 +31,10 @@ JSON = json_values()
 EXACT_JSON = json_values(numbers=EXACT_NUMBERS)
 JSON_WITH_INFINITIES = json_values(numbers=EXACT_NUMBERS | st.sampled_from([math.inf, -math.inf]))
 
+KEYS = st.sampled_from(["a", "b", "a:", 'a"', 'a":', "a\\", "\\", "é"])
+REPEATING_PAIRS = st.lists(st.tuples(KEYS, KEYS | st.integers(0, 3)), max_size=5)
+"""Keys and values of an object, in which a key may occur twice; some texts look like keys."""
+
 
 def json_objects(values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Draw objects of JSON with any keys and these values."""

@@ -1,0 +1,127 @@
+"""Read what other programs write, alike in every reader: ids, numbers, JSON and the columns of a line.
+
+Python converts more than a file means: `float` takes `1_0` and digits of any script, `json` keeps the last of two equal
+keys, and `str` makes an id of anything. Errors are `ValueError`; callers add the place.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import orjson
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
+_BLANKS = " \t\n\v\f\r"
+"""ASCII white space, which separates columns; any other white space belongs to an id."""
+
+_LARGEST_EXACT = 2**53
+"""The number up to which every whole number is exact in a 64-bit float."""
+
+_KEY = re.compile(rb'(?<!\\)"[ \t\n\r]*:')
+_LINE_BREAKING = re.compile("[\t\n\v\f\r\0\x1c-\x1e\x85\u2028\u2029]")
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def show_value(value: object) -> str:
+    """Return a value as messages show it, shortened; None is null, as in JSON."""
+    shown = "null" if value is None else repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:60]}..."
+
+
+def parse_id(value: object) -> str:
+    """Return an id as text: a non-empty text, or a whole number, also of numpy or written as 7.0 by pandas."""
+    if isinstance(value, str) and value:
+        return str(value)
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, Real) and not isinstance(value, bool):
+        number = float(value)
+        if abs(number) < _LARGEST_EXACT and number.is_integer():
+            return str(int(number))
+    raise ValueError(f"{show_value(value)} is not an id; an id must be text or a whole number")
+
+
+def parse_number(value: object) -> float:
+    """Return a finite number, or one written in ASCII digits, as a float; blanks around it are ignored."""
+    is_number = isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
+    if is_number or (isinstance(value, str) and _NUMBER.fullmatch(value.strip(_BLANKS))):
+        with suppress(OverflowError):
+            number = float(value)  # type: ignore[arg-type]  # the types are those above
+            if math.isfinite(number):
+                return number
+    raise ValueError(f"{show_value(value)} is not a number")
+
+
+def parse_whole(value: object) -> int:
+    """Return a whole number, or one written in ASCII digits without an exponent (2, 2.0), as an integer."""
+    if isinstance(value, str):
+        plain = value.strip(_BLANKS)
+        if _WHOLE.fullmatch(plain) and len(plain) < 4_000:  # Python refuses to convert more digits
+            return int(plain.partition(".")[0])
+    elif (number := parse_number(value)).is_integer():
+        return int(value) if isinstance(value, Integral) else int(number)
+    raise ValueError(f"{show_value(value)} is not a whole number")
+
+
+def parse_json(content: bytes) -> Any:  # noqa: ANN401 (any JSON)
+    """Return the value of a JSON text; raises `ValueError`, also for an object with the same key twice."""
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"invalid JSON ({error})") from None
+    # Each key is followed by a colon, so equal counts mean that no key was lost.
+    if rb"\\" in content or len(_KEY.findall(content)) != _count_keys(value):
+        json.loads(content, object_pairs_hook=_refuse_repeated_keys)
+    return value
+
+
+def split_columns(line: bytes) -> list[bytes]:
+    """Return the columns of a line without its line end: between tabs if it has any, else between ASCII white space."""
+    return line.split(b"\t") if b"\t" in line else line.split()
+
+
+def find_line_break(identifier: str) -> str | None:
+    """Return the first character of an id that would end a column or a line in some reader, or None."""
+    character = _LINE_BREAKING.search(identifier)
+    return character[0] if character else None
+
+
+def check_line_ids(kind: str, ids: Iterable[str], file: str) -> None:
+    """Raise `ValueError` for an id that cannot stand in a line of tab-separated columns."""
+    for identifier in ids:
+        if not identifier or find_line_break(identifier) is not None:
+            raise ValueError(
+                f"the {kind} id {show_value(identifier)} is empty or contains a tab, a line break or NUL, so it cannot "
+                f"stand in {file}; rename it in the dataset"
+            )
+
+
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise ValueError(f"the key {show_value(repeated)} occurs twice in an object; keep one")
+    return value
+
+
+def _count_keys(value: object) -> int:
+    """Return the number of keys in all objects of a JSON value."""
+    count, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if type(item) is dict:
+            count += len(item)
+            waiting += [part for part in item.values() if type(part) is dict or type(part) is list]
+        elif type(item) is list:
+            waiting += [part for part in item if type(part) is dict or type(part) is list]
+    return count
