@@ -26,6 +26,7 @@ from runner.config.hydra_internals import ConfigLoaderImpl, create_config_search
 from runner.config.launch import order_overrides
 from runner.config.mistakes import COMMAND, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
+from runner.config.origins import check_origins
 from runner.config.projects import find_project_config
 from runner.config.source import check_files
 
@@ -51,7 +52,7 @@ def open_loader(verb: str, overrides: Sequence[str]) -> Iterator[tuple[ConfigLoa
         typed = sys.argv
         sys.argv = [COMMAND, *(["--config-dir", str(folder)] if folder else []), *words]
         try:
-            with check_files(verb, words), explain_errors(verb, words), reuse_compositions():
+            with check_files(verb, words), explain_errors(verb, words), reuse_compositions(), check_origins(words):
                 check_added(verb, words)
                 check_plugins(words[-1])
                 yield ConfigLoaderImpl(search_path), words

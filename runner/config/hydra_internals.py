@@ -7,10 +7,12 @@ with the installed versions. After an upgrade, run `tests/config` and `tests/swe
 from __future__ import annotations
 
 import argparse
+import copy
+import os
 import pickle
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.types import RunMode
-from omegaconf import AnyNode, DictConfig, ListConfig, Node, OmegaConf
+from omegaconf import AnyNode, Container, DictConfig, ListConfig, Node, OmegaConf
 from omegaconf._utils import get_yaml_loader
 
 from runner.config import CONF
@@ -36,11 +38,13 @@ TESTED_WITH = {"hydra-core": "1.3.8", "omegaconf": "2.3.1"}
 
 __all__ = [
     "TESTED_WITH",
+    "Composition",
     "ConfigLoaderImpl",
     "FileConfigSource",
     "SourcesRegistry",
     "accept_lazy_help",
     "apply_overrides",
+    "check_compositions",
     "compose_once",
     "create_config_search_path",
     "create_repository",
@@ -172,6 +176,91 @@ def reuse_compositions() -> Iterator[None]:
         yield
     finally:
         _module.create_defaults_list, _class._compose_config_from_defaults_list = before
+
+
+@dataclass(frozen=True)
+class Composition:
+    """A config composed from files of which some are not the user's own, before values are set in it.
+
+    `own` is composed from the other files alone. `foreign` are those files with their content, where it was placed; a
+    file of this program that such a file puts into another place counts as part of it. `choices` has the file and the
+    choice of each group that such a file overrides.
+    """
+
+    config: DictConfig
+    own: DictConfig
+    foreign: Sequence[tuple[str, Container]]
+    choices: Mapping[str, tuple[str, Any]]
+
+
+@contextmanager
+def check_compositions(is_own: Callable[[Path], bool], check: Callable[[Composition], None]) -> Iterator[None]:
+    """Make Hydra pass each config with files that are not the user's own to `check`, before it uses the config.
+
+    Enter it after `reuse_compositions`, which replaces the same functions.
+    """
+    create, merge = _module.create_defaults_list, _class._compose_config_from_defaults_list
+
+    def create_noted(repo: Any, config_name: str | None, overrides_list: list[Override], **named: Any) -> Any:  # noqa: ANN401 (Hydra's)
+        defaults = create(repo, config_name, overrides_list, **named)
+        repo.overrides = defaults.overrides
+        return defaults
+
+    def merge_checked(self: ConfigLoaderImpl, defaults: Sequence[Any], repo: Any) -> Any:  # noqa: ANN401 (Hydra's)
+        folders = [Path(source.path) for source in repo.get_sources() if source.scheme() == "file"]
+        if all(map(is_own, folders)) and not any(".." in str(default.config_path) for default in defaults):
+            return merge(self, defaults, repo)
+        config = merge(self, defaults, copy.deepcopy(repo))  # a merge changes the files that a repository has read
+        origins = _find_origins(defaults, repo, is_own)
+        own = [default for default in defaults if origins[default.config_path] is None]
+        foreign = [
+            (file, copy.deepcopy(self._load_single_config(default, repo).config))
+            for default in defaults
+            if (file := origins[default.config_path]) is not None
+        ]
+        given = repo.overrides
+        choices = {
+            group: (file, given.override_choices[group])
+            for group, override in given.override_metadata.items()
+            if (file := _find_foreign(override.containing_config_path, repo, is_own)) is not None
+        }
+        check(Composition(config, merge(self, own, repo), foreign, choices))
+        return config
+
+    _module.create_defaults_list, _class._compose_config_from_defaults_list = create_noted, merge_checked
+    try:
+        yield
+    finally:
+        _module.create_defaults_list, _class._compose_config_from_defaults_list = create, merge
+
+
+def _find_origins(defaults: Sequence[Any], repo: Any, is_own: Callable[[Path], bool]) -> dict[str, str | None]:  # noqa: ANN401 (Hydra's)
+    """Return, for each config, the file that counts as its origin if that is not the user's own."""
+    origins = {default.config_path: _find_foreign(default.config_path, repo, is_own) for default in defaults}
+    for _ in defaults:  # a file that is placed by a file, and so on
+        for default in defaults:
+            if origins[default.config_path] is None and not _is_at_home(default, repo):
+                origins[default.config_path] = origins.get(default.parent)
+    return origins
+
+
+def _find_foreign(config_path: str | None, repo: Any, is_own: Callable[[Path], bool]) -> str | None:  # noqa: ANN401 (Hydra's)
+    """Return the file of a config, relative to the working folder; None if it is the user's own, or no file."""
+    if config_path is None or not repo.config_exists(config_path):
+        return None
+    loaded = repo.load_config(config_path)
+    if not str(loaded.path).startswith("file://"):
+        return None
+    file = Path(loaded.path.removeprefix("file://"), FileConfigSource._normalize_file_name(config_path)).resolve()
+    return None if is_own(file) else os.path.relpath(file)
+
+
+def _is_at_home(default: Any, repo: Any) -> bool:  # noqa: ANN401 (Hydra's)
+    """Return whether a file that another file added is placed where it always is, and does not configure Hydra."""
+    group = default.config_path.rpartition("/")[0]
+    header = repo.load_config(default.config_path).header["package"]
+    home = group.replace("/", ".") if header in (None, "_group_") else "" if header == "_global_" else header
+    return (default.package or "") in ("", home) and not default.config_path.startswith("hydra/")
 
 
 def _make_once(key: Hashable, make: Callable[[], Any]) -> Any:  # noqa: ANN401 (Hydra's)

@@ -21,6 +21,7 @@ from runner.config.environment import forget_references, note_references
 from runner.config.hydra_internals import accept_lazy_help, compose_once, reuse_compositions
 from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
+from runner.config.origins import check_origins
 from runner.config.projects import find_project_config
 from runner.config.source import check_files
 
@@ -52,7 +53,13 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     forget_references()
     note_references(overrides)
-    with check_files(verb, overrides), compose_once(), reuse_compositions(), accept_lazy_help():
+    with (
+        check_files(verb, overrides),
+        compose_once(),
+        reuse_compositions(),
+        check_origins(overrides),
+        accept_lazy_help(),
+    ):
         check_added(verb, overrides)
         check_plugins(overrides[-1])
         try:

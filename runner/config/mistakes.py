@@ -34,8 +34,12 @@ _OTHERWISE = {"analyzer": "for other languages, choose plain"}
 
 
 def check_flags(words: Sequence[str]) -> None:
-    """Raise `ConfigError` for an unknown flag."""
+    """Raise `ConfigError` for an unknown flag, and for the one that reads a pickle, which can run any code."""
     parser = get_args_parser()
+    for word in words:
+        name = word.partition("=")[0]
+        if len(name) > len("--") and "--experimental-rerun".startswith(name):
+            raise ConfigError(f"{word}: not supported, as its file could run any code; run the command again instead")
     parser.exit_on_error = False
     try:
         _, unknown = parser.parse_known_args([word for word in words if word.startswith("-") or "=" not in word])

@@ -16,6 +16,7 @@ from omegaconf import OmegaConf
 
 from runner.config import CONF, hydra_internals
 from runner.config.objects import ConfigError, suggestion
+from runner.config.origins import check_search_path, is_own
 from runner.config.yaml_files import YamlError, describe, parse_yaml
 
 
@@ -43,6 +44,8 @@ class FileConfigSource(hydra_internals.FileConfigSource):
             raise ConfigError(str(error)) from None
         except (yaml.YAMLError, UnicodeError) as error:  # duplicate keys, which only Hydra's loader rejects
             raise ConfigError(describe(error, place)) from None
+        if not is_own(file):
+            check_search_path(content, place)
         header = self._get_header_dict(text[:512])
         if header.get("package") == "_global_" and isinstance(content, Mapping):
             self._check_preset(content, text, place)

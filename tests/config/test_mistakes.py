@@ -176,7 +176,10 @@ def test_a_file_cannot_name_plugins(
         (elsewhere / group).mkdir()
         (elsewhere / group / "mine.yaml").write_text(text)
     arguments = f"--config-dir=. experiment=mine retriever=mine{sweeper}"
-    assert "a config can only create classes of this program" in read_error(arguments, capsys)
+    refused = (
+        "hydra.overrides.task: only the command line" if preset == INJECTED else "only create classes of this program"
+    )
+    assert refused in read_error(arguments, capsys)
     assert read_error(f"{arguments} plugins=[fractions]", capsys).startswith(
         "retriever: expected a Retriever, found Fraction"
     )

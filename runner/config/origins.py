@@ -1,0 +1,237 @@
+"""Limits what config files from elsewhere may set, before Hydra acts on what they say.
+
+The user's own files are those of this program and of the project in the working folder. Other files may not configure
+Hydra, which creates the objects that its config names, nor name places outside the working folder or secrets. What the
+command line sets is not limited; `trust` allows places and secrets in files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from omegaconf import OmegaConf
+
+from runner.config import CONF
+from runner.config.addresses import is_address
+from runner.config.hydra_internals import Composition, check_compositions
+from runner.config.objects import ConfigError
+from runner.config.projects import find_project_config
+
+HYDRA_KEYS = tuple(
+    f"hydra.{key}"
+    for key in ("mode", *(f"sweeper.{name}" for name in ("params", "n_trials", "sampler", "seed", "objectives")))
+)
+"""The settings of Hydra that any file may set: they say what is swept."""
+
+SWEEPERS = ("grid", "optuna")
+"""The choices of `hydra/sweeper` that any file may make."""
+
+COMMAND_LINE = ("hydra", "sweep.address", "sweep.slurm", "host")
+"""Settings that run code, or connect the program with others: only for the command line and the user's own files."""
+
+WHOLE = ("hydra", "store", "sweep", "tracking")
+"""Groups that a file may not replace by a reference to settings under another name."""
+
+PLACES = re.compile(
+    r"store\.(path|copies)|tracking\.(uri|artifacts)|(sweep\.)?output|junit|baselines|folder|sheet|ledger"
+)
+"""Settings that name what is written; `ledger` in any group."""
+
+SECRETS = frozenset({"api_key_env", "secret_headers", "dsn", "public_environment"})
+"""Settings, in any group, that name environment variables, or that the library behind them completes from these."""
+
+AXES = ("sweep.union", "hydra.sweeper.params")
+"""Settings whose keys are those of other settings."""
+
+_REFERENCE = re.compile(r"\$\{(?:(?:oc\.select|oc\.dict\.keys|oc\.dict\.values|now):)?[^${}:]*\}")
+"""An interpolation that reads nothing outside the config."""
+
+_SQLITE = "sqlite:///"
+
+_ABSENT = object()
+
+
+def check_origins(overrides: Sequence[str]) -> AbstractContextManager[None]:
+    """Return a context in which Hydra uses no config with what files from elsewhere may not set (`ConfigError`).
+
+    `overrides` are those of the command line, which replace what files set, and of which `trust` is one.
+    """
+    return check_compositions(is_own, lambda composition: _check(composition, dict(_iter_typed(overrides))))
+
+
+def _iter_typed(overrides: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Yield each setting on the command line with its value; an axis has none."""
+    parser = OverridesParser.create()
+    for word in overrides:
+        with suppress(HydraException):  # reported when the config is composed
+            (override,) = parser.parse_overrides([word])
+            value = None if override.is_sweep_override() else override.value()
+            changes = _iter_changes({}, value, (override.key_or_group,))
+            yield from ((".".join(path), leaf) for path, leaf in changes)
+
+
+def is_own(file: Path) -> bool:
+    """Return whether a config file, or a folder of them, belongs to this program or to the user's project."""
+    place = file.resolve()
+    if place.is_relative_to(CONF.resolve()):
+        return True
+    try:
+        project = find_project_config(Path.cwd())
+    except ValueError:  # reported when the command starts
+        return False
+    return project is not None and place.is_relative_to(project.resolve())
+
+
+def check_search_path(content: Any, place: str) -> None:  # noqa: ANN401 (any content)
+    """Raise `ConfigError` for a file from elsewhere that names folders of config files, which Hydra reads at once."""
+    node = content.get("hydra") if isinstance(content, Mapping) else None
+    if node is not None and not isinstance(node, Mapping):
+        raise ConfigError(_refuse(place, "hydra"))
+    if node is not None and "searchpath" in node:
+        raise ConfigError(_refuse(place, "hydra.searchpath"))
+
+
+def _check(composition: Composition, typed: Mapping[str, Any]) -> None:
+    """Raise `ConfigError` for the first setting that a file from elsewhere may not set."""
+    for group, (file, choice) in composition.choices.items():
+        if _is_within(group.replace("/", "."), "hydra") and (group, choice) not in {
+            ("hydra/sweeper", s) for s in SWEEPERS
+        }:
+            raise ConfigError(_refuse(file, f"{group}={choice}"))
+    launcher = str(composition.config.hydra.launcher._target_)
+    if not launcher.startswith("hydra._internal."):
+        raise ConfigError(
+            f"hydra/launcher: {launcher} reads config files in other processes, where those from elsewhere are not "
+            "limited; use sweep.backend instead, or make the folder of --config-dir that of your own project"
+        )
+    trust = typed.get("trust") or ()
+    config: Any = OmegaConf.to_container(composition.config, resolve=False)
+    own: Any = OmegaConf.to_container(composition.own, resolve=False)
+    foreign = [(file, OmegaConf.to_container(content, resolve=False)) for file, content in composition.foreign]
+    for path, value in _iter_changes(own, config, ()):
+        key = ".".join(path)
+        if key in typed and key not in WHOLE:
+            continue
+        file = max(foreign, key=lambda part: _count_shared(part[1], path))[0]
+        for name, setting in ((key, value), *_iter_axes(key, value)):
+            if _is_for_command_line(name) or (name in WHOLE and isinstance(setting, str)):
+                raise ConfigError(_refuse(file, name))
+            if "files" not in trust and not _is_inside(name, setting):
+                raise ConfigError(_describe(file, name, setting, "is not in the working folder", "files"))
+            if "secrets" not in trust and (reason := _find_secret(name, setting, config, path)):
+                raise ConfigError(_describe(file, name, setting, reason, "secrets"))
+
+
+def _refuse(file: str, key: str) -> str:
+    return (
+        f"{file}: {key}: only the command line and the config of your own project can set it; set it on the command "
+        "line, or remove it"
+    )
+
+
+def _describe(file: str, key: str, value: object, reason: str, trust: str) -> str:
+    return (
+        f"{file}: {key}={value}: a config file from elsewhere set it, and it {reason}; set it on the command line, or "
+        f"allow it with 'trust=[{trust}]'"
+    )
+
+
+def _is_within(key: str, other: str) -> bool:
+    """Return whether a key is another key or below it."""
+    return f"{key}.".startswith(f"{other}.")
+
+
+def _is_for_command_line(key: str) -> bool:
+    return any(_is_within(key, word) for word in COMMAND_LINE) and not any(_is_within(key, word) for word in HYDRA_KEYS)
+
+
+def _iter_changes(before: Any, after: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:  # noqa: ANN401 (any nodes)
+    """Yield the path and value of each leaf that is not the same in another node."""
+    if isinstance(after, Mapping) and after:
+        known = before if isinstance(before, Mapping) else {}
+        for key, value in after.items():
+            yield from _iter_changes(known.get(key, _ABSENT), value, (*path, str(key)))
+    elif before is _ABSENT or before != after:
+        yield path, after
+
+
+def _count_shared(node: Any, path: tuple[str, ...]) -> int:  # noqa: ANN401 (any node)
+    """Return how many parts of a path a node has."""
+    for depth, key in enumerate(path):
+        if not isinstance(node, Mapping) or key not in node:
+            return depth
+        node = node[key]
+    return len(path)
+
+
+def _iter_axes(key: str, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value)
+    """Yield the settings, with their values, that a part of a sweep's axes may set."""
+    for place in AXES:
+        if _is_within(key, place) and key != place:
+            name = key.removeprefix(f"{place}.")
+            yield from _split_packages(name, value)
+            yield from _split_packages(name.partition(".")[2], value)  # below the name of a product
+    products = value if isinstance(value, list) and any(_is_within(key, place) for place in AXES) else ()
+    for product in products:
+        for name, values in product.items() if isinstance(product, Mapping) else ():
+            yield from _split_packages(str(name), values)
+
+
+def _split_packages(name: str, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value)
+    """Yield the group and the package of an override's key, without its sign."""
+    for part in re.split("[@:]", name):
+        yield part.strip().lstrip("+~").strip().replace("/", "."), value
+
+
+def _is_inside(key: str, value: Any) -> bool:  # noqa: ANN401 (any value)
+    """Return whether a setting names no place outside the working folder."""
+    if value is None or not (PLACES.fullmatch(key) or key.rpartition(".")[2] == "ledger"):
+        return True
+    texts = [*_iter_texts(value)]
+    if key == "tracking.uri" and value != "none":
+        if not str(value).startswith(_SQLITE):
+            return False
+        texts = [str(value).removeprefix(_SQLITE)]
+    inside = (Path(text).resolve().is_relative_to(Path.cwd().resolve()) for text in texts)
+    return all(inside) and not any(is_address(text) or text.startswith("~") or "${" in text for text in texts)
+
+
+def _find_secret(key: str, value: Any, config: Mapping[str, Any], path: tuple[str, ...]) -> str:  # noqa: ANN401 (any value)
+    """Return how a setting may read what is secret, or send it somewhere; "" if it does not."""
+    texts = [*_iter_texts(value)]
+    is_axis = any(_is_within(".".join(path), place) for place in AXES)  # its values are parsed once more
+    if any("${" in (text if is_axis else _remove_references(text)) for text in texts):
+        return "may read environment variables"
+    if value and not SECRETS.isdisjoint(key.split(".")):
+        return "names a secret"
+    if not (key.endswith("base_url") or any("://" in text for text in texts)):
+        return ""
+    node: Any = config
+    for part in path[:-1]:
+        node = node[part]
+    target = str(node.get("_target_", "")) if isinstance(node, Mapping) else ""
+    usual = "unknown" if is_axis or target.startswith("runner.llm.") else None  # some classes have a usual variable
+    sends = isinstance(node, Mapping) and (node.get("api_key_env", usual) or node.get("secret_headers"))
+    return "is an address that a secret would be sent to" if sends else ""
+
+
+def _iter_texts(value: Any) -> Iterator[str]:  # noqa: ANN401 (any value)
+    if isinstance(value, str):
+        yield value
+    for element in value if isinstance(value, (list, Mapping)) else ():
+        yield from _iter_texts(element)
+        if isinstance(value, Mapping):
+            yield from _iter_texts(value[element])
+
+
+def _remove_references(text: str) -> str:
+    """Return a text without the interpolations that read nothing outside the config."""
+    while text != (shorter := _REFERENCE.sub("", text)):
+        text = shorter
+    return text

@@ -1,0 +1,249 @@
+"""What config files from elsewhere may set; each file here is that of a stranger, next to the working folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runner.__main__ import main
+from runner.config.composing import compose_config
+from runner.config.objects import ConfigError
+
+CODE = "{_target_: pathlib.Path.touch, self: {_target_: pathlib.Path, _args_: [TOUCHED]}}"
+"""A node that creates a file when Hydra instantiates it."""
+
+HANDLER = "{version: 1, handlers: {a: {'()': pathlib.Path.touch, self: TOUCHED}}, root: {handlers: [a]}}"
+
+EXPERIMENT = "experiment/mine.yaml"
+GLOBAL = "# @package _global_\n"
+SWEEP = f"{GLOBAL}hydra: {{mode: MULTIRUN}}\n"
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working folder, which is empty."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def write(files: dict[str, str], folder: str = "../friend") -> None:
+    """Write config files to the folder of a stranger."""
+    for name, text in files.items():
+        file = Path(folder, name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+
+def read_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the message of a command that is refused with one line, without its first word."""
+    assert main(words) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert not [file for file in Path().rglob("*") if file.name in ("TOUCHED", "mlruns")]
+    return line.removeprefix("error: ")
+
+
+@pytest.mark.parametrize("verb", [[], ["plan"], ["--cfg", "job"]], ids=["evaluate", "plan", "--cfg"])
+@pytest.mark.parametrize(
+    ("files", "words", "named"),
+    [
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{callbacks: {{a: {CODE}}}}}"}, [], "hydra.callbacks.a"),
+        ({EXPERIMENT: f'{GLOBAL}hydra: {{callbacks: {{"a\\nb": {CODE}}}}}'}, [], "hydra.callbacks.a b"),
+        ({EXPERIMENT: f"# @package hydra.callbacks\na: {CODE}"}, [], "hydra.callbacks.a"),
+        ({EXPERIMENT: f"{GLOBAL}x: {{a: {CODE}}}\nhydra: {{callbacks: '${{x}}'}}"}, [], "hydra.callbacks"),
+        ({EXPERIMENT: f"{GLOBAL}x: {{callbacks: {{a: {CODE}}}}}\nhydra: ${{x}}"}, [], "hydra"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{job_logging: {HANDLER}}}"}, [], "hydra.job_logging"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{hydra_logging: {HANDLER}}}"}, [], "hydra.hydra_logging"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{sweeper: {CODE}}}"}, [], "hydra.sweeper"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{launcher: {{_target_: hydra_plugins.x.L}}}}"}, [], "hydra.launcher"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{job: {{env_set: {{PATH: /evil}}}}}}"}, [], "hydra.job.env_set.PATH"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{job: {{chdir: true}}}}"}, [], "hydra.job.chdir"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{run: {{dir: /evil}}}}"}, [], "hydra.run.dir"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{sweep: {{dir: /evil}}}}"}, [], "hydra.sweep.dir"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{output_subdir: x}}"}, [], "hydra.output_subdir"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{searchpath: ['pkg://evil']}}"}, [], "hydra.searchpath"),
+        ({EXPERIMENT: f"{GLOBAL}defaults: [override /hydra/sweeper: basic]"}, [], "hydra/sweeper=basic"),
+        (
+            {EXPERIMENT: f"{GLOBAL}defaults: [override /hydra/launcher: submitit_local]"},
+            [],
+            "hydra/launcher=submitit_local",
+        ),
+        ({EXPERIMENT: f"{GLOBAL}defaults: [/retriever@hydra.callbacks.a: bm25]"}, [], "hydra.callbacks.a"),
+        (
+            {EXPERIMENT: f"{GLOBAL}defaults: [/x/y@hydra.callbacks.a]", "x/y.yaml": CODE},
+            [],
+            "hydra.callbacks.a",
+        ),
+        ({"hydra/job_logging/mine.yaml": HANDLER}, ["hydra/job_logging=mine"], "hydra.job_logging"),
+        ({"retriever/mine.yaml": f"# @package hydra.callbacks\na: {CODE}"}, ["retriever=mine"], "hydra.callbacks.a"),
+        ({"mine.yaml": f"defaults: [evaluate, _self_]\nhydra: {{callbacks: {{a: {CODE}}}}}"}, ["-cn=mine"], "hydra.c"),
+        ({"mine.yaml": "defaults: [evaluate]\nhydra: {searchpath: ['pkg://x']}"}, ["-cn=mine"], "hydra.searchpath"),
+        ({"../mine.yaml": f"{GLOBAL}hydra: {{callbacks: {{a: {CODE}}}}}"}, ["experiment=../../mine"], "hydra.c"),
+        ({EXPERIMENT: f"{SWEEP}sweep: {{backend: dask, address: 'tcp://evil:1'}}"}, [], "sweep.address"),
+        ({EXPERIMENT: f"{SWEEP}sweep: {{backend: slurm, slurm: {{setup: [id]}}}}"}, [], "sweep.slurm.setup"),
+        ({EXPERIMENT: f"{GLOBAL}x: {{path: /evil}}\nstore: ${{x}}"}, [], "store"),
+        (
+            {EXPERIMENT: f"{GLOBAL}hydra: {{mode: MULTIRUN, sweeper: {{params: {{+hydra.job.env_set.A: b}}}}}}"},
+            ["hydra/sweeper=basic"],
+            "hydra.job.env_set.A",
+        ),
+    ],
+)  # fmt: skip
+def test_a_file_from_elsewhere_cannot_configure_hydra_or_run_code(
+    verb: list[str], files: dict[str, str], words: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(files)
+    preset = ["experiment=mine"] if EXPERIMENT in files else []
+    message = read_error([*verb, "--config-dir=../friend", *preset, *words], capsys)
+    assert message.startswith("../") and f": {named}" in message
+    assert message.endswith("only the command line and the config of your own project can set it; set it on the "
+                            "command line, or remove it")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "named"),
+    [
+        ({EXPERIMENT: f"{GLOBAL}store: {{path: ../cache}}"}, [], "store.path=../cache"),
+        ({EXPERIMENT: f"{GLOBAL}store: {{copies: ~/x}}"}, [], "store.copies=~/x"),
+        ({EXPERIMENT: f"{GLOBAL}store: {{path: 's3://evil/x'}}"}, [], "store.path=s3://evil/x"),
+        ({EXPERIMENT: f"{GLOBAL}x: /evil\nstore: {{path: '${{x}}'}}"}, [], "store.path=${x}"),
+        ({EXPERIMENT: f"{GLOBAL}tracking: {{uri: 'http://evil'}}"}, [], "tracking.uri=http://evil"),
+        ({"tracking/mine.yaml": "defaults: [default]\nuri: databricks"}, ["tracking=mine"], "tracking.uri=databricks"),
+        ({EXPERIMENT: f"{GLOBAL}tracking: {{uri: 'sqlite:////x'}}"}, [], "tracking.uri=sqlite:////x"),
+        ({EXPERIMENT: f"{GLOBAL}tracking: {{artifacts: /evil}}"}, [], "tracking.artifacts=/evil"),
+        ({EXPERIMENT: f"{SWEEP}sweep: {{output: /evil}}"}, [], "sweep.output=/evil"),
+        ({EXPERIMENT: f"{GLOBAL}junit: ../evil.xml"}, [], "junit=../evil.xml"),
+        (
+            {EXPERIMENT: f"{GLOBAL}defaults: [override /llm: openai]\nllm: {{ledger: /evil}}"},
+            [],
+            "llm.ledger=/evil",
+        ),
+    ],
+)  # fmt: skip
+def test_a_file_from_elsewhere_cannot_choose_where_is_written_outside_the_working_folder(
+    files: dict[str, str], words: list[str], named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(files)
+    preset = ["experiment=mine"] if EXPERIMENT in files else []
+    message = read_error(["--config-dir=../friend", *preset, *words], capsys)
+    assert f": {named}: a config file from elsewhere set it, and it is not in the working folder; set it on " in message
+    assert message.endswith("or allow it with 'trust=[files]'")
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "named"),
+    [
+        ({"retriever/mine.yaml": "defaults: [bm25]\nk1: ${oc.env:KEY}"}, ["retriever=mine"], "retriever.k1=${oc.env"),
+        ({EXPERIMENT: f"{GLOBAL}x: $\nretriever: {{k1: '${{oc.decode:${{x}}{{a}}}}'}}"}, [], "retriever.k1="),
+        ({EXPERIMENT: f"{GLOBAL}x: oc.env\nretriever: {{k1: '${{${{x}}:KEY}}'}}"}, [], "retriever.k1=${${x}"),
+        ({EXPERIMENT: f"{SWEEP}sweep: {{union: [{{retriever.k1: ['${{x}}{{oc.env:KEY}}']}}]}}"}, [], "sweep.union"),
+        (
+            {EXPERIMENT: f"{GLOBAL}defaults: [override /llm: azure]\nllm: {{base_url: 'http://evil', model: m}}"},
+            [],
+            "llm.base_url=http://evil",
+        ),
+        (
+            {"llm/mine.yaml": "_target_: runner.llm.providers.Azure\nbase_url: http://evil\nmodel: m"},
+            ["llm=mine"],
+            "llm.base_url=http://evil",
+        ),
+        (
+            {EXPERIMENT: f"{SWEEP}sweep: {{union: {{a: {{llm: azure, llm.base_url: ['http://evil']}}}}}}"},
+            [],
+            "sweep.union.a.llm.base_url=",
+        ),
+        ({"llm/mine.yaml": "defaults: [openai]\napi_key_env: KEY"}, ["llm=mine"], "llm.api_key_env=KEY"),
+        (
+            {"retriever/mine.yaml": "defaults: [http]\nsecret_headers: {A: KEY}"},
+            ["retriever=mine"],
+            "retriever.secret_headers.A=KEY",
+        ),
+        ({"retriever/mine.yaml": "defaults: [pgvector]\ndsn: host=evil"}, ["retriever=mine"], "retriever.dsn=host"),
+        ({EXPERIMENT: f"{GLOBAL}public_environment: [KEY]"}, [], "public_environment=['KEY']"),
+    ],
+)  # fmt: skip
+def test_a_file_from_elsewhere_cannot_read_a_secret_or_have_one_sent_to_its_address(
+    files: dict[str, str],
+    words: list[str],
+    named: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KEY", "s3cr3t-token")
+    write(files)
+    preset = ["experiment=mine"] if EXPERIMENT in files else []
+    message = read_error(["--config-dir=../friend", *preset, *words], capsys)
+    assert f": {named}" in message and "s3cr3t-token" not in message
+    assert message.endswith("or allow it with 'trust=[secrets]'")
+
+
+FREE = f"""{GLOBAL}defaults: [override /hydra/sweeper: optuna, override /llm: openai]
+hydra: {{mode: MULTIRUN, sweeper: {{n_trials: 3, seed: 4, params: {{retriever.k1: 'interval(0.5,1.5)'}}}}}}
+llm: {{base_url: 'http://127.0.0.1:1/v1', model: m}}
+store: {{path: own/cache}}
+sweep: {{output: reports}}
+tracking: {{uri: sqlite:///own/mlflow.db}}
+retriever: {{b: '${{sweep.race_margin}}'}}
+"""
+
+
+def test_a_file_from_elsewhere_can_say_what_is_swept(capsys: pytest.CaptureFixture[str]) -> None:
+    write({EXPERIMENT: FREE})
+    assert main(["--config-dir=../friend", "experiment=mine", "--cfg", "all"]) == 0
+    composed = capsys.readouterr().out
+    for line in ("n_trials: 3", "retriever.k1: interval(0.5,1.5)", "path: own/cache", "uri: sqlite:///own/mlflow.db"):
+        assert line in composed
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "shown"),
+    [
+        ("store: {path: /evil}", "store.path=mine", "path: mine"),
+        ("store: {path: ../far}", "trust=[files]", "path: ../far"),
+        ("retriever: {k1: '${oc.env:KEY}'}", "trust=[secrets]", "k1: ${oc.env:KEY}"),
+        ("hydra: {output_subdir: x}", "hydra.output_subdir=y", "output_subdir: 'y'"),
+    ],
+)
+def test_the_command_line_decides_what_files_from_elsewhere_may_do(
+    text: str, word: str, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write({EXPERIMENT: f"{GLOBAL}{text}"})
+    assert main(["--config-dir=../friend", "experiment=mine", word, "--cfg", "all"]) == 0
+    assert shown in capsys.readouterr().out
+
+
+def test_a_file_cannot_trust_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    write({EXPERIMENT: f"{GLOBAL}trust: [files]\nstore: {{path: /evil}}"})
+    assert "trust" in read_error(["--config-dir=../friend", "experiment=mine"], capsys)
+
+
+def test_the_project_of_the_working_folder_may_set_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    write({"conf/experiment/mine.yaml": f"{GLOBAL}store: {{path: ../far}}\nhydra: {{output_subdir: x}}"}, ".")
+    words = ["experiment=mine", "--cfg", "all"]
+    assert "store.path=../far" in read_error(["--config-dir=conf", "experiment=mine", "hydra.output_subdir=x"], capsys)
+    Path("pyproject.toml").write_text('[tool.retrieval-runner]\nconf = "conf"\n')
+    for flags in ([], ["--config-dir=conf"]):
+        assert main([*flags, *words]) == 0
+        composed = capsys.readouterr().out
+        assert "path: ../far" in composed and "output_subdir: x" in composed
+
+
+def test_files_found_by_a_search_path_are_limited_in_python() -> None:
+    write({EXPERIMENT: f"{GLOBAL}store: {{path: /evil}}"})
+    path = f"hydra.searchpath=['file://{Path('../friend').resolve()}']"
+    with pytest.raises(ConfigError, match=r"store\.path=/evil"):
+        compose_config("evaluate", [path, "experiment=mine"])
+
+
+def test_a_launcher_that_composes_elsewhere_needs_files_of_your_own(capsys: pytest.CaptureFixture[str]) -> None:
+    write({"retriever/mine.yaml": "defaults: [bm25]"})
+    words = ["-m", "--config-dir=../friend", "hydra/sweeper=basic", "hydra/launcher=submitit_local", "retriever=mine"]
+    assert read_error(words, capsys).startswith("hydra/launcher: hydra_plugins.hydra_submitit_launcher.")
+
+
+@pytest.mark.parametrize("flag", ["--experimental-rerun=x", "--exp=x", "--e"])
+def test_a_pickled_config_is_never_run(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert read_error([flag], capsys) == (
+        f"{flag}: not supported, as its file could run any code; run the command again instead"
+    )
