@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path and not __file__.startswith(f"{sys.path[0]}/"):
+    sys.path.append(sys.path.pop(0))  # python -m puts the working folder first, where a file would hide any library
+
 import importlib
 import io
 import pkgutil
 import re
 import signal
-import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -112,10 +116,10 @@ def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> i
 
 
 def _import_from_working_directory() -> None:
-    """Find plug-ins in the working directory, as `python -m` does; the installed command would not."""
+    """Find plug-ins in the working directory, after everything that is installed."""
     here = str(Path.cwd())
     if not sys.flags.safe_path and here not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)
 
 
 def _handle_signals() -> None:

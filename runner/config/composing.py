@@ -27,7 +27,7 @@ from runner.config.launch import order_overrides
 from runner.config.mistakes import COMMAND, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
 from runner.config.origins import check_origins
-from runner.config.projects import find_project_config
+from runner.config.projects import find_project_config, ignore_hydra_plugins_here
 from runner.config.source import check_files
 
 _composing = threading.RLock()
@@ -43,6 +43,7 @@ def open_loader(verb: str, overrides: Sequence[str]) -> Iterator[tuple[ConfigLoa
     """
     words = order_overrides(overrides)
     with _composing:
+        ignore_hydra_plugins_here()
         search_path = create_config_search_path(str(CONF))  # loads Hydra's plug-ins before `check_files`
         folder = _find_project()
         if folder is not None:

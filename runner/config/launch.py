@@ -22,7 +22,7 @@ from runner.config.hydra_internals import accept_lazy_help, compose_once, reuse_
 from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
 from runner.config.origins import check_origins
-from runner.config.projects import find_project_config
+from runner.config.projects import find_project_config, ignore_hydra_plugins_here
 from runner.config.source import check_files
 
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
@@ -51,6 +51,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     flags = [*_name_project_config(words), *(word for word in words if not _is_override(word))]
     sys.argv = [COMMAND, *flags, *overrides]  # Hydra requires flags first
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
+    ignore_hydra_plugins_here()
     forget_references()
     note_references(overrides)
     with (

@@ -6,6 +6,7 @@ is a plug-in if it has an entry point in the group `retrieval_runner.plugins` wh
 
 from __future__ import annotations
 
+import site
 import sys
 from functools import cache
 from pathlib import Path
@@ -36,17 +37,32 @@ def find_project_config(folder: Path) -> Path | None:
 
 @cache
 def list_plugins() -> dict[str, str]:
-    """Return the module of each installed plug-in by its name."""
-    if not any(map(_may_have_plugins, sys.path)):
+    """Return the module of each installed plug-in by its name; a folder of the user's path has none."""
+    places = [place for place in sys.path if _is_for_packages(place)]
+    if not any(map(_may_have_plugins, places)):
         return {}
-    from importlib.metadata import entry_points  # takes a quarter of the time of --help
+    from importlib.metadata import distributions  # takes a quarter of the time of --help
 
-    return {point.name: point.module for point in sorted(entry_points(group=GROUP))}
+    points = (point for package in distributions(path=places) for point in package.entry_points if point.group == GROUP)
+    return {point.name: point.module for point in sorted(points)}
+
+
+def ignore_hydra_plugins_here() -> None:
+    """Keep Hydra from importing a folder `hydra_plugins` of the working folder, unless this program is there."""
+    import hydra_plugins
+
+    here, own = Path.cwd().resolve(), Path(__file__).resolve().parents[2]
+    parents = {place: Path(place).resolve().parent for place in hydra_plugins.__path__}
+    kept = [place for place, parent in parents.items() if parent != here or here == own]
+    hydra_plugins.__path__ = kept  # a plain list, as that of a namespace package follows `sys.path`
+
+
+def _is_for_packages(place: str) -> bool:
+    """Return whether an entry of `sys.path` is a folder into which packages are installed."""
+    folders = [*site.getsitepackages(), site.getusersitepackages()]
+    return Path(place or ".").resolve() in {Path(folder).resolve() for folder in folders}
 
 
 def _may_have_plugins(place: str) -> bool:
-    """Return whether a package in an entry of `sys.path` may have plug-ins; an archive, which is not read, may."""
-    folder = Path(place or ".")
-    if folder.is_file():
-        return True
-    return any(GROUP.encode() in file.read_bytes() for file in folder.glob("*-info/entry_points.txt"))
+    """Return whether a package in a folder for packages may have plug-ins."""
+    return any(GROUP.encode() in file.read_bytes() for file in Path(place).glob("*-info/entry_points.txt"))
