@@ -1,13 +1,14 @@
 """Measure the coverage and width of intervals from a biased judge and some human grades, by judge and design.
 
-The pool is the top ten of 20 BM25 settings on each collection; an unjudged pair counts as irrelevant. A judge
-is wrong on a quarter of the pairs: `symmetric` in either direction, `lenient` only upwards and mostly by one grade.
-People grade 400 pairs in each design, or as many as the third argument says: a simple random sample without the judge;
-a sample stratified by the number of systems that have a pair, also without the judge; a simple random sample with the
+The pool is the top ten of 20 BM25 settings on each collection; an unjudged pair counts as irrelevant. A judge is wrong
+on a quarter of the pairs: `symmetric` in either direction, `lenient` only upwards and mostly by one grade, `trusts
+rank` by giving the highest grade to a pair that a system has in its first three ranks, and the lowest to others. People
+grade 400 pairs in each design, or as many as the third argument says: a simple random sample without the judge; a
+sample stratified by the number of systems that have a pair, also without the judge; a simple random sample with the
 judge (PPI++); a sample stratified by the judge's grade; and one stratified by the judge's grade and the number of
-systems, as `judge sample=` draws it. Two widths are shown, relative to the two designs without the judge. P@10 is that
-of every fifth system; coverage and width are means over these. For nDCG@10 of the first system, expanded to first
-order, one relevant document of each query is known in advance.
+systems, as `judge sample=` draws it. The bias is the mean error of the estimate. Two widths are shown, relative to the
+two designs without the judge. P@10 is that of every fifth system; coverage and width are means over these. For nDCG@10
+of the first system, expanded to first order, one relevant document of each query is known in advance.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ SAMPLE = 400
 DESIGNS = ("people alone", "people by systems", "PPI++", "by grade", "by grade and systems")
 
 
-def draw_judge(truth: Ints, kind: str, rng: np.random.Generator) -> Ints:
+def draw_judge(truth: Ints, ranked: RankedPool, kind: str, rng: np.random.Generator) -> Ints:
     """Return a judge's grades from 0 to 3, wrong on a quarter of the pairs."""
+    if kind == "trusts rank":
+        is_high = ((ranked.ranks > 0) & (ranked.ranks <= 3)).any(axis=0)
+        return np.where(rng.random(len(truth)) < WRONG, np.where(is_high, 3, 0), truth)
     if kind == "symmetric":
         others = (truth + rng.integers(1, 4, len(truth))) % 4
         wrong = rng.random(len(truth)) < WRONG
@@ -81,8 +85,8 @@ def pool_ranking(pool: JudgedPool, truth: Ints) -> tuple[Ints, PooledRanking]:
 
 def main(draws: int = 1000, slow_draws: int = 1000, size: int = SAMPLE, *names: str) -> None:
     """Print a row for each collection, judge, measure and design; nDCG@10 has `slow_draws`."""
-    print("| collection | judge | measure | correlation | design | coverage | width | width, by systems |")
-    print("|---|---|---|--:|---|--:|--:|--:|")
+    print("| collection | judge | measure | correlation | design | bias | coverage | width | width, by systems |")
+    print("|---|---|---|--:|---|--:|--:|--:|--:|")
     for name in names or [name for name in ("cranfield", "medquad") if (DATA / name).is_dir()]:
         pool = load_settings_pool(name)
         truth, ranked = np.minimum(pool.grades, 3), RankedPool(pool.queries, pool.ranks)
@@ -96,7 +100,7 @@ def main(draws: int = 1000, slow_draws: int = 1000, size: int = SAMPLE, *names: 
         certain = np.eye(4)[truth[kept]]
         exact = draw_ideals(pooled, 10, np.arange(4.0), certain, np.random.default_rng(0))
         true_ndcg = expand_ndcg(pooled, 10, np.arange(4.0), certain, exact).base
-        for kind in ("symmetric", "lenient"):
+        for kind in ("symmetric", "lenient", "trusts rank"):
             for measure, rows in parts.items():
                 trues = [float(part[np.arange(len(truth)), truth].sum()) for part in rows]
                 expands: list[Expand] = [partial(expand_rows, part) for part in rows]
@@ -131,21 +135,21 @@ def print_rows(
     """Print a row for each design."""
     if not draws:
         return
-    results: dict[str, list[tuple[bool, float]]] = {design: [] for design in DESIGNS}
+    results: dict[str, list[tuple[bool, float, float]]] = {design: [] for design in DESIGNS}
     correlations = []
     for draw in range(draws):
         rng = np.random.default_rng(draw)
-        judged = draw_judge(truth, kind, rng)
+        judged = draw_judge(truth, ranked, kind, rng)
         correlations.append(np.corrcoef(truth, judged)[0, 1])
         for design, rows in results.items():
             sample = draw_sample(truth, judged, ranked, design, size, draws + draw)
             for true, expand in zip(trues, expands, strict=True):
                 done = estimate(sample, expand(sample, rng))
-                rows.append((done.low <= true <= done.high, done.high - done.low))
-    alone, by_systems = (np.mean([width for _, width in results[design]]) for design in DESIGNS[:2])
+                rows.append((done.low <= true <= done.high, done.high - done.low, done.value - true))
+    alone, by_systems = (np.mean([width for _, width, _ in results[design]]) for design in DESIGNS[:2])
     for design, rows in results.items():
-        covered, width = np.mean(rows, axis=0)
-        cells = f"{covered:.3f} | {width / alone:.2f} | {width / by_systems:.2f}"
+        covered, width, bias = np.mean(rows, axis=0)
+        cells = f"{bias:+.4f} | {covered:.3f} | {width / alone:.2f} | {width / by_systems:.2f}"
         print(f"| {title} | {np.mean(correlations):.2f} | {design} | {cells} |", flush=True)
 
 

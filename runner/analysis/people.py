@@ -6,7 +6,8 @@ The strata of `runner.analysis.prediction_powered` are those of `runner.analysis
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import nan
 
 import numpy as np
 
@@ -45,7 +46,8 @@ class CorrectedFigure:
     """A measure of the pool or of a result: by the judge's grades alone, and corrected by people's grades.
 
     `alone` is half the width that the interval would have without the judge, and `saved` is how many more grades by
-    people it would then need to be as short. `linear` is false for a measure that was expanded to first order.
+    people it would then need to be as short. A measure that was expanded to first order has no interval, as the error
+    of the expansion is unknown: the ends and `alone` are NaN, and `saved` is None.
     """
 
     name: str
@@ -53,8 +55,7 @@ class CorrectedFigure:
     judge: float
     corrected: Corrected
     alone: float
-    saved: int
-    linear: bool = True
+    saved: int | None
 
 
 @dataclass(frozen=True)
@@ -194,10 +195,12 @@ def _figure(
     name: str, measure: str, sample: GradedSample, expansion: Expansion, judge: float, linear: bool = True
 ) -> CorrectedFigure:
     corrected = estimate(sample, expansion)
+    if not linear:
+        return CorrectedFigure(name, measure, judge, replace(corrected, low=nan, high=nan), nan, None)
     alone = variance_by_people_alone(sample, expansion.effects)
     n = len(sample.sampled)
     saved = int(n * (alone / corrected.variance - 1)) if corrected.variance else 0
-    return CorrectedFigure(name, measure, judge, corrected, 1.96 * alone**0.5, max(saved, 0), linear)
+    return CorrectedFigure(name, measure, judge, corrected, 1.96 * alone**0.5, max(saved, 0))
 
 
 def merge_ungraded(sample: GradedSample) -> GradedSample:

@@ -1,9 +1,10 @@
 """Estimate measures from a judge's grades and a few grades by people: prediction-powered inference.
 
 A judge has graded all pairs; people have graded a random sample of each stratum, the pairs with the same grade by the
-judge. The judge's errors are estimated from the sample and removed from the total, so the interval is valid however
-biased the judge is; a good judge makes it short. This is the difference estimator of survey sampling, or PPI++ with the
-power tuned for each stratum (Angelopoulos et al. 2023, arXiv:2301.09633 and 2311.01453).
+judge. The judge's errors are estimated from the sample and removed from the total. For a measure that is linear in the
+grades, the estimate is therefore unbiased, whatever the judge's errors are; a good judge makes the interval short. For
+other measures, only the errors of the first order are removed. This is the difference estimator of survey sampling, or
+PPI++ with the power tuned for each stratum (Angelopoulos et al. 2023, arXiv:2301.09633 and 2311.01453).
 """
 
 from __future__ import annotations

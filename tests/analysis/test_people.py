@@ -30,6 +30,7 @@ from runner.analysis.verdicts import GradeVerdict
 from runner.datasets.base import DatasetError
 from runner.metrics.measures import Measure
 from runner.metrics.scores import Grader
+from runner.reports.judging import correction_table
 from tests.analysis.test_judging import DATASET, JUDGED, rankings
 
 STRATA = np.array([0, 0, 0, 2, 2, 2, 2])
@@ -230,6 +231,17 @@ def test_a_judge_that_is_always_right_is_reported_as_such() -> None:
         assert figures["one", name].judge == pytest.approx(scored(Measure(name[:-2], 3)))
     assert figures["one", "P@3"].corrected.value == pytest.approx(scored(Measure("P", 3)))
     assert figures["pool", "mean grade"].corrected.value == pytest.approx(np.mean(GRADES))
+
+
+def test_only_measures_that_are_linear_in_the_grades_have_an_interval() -> None:
+    verdicts = [GradeVerdict(float(grade), "graded") for grade in GRADES]
+    sample = collect_sample(list_strata(verdicts), [0, 2, 3, 4], [2, 2, 1, 3])
+    report = report_judge(sample, {"one": RUN}, PAIRS, 3, seed=0)
+    bounded = {f.measure: not (np.isnan(f.corrected.low) or f.saved is None) for f in report.figures}
+    assert bounded == {"mean grade": True, "share of grades above 0": True, "P@3": True, "nDCG@3": False}
+    rows = {row[1]: row for row in correction_table(report).texts()}
+    assert rows["nDCG@3"][3:] == [f"about {report.figures[-1].corrected.value:.4f}", "–", "–"]
+    assert rows["P@3"][3].count("[") == 1
 
 
 def test_a_stratum_that_nobody_graded_is_estimated_by_its_neighbour() -> None:
