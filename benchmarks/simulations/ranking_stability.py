@@ -1,7 +1,8 @@
 """How often intervals of Kendall's tau contain the tau with the ranking on other queries, and how often power holds.
 
 Each trial draws systems from a population, and two sets of queries. The interval is computed from the first set; the
-tau is that of the rankings on both. "bootstrap" is the percentile interval of the tau between the observed means and
+tau is that of the rankings on both, and compared with the one that `measure_stability` expects; so is whether the best
+system stays the best. "bootstrap" is the percentile interval of the tau between the observed means and
 resampled ones, "two bootstraps" that between two resamples. "shrunk" is `measure_stability`.
 
 The second table draws samples of the number of queries that `queries_needed` states for a pair of systems, and counts
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from benchmarks.simulations.scores import populations
 from runner.analysis.clusters import by_cluster
 from runner.analysis.effects import queries_needed
-from runner.analysis.reliability import compute_taus, measure_stability
+from runner.analysis.reliability import RankingStability, compute_taus, measure_stability
 from runner.analysis.significance import compute_differences, iter_resampled_means, moments, t_test
 
 Floats = NDArray[np.float64]
@@ -34,11 +35,10 @@ def resample(scores: Floats, seed: int) -> Floats:
     return np.concatenate([block for _, block in blocks], axis=1).T
 
 
-def compute_intervals(scores: Floats, seed: int) -> list[tuple[float, float]]:
+def compute_intervals(scores: Floats, stability: RankingStability, seed: int) -> list[tuple[float, float]]:
     """Return the three intervals of the tau with the ranking on other queries."""
     observed, one, other = scores.mean(axis=1), resample(scores, 2 * seed), resample(scores, 2 * seed + 1)
     pairs = np.array([compute_taus(a, b[None])[0] for a, b in zip(one, other, strict=True)])
-    stability = measure_stability(scores, resamples=RESAMPLES, seed=seed)
     plain = [
         tuple(np.quantile(taus, [0.025, 0.975], method="inverted_cdf").tolist())
         for taus in (compute_taus(observed, one), pairs)
@@ -46,16 +46,22 @@ def compute_intervals(scores: Floats, seed: int) -> list[tuple[float, float]]:
     return [*plain, (stability.low, stability.high)]
 
 
-def cover_tau(scores: Floats, systems: int, queries: int, trials: int) -> Floats:
-    """Return the share of intervals that contain the tau, and their mean width (3 x 2)."""
-    rng, totals = np.random.default_rng(systems * 1000 + queries), np.zeros((3, 2))
+def cover_tau(scores: Floats, systems: int, queries: int, trials: int) -> tuple[Floats, Floats]:
+    """Return the share of intervals that contain the tau and their mean width (3 x 2), and means (4,).
+
+    The means are those of the tau and of the expected one, and of whether the same system is best and its chance.
+    """
+    rng, totals, figures = np.random.default_rng(systems * 1000 + queries), np.zeros((3, 2)), np.zeros(4)
     for trial in range(trials):
         some = scores[rng.choice(len(scores), systems, replace=False)]
         one, other = (some[:, rng.integers(some.shape[1], size=queries)] for _ in range(2))
         tau = compute_taus(one.mean(axis=1), other.mean(axis=1)[None])[0]
-        for row, (low, high) in zip(totals, compute_intervals(one, trial), strict=True):
+        stability = measure_stability(one, resamples=RESAMPLES, seed=trial)
+        same_best = one.mean(axis=1).argmax() == other.mean(axis=1).argmax()
+        figures += (tau, stability.tau, same_best, stability.same_best)
+        for row, (low, high) in zip(totals, compute_intervals(one, stability, trial), strict=True):
             row += (low - 1e-9 <= tau <= high + 1e-9, high - low)
-    return totals / trials
+    return totals / trials, figures / trials
 
 
 def measure_power(scores: Floats, trials: int) -> tuple[int, float, float]:
@@ -77,12 +83,15 @@ def measure_power(scores: Floats, trials: int) -> tuple[int, float, float]:
 def main(arguments: list[str]) -> None:
     """Print both tables."""
     trials = int(arguments[0]) if arguments else 500
-    print("| scores | systems | queries | bootstrap | two bootstraps | shrunk |\n|---|--:|--:|--:|--:|--:|")
+    titles = "bootstrap | two bootstraps | shrunk | tau | expected | same best | predicted"
+    print(f"| scores | systems | queries | {titles} |\n|---|" + "--:|" * 9)
     scores_of = populations()
     for name, scores in scores_of.items():
         for systems in SYSTEMS:
             for queries in QUERIES:
-                cells = [f"{share:.3f} ({width:.2f})" for share, width in cover_tau(scores, systems, queries, trials)]
+                covered, figures = cover_tau(scores, systems, queries, trials)
+                cells = [f"{share:.3f} ({width:.2f})" for share, width in covered]
+                cells += [f"{figure:.2f}" for figure in figures]
                 print(f"| {name} | {systems} | {queries} | {' | '.join(cells)} |", flush=True)
     print("\n| scores | pairs | median number needed | detected |\n|---|--:|--:|--:|")
     for name, scores in scores_of.items():

@@ -5,13 +5,14 @@ Scores are those of systems (rows) for queries (columns) that count for every sy
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.clusters import Clusters, by_cluster
+from runner.analysis.clusters import Clusters, Units, by_cluster
 from runner.analysis.comparison import Pairs
 from runner.analysis.effects import detectable_difference, queries_needed
 from runner.analysis.significance import (
@@ -26,6 +27,9 @@ from runner.metrics.statistics import Statistics
 
 FEWEST_SYSTEMS = 3
 """With fewer systems, a ranking cannot be compared by more than one pair."""
+
+_SPLITS, _BISECTIONS = 500, 10
+"""How many splits of the queries into halves are averaged, and how often an interval of factors is halved."""
 
 
 @dataclass(frozen=True)
@@ -95,37 +99,56 @@ def measure_stability(
 ) -> RankingStability:
     """Predict how a ranking of systems changes with other queries, as many as there are.
 
-    The differences observed between systems are larger than the true ones, because they include the noise of these
-    queries; a bootstrap around them finds rankings too stable. Means are therefore shrunk towards their mean by the
-    share of their variance that is not noise. The noise is that of the bootstrap, and the share is drawn from its
-    sampling distribution with the degrees of freedom of the noise (Satterthwaite). The scores of new queries vary
-    around the shrunk means by the noise of both samples.
+    The expected tau comes from halves of the queries (`expect_tau`). The differences observed between systems are
+    larger than the true ones, because they include the noise of these queries; a bootstrap around them finds rankings
+    too stable. For the rest of the prediction, means are therefore shrunk towards their mean, by the factor that makes
+    the mean tau the expected one. The means on new queries vary around the shrunk means by the noise of both samples,
+    which is that of the bootstrap.
     """
     units = by_cluster(scores, clusters)
-    observed, m = units.means, len(scores)
+    observed, expected = units.means, expect_tau(units, seed)
     resampled = np.concatenate([block for _, block in iter_resampled_means(units, resamples, seed)], axis=1).T
     noise = resampled - observed
     noise -= noise.mean(axis=1, keepdims=True)
-    covariance = noise.T @ noise / len(noise)
-    error, spread = float(np.trace(covariance)) / (m - 1), float(observed.var(ddof=1))
     centre = observed.mean()
-    shares = np.zeros((len(noise), 1))
-    if error <= 1e-15:
-        shares[:] = 1.0
-    elif spread > 0:
-        freedom = np.trace(covariance) ** 2 / np.trace(covariance @ covariance)
-        drawn = np.random.default_rng(seed).chisquare(freedom, size=(len(noise), 1)) / freedom
-        shares = np.maximum(1 - error / spread * drawn, 0)
-    new = centre + shares * (observed - centre) + np.sqrt(1 + shares) * noise
-    taus = compute_taus(observed, new)
-    low, high = np.quantile(taus, [(1 - confidence) / 2, (1 + confidence) / 2], method="inverted_cdf").tolist()
-    return RankingStability(float(taus.mean()), low, high, float((new.argmax(axis=1) == observed.argmax()).mean()))
+
+    def draw_means(share: float) -> Floats:
+        drawn: Floats = centre + share * (observed - centre) + np.sqrt(1 + share) * noise
+        return drawn
+
+    low_share, high_share = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        share = (low_share + high_share) / 2
+        if compute_taus(observed, draw_means(share)).mean() < expected:
+            low_share = share
+        else:
+            high_share = share
+    new = draw_means(high_share)
+    low, high = np.quantile(
+        compute_taus(observed, new), [(1 - confidence) / 2, (1 + confidence) / 2], method="inverted_cdf"
+    ).tolist()
+    return RankingStability(expected, low, high, float((new.argmax(axis=1) == observed.argmax()).mean()))
+
+
+def expect_tau(units: Units, seed: int = 0) -> float:
+    """Return the expected tau between the rankings of systems on two samples of as many queries.
+
+    It is extrapolated from the mean tau of random halves of the queries: for normal means, tau is 2 / pi times the arc
+    sine of the correlation (Greiner 1909), and a sample of twice the size has the correlation 2 r / (1 + r) (Spearman
+    1910; Brown 1910). It is at least 0.
+    """
+    n = units.sums.shape[1]
+    places = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (_SPLITS, 1)), axis=1)
+    halves = [part.astype(np.float64) for part in (places < n // 2, places >= n // 2)]
+    first, second = (half @ units.sums.T / (half @ units.counts.T) for half in halves)
+    correlation = max(math.sin(math.pi / 2 * float(compute_taus(first, second).mean())), 0.0)
+    return 2 / math.pi * math.asin(min(2 * correlation / (1 + correlation), 1.0))
 
 
 def compute_taus(observed: Floats, others: Floats) -> Floats:
-    """Return Kendall's tau-a of means (m,) with each row of others (r x m); a tied pair counts as 0."""
-    first, second = np.triu_indices(len(observed), 1)
-    signs = np.sign(np.round(observed[first] - observed[second], 12))
+    """Return Kendall's tau-a of means (m,), or of rows of means, with each row of others; a tied pair counts as 0."""
+    first, second = np.triu_indices(others.shape[1], 1)
+    signs = np.sign(np.round(observed[..., first] - observed[..., second], 12))
     taus: Floats = (signs * np.sign(np.round(others[:, first] - others[:, second], 12))).mean(axis=1)
     return taus
 
