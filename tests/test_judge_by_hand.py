@@ -45,7 +45,9 @@ def start_desk(run: str, folder: Path) -> tuple[WarmProcess, httpx.Client]:
     while not (match := re.search(r"open (http://\S+)", _read(folder / "stdout.txt"))):
         assert process.is_alive() and time.monotonic() < deadline, _read(folder / "stderr.txt")
         time.sleep(0.02)
-    return process, httpx.Client(base_url=match[1], headers={"origin": match[1]})
+    address = match[1].partition("/?")[0]
+    cookies = httpx.get(match[1]).cookies
+    return process, httpx.Client(base_url=address, headers={"origin": address}, cookies=cookies)
 
 
 def _read(path: Path) -> str:
@@ -69,7 +71,7 @@ def test_grades_survive_a_kill_and_count_in_the_next_evaluation(
     os.kill(process.pid or 0, signal.SIGKILL)
     process.join()
     (folder,) = (here / "mlruns" / "judgments").iterdir()
-    assert load_journals(folder / "by_hand" / "journals")["anna"].grades == grades
+    assert load_journals(folder / "by_hand" / "journals", 3)["anna"].grades == grades
     monkeypatch.setattr("runner.desk.session.serve", lambda app, listener, ready: ready())  # and stop at once
     assert main(["judge", "by=hand", "run=latest", "port=0", "assessor=Anna"]) == 0
     shown = capsys.readouterr()

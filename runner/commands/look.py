@@ -11,7 +11,7 @@ from runner.comparison.compare import TableStatistics
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.desk.desk import DeskSettings
-from runner.desk.guard import list_origins
+from runner.desk.guard import LoopbackAccess
 from runner.desk.session import HOST
 from runner.evaluation import Bench
 from runner.look.app import create_look_app
@@ -50,16 +50,15 @@ def main(cfg: DictConfig) -> int:
     shown = select_shown(words, ",".join(sweep) or None, runs)
     results = StoredResults(runs, Bench(open_store(store_settings(config))), config["plugins"])
     with bind_socket(HOST, own.port) as listener:
-        address = format_address(listener)
-        origins = list_origins(address)
-        with Desks(results, DeskSettings(), own.depth, own.assessor, origins) as desks:
-            app = create_look_app(PageBuilder(results, own.statistics), desks, shown, origins)
+        access = LoopbackAccess(format_address(listener))
+        with Desks(results, DeskSettings(), own.depth, own.assessor, access) as desks:
+            app = create_look_app(PageBuilder(results, own.statistics), desks, shown, access)
             others = [run for run in list_shown(runs) if run not in shown.runs]
 
             def announce() -> None:
-                console.line(f"{shown.title}: open {address}  (press Ctrl-C to stop)")
+                console.announce(f"{shown.title}: open {access.url}  (press Ctrl-C to stop)")
                 if others:
-                    console.line(f"others: {format_runs(others, 5)}; all of them: {address}/runs")
+                    console.line(f"others: {format_runs(others, 5)}; all of them: {access.address}/runs")
 
             serve(app, listener, announce)
     return 0

@@ -5,7 +5,7 @@ A decision is a form, so that the desk works without JavaScript; the reply to it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -20,11 +20,12 @@ from starlette.routing import Route
 
 from runner.analysis.assessors import compare_assessors
 from runner.config.arguments import arguments
+from runner.config.objects import ConfigError
 from runner.datasets.base import DatasetError
 from runner.datasets.export_formats import Format
 from runner.desk.desk import Desk, DeskError
 from runner.desk.export import QRELS, export_dataset, format_setting, write_grades
-from runner.desk.guard import LoopbackGuard
+from runner.desk.guard import LoopbackAccess, LoopbackGuard
 from runner.desk.journal import Action
 from runner.desk.pages import TEMPLATES, render_page
 
@@ -37,8 +38,8 @@ MORE = 20
 FORMATS: tuple[Format, ...] = ("beir", "trec", "jsonl", "ratings", "quepid", "rank_eval", "opensearch")
 
 
-def create_desk_app(desk: Desk, folder: Path, origins: Collection[str]) -> Starlette:
-    """Return the desk as an ASGI application that answers requests of some origins; exports go to a folder."""
+def create_desk_app(desk: Desk, folder: Path, access: LoopbackAccess) -> Starlette:
+    """Return the desk as an ASGI application for browsers that have access; exports go to a folder."""
     pages = _DeskPages(desk, folder)
     routes = [
         Route("/", pages.show_pair),
@@ -50,7 +51,7 @@ def create_desk_app(desk: Desk, folder: Path, origins: Collection[str]) -> Starl
         Route("/export", pages.export, methods=["POST"]),
         *(Route(f"/{name}", partial(_send_file, TEMPLATES / name)) for name in ("desk.css", "desk.js")),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(LoopbackGuard, origins=origins)])
+    return Starlette(routes=routes, middleware=[Middleware(LoopbackGuard, access=access)])
 
 
 class _DeskPages:
@@ -60,7 +61,7 @@ class _DeskPages:
         self._desk, self._folder = desk, folder
 
     def show_pair(self, request: Request, message: str = "") -> Response:
-        return self._show("judge", view=self._desk.view(), message=message)
+        return self._show("judge", view=self._desk.view(), message=message or _describe_damaged(self._desk))
 
     async def decide(self, request: Request) -> Response:
         return await _change(request, self._write_decision, "./", self.show_pair)
@@ -138,7 +139,7 @@ async def _change(
     form = await _read_form(request)
     try:
         await run_in_threadpool(write, form)
-    except DeskError as error:
+    except (DeskError, ConfigError) as error:
         message, status = f"Nothing was saved: {error}.", 409
     except OSError as error:
         message, status = f"Nothing was saved: the journal cannot be written ({error}).", 507
@@ -160,6 +161,13 @@ async def _read_form(request: Request) -> dict[str, str]:
             return {}
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[-1] for name, values in fields.items()}
+
+
+def _describe_damaged(desk: Desk) -> str:
+    """Return which lines of journals are skipped, the first one with what is wrong; "" for none."""
+    damaged = desk.list_damaged()
+    more = f" (and {len(damaged) - 1:,} more)" if len(damaged) > 1 else ""
+    return f"Skipped: {damaged[0]}{more}" if damaged else ""
 
 
 def _read_pair(form: Mapping[str, str]) -> tuple[str, str]:

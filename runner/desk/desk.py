@@ -17,7 +17,7 @@ from runner.analysis.contests import FEWEST_GRADES, Contest, estimate_contest, e
 from runner.analysis.judging_order import UNJUDGED, expect_ndcg
 from runner.analysis.prediction_powered import Ints
 from runner.analysis.sheet import PairIds
-from runner.desk.journal import Action, Assessment, AssessorJournal, JournalEntry, load_journals
+from runner.desk.journal import Action, Assessment, AssessorJournal, JournalEntry, list_journals, load_journals
 from runner.desk.merging import Dispute, list_disputes, merge_grades
 from runner.desk.pairs import DeskPair, DeskPool
 from runner.desk.queue import PairQueue, QueueOrder, list_taken
@@ -101,11 +101,15 @@ class Desk:
     def assessments(self) -> dict[str, Assessment]:
         """Return what each assessor has decided, read again if another one's journal has grown."""
         folder, own = self.journal.file.parent, self.journal.assessor
-        state = [(file.name, file.stat().st_size) for file in sorted(folder.glob("*.jsonl")) if file.stem != own]
+        state = [(file.name, file.stat().st_size) for file in list_journals(folder) if file.stem != own]
         with self._lock:
             if self._others[0] != state:
-                self._others = (state, load_journals(folder))
+                self._others = (state, load_journals(folder, self.pool.greatest))
             return self._others[1] | {own: self.journal.assessment}
+
+    def list_damaged(self) -> list[str]:
+        """Return the lines of all journals that are skipped, each with what is wrong."""
+        return [line for own in self.assessments.values() for line in own.damaged]
 
     def view(self) -> DeskView:
         """Return the pair to judge now, and the progress."""
@@ -126,10 +130,11 @@ class Desk:
     def decide(self, action: Action, pair: PairIds, grade: int | None = None, note: str | None = None) -> None:
         """Write a decision on a pair to the journal, once if the same form is sent twice.
 
-        Raises `DeskError`, also for another decision on a pair that was decided since the form was shown, and `OSError`
-        if the journal cannot be written.
+        Raises `DeskError`, also for another decision on a pair that was decided since the form was shown,
+        `ConfigError` if another process has the journal, and `OSError` if the journal cannot be written.
         """
         with self._lock:
+            self.journal.open()
             place = self._find_place(pair)
             if action in ("grade", "settle") and (grade is None or not 0 <= grade <= self.pool.greatest):
                 raise DeskError(f"the grade {grade} is outside the scale from 0 to {self.pool.greatest}")
@@ -154,6 +159,7 @@ class Desk:
     def undo(self) -> None:
         """Take back the last decision; its pair is shown next, followed by those of earlier undos."""
         with self._lock:
+            self.journal.open()
             if order := self.journal.assessment.order:
                 self.journal.append("undo", order[-1].pair)
                 place = self.pool.places.get(order[-1].pair)

@@ -11,7 +11,7 @@ from runner.config.objects import ConfigError
 from runner.desk.app import create_desk_app
 from runner.desk.desk import Desk, DeskSettings
 from runner.desk.export import QRELS, format_setting, write_grades
-from runner.desk.guard import list_origins
+from runner.desk.guard import LoopbackAccess
 from runner.desk.journal import AssessorJournal, load_journals
 from runner.desk.pairs import DeskPool
 from runner.reports import console
@@ -25,19 +25,22 @@ def judge_by_hand(
 ) -> None:
     """Serve the desk of an assessor until Ctrl-C; None: the login name. Raises `ConfigError`."""
     journals = folder / "journals"
-    with AssessorJournal(journals, find_assessor(assessor)) as journal, bind_socket(HOST, port) as listener:
+    own = AssessorJournal(journals, find_assessor(assessor), pool.greatest)
+    with own as journal, bind_socket(HOST, port) as listener:
         desk = Desk(pool, journal, settings, strata)
         progress = desk.view().progress
-        address = format_address(listener)
+        access = LoopbackAccess(format_address(listener))
         opened = f"desk of {journal.assessor}: {progress.decided:,} of {progress.total:,} pairs are judged"
-        app = create_desk_app(desk, folder, list_origins(address))
-        serve(app, listener, lambda: console.line(f"{opened}; open {address}  (press Ctrl-C to stop)"))
+        app = create_desk_app(desk, folder, access)
+        serve(app, listener, lambda: console.announce(f"{opened}; open {access.url}  (press Ctrl-C to stop)"))
     report_grades(pool, folder)
 
 
 def report_grades(pool: DeskPool, folder: Path) -> None:
     """Write the final grades, and show how far assessors agree and how an evaluation uses the grades."""
-    assessments = load_journals(folder / "journals")
+    assessments = load_journals(folder / "journals", pool.greatest)
+    for line in (line for own in assessments.values() for line in own.damaged):
+        console.note(f"skipped: {line}")
     finals = write_grades(folder, assessments, pool.query_texts)
     agreement = compare_assessors({name: own.grades for name, own in assessments.items()})
     override = format_setting(folder, pool.extra_qrels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from runner.config.objects import ConfigError
 from runner.config.values import without_secrets
 from runner.datasets.base import DatasetError
-from runner.desk.guard import LoopbackGuard
+from runner.desk.guard import LoopbackAccess, LoopbackGuard
 from runner.desk.pages import TEMPLATES
 from runner.look.desks import Desks
 from runner.look.listing import render_list, render_message
@@ -29,8 +29,8 @@ MISTAKES = (ConfigError, DatasetError, ResultError)
 """Errors that a page reports in one line."""
 
 
-def create_look_app(builder: PageBuilder, desks: Desks, first: ShownRuns, origins: Collection[str]) -> Starlette:
-    """Return the application; it shows `first` at its root, and answers requests of some origins."""
+def create_look_app(builder: PageBuilder, desks: Desks, first: ShownRuns, access: LoopbackAccess) -> Starlette:
+    """Return the application for browsers that have access; it shows `first` at its root."""
     pages = _LookPages(builder, desks, first)
     routes = [
         Route("/", pages.show_first),
@@ -42,7 +42,7 @@ def create_look_app(builder: PageBuilder, desks: Desks, first: ShownRuns, origin
         Route("/show/{key}/texts", pages.send_texts),
         Mount("/show/{key}/desk", app=pages.run_desk),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(LoopbackGuard, origins=origins)])
+    return Starlette(routes=routes, middleware=[Middleware(LoopbackGuard, access=access)])
 
 
 class _LookPages:

@@ -1,13 +1,13 @@
-"""The desks of a server: one for each choice of runs, opened when its tab is, and closed when the server stops.
+"""The desks of a server: one for each choice of runs, built when its tab is opened, and closed when the server stops.
 
-Then the grades of each are written, as `judge by=hand` does.
+A desk writes nothing before its first decision. The grades of those that have decisions are written at the end, as
+`judge by=hand` does.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -15,8 +15,8 @@ from starlette.types import ASGIApp
 
 from runner.desk.app import create_desk_app
 from runner.desk.desk import Desk, DeskSettings
-from runner.desk.journal import AssessorJournal, load_journals
-from runner.desk.pairs import DeskPool
+from runner.desk.guard import LoopbackAccess
+from runner.desk.journal import AssessorJournal
 from runner.desk.results import build_desk_pool, load_rankings, name_judged
 from runner.desk.session import find_assessor, report_grades
 from runner.look.results import StoredResults
@@ -31,23 +31,24 @@ class Desks:
     """The desks of an assessor, by runs; a pool has the runs that were finished when its desk was opened."""
 
     def __init__(
-        self, results: StoredResults, settings: DeskSettings, depth: int, assessor: str | None, origins: Collection[str]
+        self, results: StoredResults, settings: DeskSettings, depth: int, assessor: str | None, access: LoopbackAccess
     ) -> None:
         self._results, self._settings, self._depth = results, settings, depth
-        self._assessor, self._origins = assessor, origins
+        self._assessor, self._access = assessor, access
         self._apps: dict[str, ASGIApp] = {}
-        self._opened: list[tuple[DeskPool, Path]] = []
-        self._journals = ExitStack()
+        self._opened: list[tuple[Desk, Path]] = []
         self._lock = threading.Lock()
 
     def __enter__(self) -> Desks:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._journals.close()
-        for pool, folder in self._opened:
-            if any(assessor.grades for assessor in load_journals(folder / "journals").values()):
-                report_grades(pool, folder)
+        changed = [(desk, folder) for desk, folder in self._opened if desk.journal.is_open]
+        for desk, _ in changed:
+            desk.journal.close()
+        for desk, folder in changed:
+            if any(assessor.grades for assessor in desk.assessments.values()):
+                report_grades(desk.pool, folder)
 
     def open(self, shown: ShownRuns) -> ASGIApp:
         """Return the desk of some runs; raises `ConfigError`, `DatasetError` or `ResultError`."""
@@ -64,7 +65,7 @@ class Desks:
         judged = FOLDER / name_judged([run.id for run in shown.runs])
         pool, strata = build_desk_pool(results, ranked, self._depth, judged)
         folder = judged / "by_hand"
-        journal = AssessorJournal(folder / "journals", find_assessor(self._assessor))
-        self._journals.enter_context(journal)
-        self._opened.append((pool, folder))
-        return create_desk_app(Desk(pool, journal, self._settings, strata), folder, self._origins)
+        journal = AssessorJournal(folder / "journals", find_assessor(self._assessor), pool.greatest)
+        desk = Desk(pool, journal, self._settings, strata)
+        self._opened.append((desk, folder))
+        return create_desk_app(desk, folder, self._access)

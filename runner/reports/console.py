@@ -100,6 +100,14 @@ def line(text: str) -> None:
     _open_output().print(hide_values(text), soft_wrap=True, markup=False, highlight=False, emoji=False)
 
 
+def announce(text: str) -> None:
+    """Print where a server can be reached: a line, under `--json` on standard error."""
+    if _json_output is None:
+        line(text)
+    else:
+        note(text)
+
+
 def paragraph(text: str, indent: int = 0) -> None:
     """Print text, wrapped between words at the width of the terminal."""
     _open_output().print(Padding(Text(hide_values(text)), (0, 0, 0, indent), expand=False))

@@ -17,7 +17,7 @@ from runner.analysis.judging import JudgedRankings, pool
 from runner.datasets.base import Dataset, Judgments, Queries
 from runner.desk.app import create_desk_app
 from runner.desk.desk import Desk, DeskSettings
-from runner.desk.guard import list_origins
+from runner.desk.guard import LoopbackAccess
 from runner.desk.journal import AssessorJournal
 from runner.desk.pairs import DeskPool
 from runner.serving.server import bind_socket, format_address
@@ -57,16 +57,22 @@ def build_pool(
 def open_desk(folder: Path, pool: DeskPool | None = None, assessor: str = "anna", **settings: object) -> Desk:
     pool = pool or build_pool()
     chosen = DeskSettings(**{"order": "depth", **settings})  # type: ignore[arg-type]  # each test names its own
-    return Desk(pool, AssessorJournal(folder / "journals", assessor), chosen, np.zeros(len(pool), dtype=np.int64))
+    return Desk(
+        pool, AssessorJournal(folder / "journals", assessor, pool.greatest), chosen, np.zeros(len(pool), dtype=np.int64)
+    )
 
 
 @dataclass(frozen=True)
 class ServedDesk:
-    """A desk at an address, and a client that posts forms as a browser on its pages does."""
+    """A desk with the address that its command prints, and a client that posts forms as a browser does."""
 
     desk: Desk
-    address: str
+    access: LoopbackAccess
     client: httpx.Client
+
+    @property
+    def address(self) -> str:
+        return self.access.address
 
     def post(self, path: str = "/judge", **fields: object) -> httpx.Response:
         return self.client.post(path, data=fields, headers={"origin": self.address})
@@ -82,14 +88,15 @@ def serve_desk(desk: Desk, folder: Path, port: int = 0) -> Iterator[ServedDesk]:
     """Serve a desk from a thread until the block ends, then close its journal."""
     with bind_socket("127.0.0.1", port) as listener:
         listener.listen()  # a browser that is faster than the thread waits
-        address = format_address(listener)
-        app = create_desk_app(desk, folder, list_origins(address))
+        access = LoopbackAccess(format_address(listener))
+        app = create_desk_app(desk, folder, access)
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            with httpx.Client(base_url=address) as client:
-                yield ServedDesk(desk, address, client)
+            with httpx.Client(base_url=access.address) as client:
+                client.get(access.url)
+                yield ServedDesk(desk, access, client)
         finally:
             server.should_exit = True
             thread.join()

@@ -6,9 +6,12 @@ import csv
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
+import orjson
 import pytest
 
 from runner.datasets.judged import JudgedFiles
+from runner.desk.guard import LoopbackAccess
 from runner.desk.journal import load_journals
 from tests.desk.desks import ServedDesk, build_pool, open_desk, serve_desk
 from tests.desk.payloads import PAYLOADS
@@ -126,7 +129,7 @@ def test_exports_hold_the_grades_with_who_and_when(tmp_path: Path) -> None:
         assert served.post("/export", format="../beir").text.startswith("Nothing was written: no such format; choose")
     assert (tmp_path / "judgments.tsv").read_text().splitlines()[1] == f"{first.ids[0]}\t{first.ids[1]}\t3"
     (row,) = csv.DictReader((tmp_path / "judgments.csv").read_text().splitlines())
-    entry = load_journals(tmp_path / "journals")["anna"].order[0]
+    entry = load_journals(tmp_path / "journals", 3)["anna"].order[0]
     assert (row["assessors"], row["judged_at"], row["note"]) == ("anna", entry.at, "anna: =1+1")
     files = {
         "ratings": "ratings.csv", "quepid": "quepid_ratings.json", "rank_eval": "rank_eval.json",
@@ -136,3 +139,63 @@ def test_exports_hold_the_grades_with_who_and_when(tmp_path: Path) -> None:
         dataset = JudgedFiles(qrels=str(tmp_path / name / file), unknown_judged="keep").load()
         assert len(dataset.judgments) == 3, "one grade of the desk, two of the dataset"
     assert (tmp_path / "book.csv").read_text().splitlines()[0] == "query,docid,anna"
+
+
+def test_a_damaged_journal_is_named_on_the_page_and_stops_nothing(tmp_path: Path) -> None:
+    desk = open_desk(tmp_path, overlap=1)
+    with serve_desk(desk, tmp_path) as served:
+        served.decide(3)
+        pair = desk.journal.assessment.order[0].pair
+        line = {"at": "2026-01-02", "action": "grade", "query_id": pair[0], "document_id": pair[1], "grade": 7}
+        (desk.journal.file.parent / "eve.jsonl").write_bytes(orjson.dumps(line) + b"\n[1]\n")
+        assert "eve.jsonl:1: not a line that the desk writes (the grade 7 is outside the scale" in (
+            page := served.client.get("/").text
+        )
+        assert "(and 1 more)" in page
+        for path in ("/comparison", "/differences", "/export"):
+            assert served.client.get(path).status_code == 200
+        served.post("/export", format="qrels")
+    assert (tmp_path / "judgments.tsv").read_text().splitlines()[1:] == [f"{pair[0]}\t{pair[1]}\t3"]
+
+
+@pytest.mark.parametrize("path", ["/", "/comparison", "/differences", "/export", "/desk.css", "/desk.js", "/judge"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE"])
+def test_nothing_is_answered_without_the_token(served: ServedDesk, method: str, path: str) -> None:
+    size, name, token = served.desk.journal.file.stat().st_size, served.access.cookie_name, served.access.token
+    for sent in (
+        dict[str, str | bytes](),
+        {"cookie": f"{name}="},
+        {"cookie": f"{name}={token[:-1]}"},
+        {"cookie": f"{name}=\u00e9".encode()},
+        {"cookie": f"runner-1={token}"},
+    ):
+        headers = {"origin": served.address, **sent}
+        reply = httpx.request(method, f"{served.address}{path}", headers=headers, params={"other": "1"})
+        assert reply.status_code == 403
+        assert method == "HEAD" or reply.text.startswith("This page needs the address with the token")
+    assert served.desk.journal.file.stat().st_size == size
+
+
+def test_a_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(served: ServedDesk) -> None:
+    reply = httpx.get(served.access.url)
+    assert (reply.status_code, reply.headers["location"]) == (303, "/")
+    name, token = served.access.cookie_name, served.access.token
+    assert reply.headers["set-cookie"] == f"{name}={token}; HttpOnly; Path=/; SameSite=Strict"
+    assert (reply.headers["cache-control"], len(token) >= 43) == ("no-store", True)
+    assert httpx.get(f"{served.address}/", headers={"cookie": f"{name}={token}"}).status_code == 200
+    for wrong in ("", token[:-1], f"{token}x", "%FF", "\u00e9"):
+        assert httpx.get(served.address, params={"token": wrong}).status_code == 403
+    for path in ("/judge", "//example.org/"):
+        assert httpx.get(f"{served.address}{path}", params={"token": token}).status_code == 403
+    form = {"decision": "more"}
+    posted = httpx.post(
+        f"{served.address}/judge", params={"token": token}, data=form, headers={"origin": served.address}
+    )
+    assert posted.status_code == 403
+    assert httpx.get(served.access.url, headers={"host": "rebound.example"}).status_code == 421
+
+
+def test_each_start_has_another_token_that_its_representation_hides() -> None:
+    first, second = LoopbackAccess("http://127.0.0.1:1"), LoopbackAccess("http://127.0.0.1:1")
+    assert first.token != second.token
+    assert first.token not in repr(first)

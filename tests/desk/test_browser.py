@@ -48,7 +48,7 @@ def test_fifteen_payloads_run_nowhere(browser: Browser, tmp_path: Path) -> None:
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     with serve_desk(desk, tmp_path) as served:
-        page.goto(served.address)
+        page.goto(served.access.url)
         for payload in PAYLOADS:
             pair = desk.view().pair
             assert pair is not None
@@ -74,7 +74,7 @@ def test_fifteen_payloads_run_nowhere(browser: Browser, tmp_path: Path) -> None:
 def test_a_keyboard_is_enough_and_a_server_that_is_killed_loses_nothing(browser: Browser, tmp_path: Path) -> None:
     page = browser.new_page()
     with serve_desk(open_desk(tmp_path), tmp_path) as served:
-        page.goto(served.address)
+        page.goto(served.access.url)
         for key in "3", "0", "s", "u", "2":
             press(page, key)
         press(page, "z")
@@ -85,11 +85,11 @@ def test_a_keyboard_is_enough_and_a_server_that_is_killed_loses_nothing(browser:
     journal = tmp_path / "journals" / "anna.jsonl"
     with journal.open("ab") as file:
         file.write(b'{"at": "2026')  # as a process leaves it that is killed while it writes
-    kept = load_journals(tmp_path / "journals")["anna"]
+    kept = load_journals(tmp_path / "journals", 3)["anna"]
     with serve_desk(open_desk(tmp_path), tmp_path) as served:
-        page.goto(served.address)
+        page.goto(served.access.url)
         press(page, "2")
-    actions = [entry.action for entry in load_journals(tmp_path / "journals")["anna"].order]
+    actions = [entry.action for entry in load_journals(tmp_path / "journals", 3)["anna"].order]
     assert actions == ["grade", "grade", "skip", "unsure", *["grade"] * (len(kept.order) - 4), "grade"]
     page.close()
 
@@ -98,8 +98,8 @@ def test_a_tab_that_is_out_of_date_says_that_nothing_was_saved(browser: Browser,
     desk = open_desk(tmp_path)
     with serve_desk(desk, tmp_path) as served:
         old, new = browser.new_page(), browser.new_page()
-        old.goto(served.address)
-        new.goto(served.address)
+        old.goto(served.access.url)
+        new.goto(served.access.url)
         press(new, "3")
         now = new.text_content(".text")
         press(old, "1")
@@ -111,27 +111,30 @@ def test_a_tab_that_is_out_of_date_says_that_nothing_was_saved(browser: Browser,
         assert not old.get_by_role("status").inner_text()
     old.keyboard.press("2")
     old.get_by_role("status").get_by_text("the server does not answer").wait_for()
-    assert list(load_journals(tmp_path / "journals")["anna"].grades.values()) == [1]
+    assert list(load_journals(tmp_path / "journals", 3)["anna"].grades.values()) == [1]
     old.close()
     new.close()
 
 
-def test_a_key_counts_after_a_restart_of_the_server_and_another_pool_is_reported(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_a_restart_needs_its_new_address_and_another_pool_is_reported(browser: Browser, tmp_path: Path) -> None:
     page = browser.new_page()
     with serve_desk(open_desk(tmp_path), tmp_path) as served:
-        page.goto(served.address)
+        page.goto(served.access.url)
         shown = page.input_value("[name=document_id]")
     port = int(served.address.rpartition(":")[2])
-    with serve_desk(open_desk(tmp_path), tmp_path, port):
+    with serve_desk(open_desk(tmp_path), tmp_path, port) as served:
+        page.keyboard.press("2")
+        page.get_by_role("status").get_by_text("needs the address with the token").wait_for()
+        page.goto(served.access.url)
+        assert page.url == f"{served.address}/", "the token stays in no address"
+        assert page.evaluate("document.cookie") == ""
         press(page, "2")
         now = page.text_content(".text")
         page.evaluate("document.querySelector('[name=document_id]').value = 'd99'")
         press(page, "2")
         page.get_by_role("status").get_by_text("not in the pool of this desk").wait_for()
         assert page.text_content(".text") == now
-    grades = load_journals(tmp_path / "journals")["anna"].grades
+    grades = load_journals(tmp_path / "journals", 3)["anna"].grades
     assert {document: grade for (_, document), grade in grades.items()} == {shown: 2}
     page.close()
 
@@ -148,10 +151,10 @@ def test_every_page_of_the_desk_is_used_by_keyboard_alone(
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))
     with serve_desk(desk, tmp_path) as served:
-        page.goto(served.address)
+        page.goto(served.access.url)
         check_focus(page)
         check_view(page, axe)
-        page.goto(served.address)
+        page.goto(served.access.url)
         page.keyboard.press("n")
         page.keyboard.type("2 of them, 0 alike")
         page.keyboard.press("Enter")
@@ -197,7 +200,7 @@ def test_the_keys_are_in_view_and_texts_have_contrast(
     texts = ["A long document about the ferry. " * 400] * 12
     page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)  # type: ignore[arg-type]  # one of its values
     with serve_desk(open_desk(tmp_path, build_pool(texts=texts)), tmp_path) as served:
-        page.goto(served.address)
+        page.goto(served.access.url)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert page.evaluate("document.documentElement.scrollHeight") <= 844
         for button in page.query_selector_all("#keys button"):

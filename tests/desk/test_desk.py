@@ -186,7 +186,7 @@ def test_assessors_share_some_pairs_and_split_the_rest(tmp_path: Path) -> None:
     assert ben.view().pair is None
     anna.journal.close()
     ben.journal.close()
-    assert load_journals(tmp_path / "journals")["anna"].grades == dict.fromkeys(first, 1)
+    assert load_journals(tmp_path / "journals", 3)["anna"].grades == dict.fromkeys(first, 1)
 
 
 def test_differing_grades_are_settled_and_the_settled_grade_counts(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import uvicorn
 
 from runner.comparison.compare import TableStatistics
 from runner.desk.desk import DeskSettings
-from runner.desk.guard import list_origins
+from runner.desk.guard import LoopbackAccess
 from runner.evaluation import Bench
 from runner.look.app import create_look_app
 from runner.look.desks import Desks
@@ -56,9 +56,14 @@ class ServedStore:
 
     tracking: Tracking
     shown: ShownRuns
-    address: str
+    access: LoopbackAccess
     client: httpx.Client
     folder: Path
+
+    @property
+    def address(self) -> str:
+        """Return the address of the server without its token."""
+        return self.access.address
 
     @property
     def page(self) -> str:
@@ -88,16 +93,17 @@ def serve_store(tracking: Tracking, folder: Path, *words: str, sweep: str | None
     results = StoredResults(runs, Bench(open_store(StoreSettings(str(folder / "cache")))), [])
     with bind_socket("127.0.0.1", 0) as listener:
         listener.listen()
-        address = format_address(listener)
-        origins = list_origins(address)
-        with Desks(results, DeskSettings(), 10, "anna", origins) as desks:
-            app = create_look_app(PageBuilder(results, TableStatistics(permutations=100)), desks, shown, origins)
+        access = LoopbackAccess(format_address(listener))
+        with Desks(results, DeskSettings(), 10, "anna", access) as desks:
+            app = create_look_app(PageBuilder(results, TableStatistics(permutations=100)), desks, shown, access)
             server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()
             try:
-                with httpx.Client(base_url=address, headers={"origin": address}, timeout=60) as client:
-                    yield ServedStore(tracking, shown, address, client, folder)
+                headers = {"origin": access.address}
+                with httpx.Client(base_url=access.address, headers=headers, timeout=60) as client:
+                    client.get(access.url)
+                    yield ServedStore(tracking, shown, access, client, folder)
             finally:
                 server.should_exit = True
                 thread.join()

@@ -6,11 +6,12 @@ import re
 import socket
 from pathlib import Path
 
+import httpx
 import pytest
 
 from runner.__main__ import main
 from runner.config.objects import ConfigError
-from runner.desk.journal import load_journals
+from runner.desk.journal import AssessorJournal, load_journals
 from runner.look.shown import select_shown
 from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking
@@ -96,7 +97,7 @@ def test_the_desk_of_a_page_writes_the_journal_of_judge(served: ServedStore, mon
     reply = served.client.post(f"/show/{run}/desk/judge", data={**fields, "decision": "1"})
     assert (reply.status_code, reply.headers["location"]) == (303, "./")
     journals = served.folder / "mlruns" / "judgments" / run / "by_hand" / "journals"
-    assert list(load_journals(journals)["anna"].grades.values()) == [1]
+    assert list(load_journals(journals, 3)["anna"].grades.values()) == [1]
 
 
 def test_the_grades_of_a_desk_are_written_when_the_server_stops(
@@ -114,10 +115,36 @@ def test_the_grades_of_a_desk_are_written_when_the_server_stops(
     assert f"use them with: dataset.extra_qrels={judgments}" in capsys.readouterr().out
 
 
+def test_looking_at_the_desk_neither_creates_nor_locks_a_journal(
+    served: ServedStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(served.folder)
+    run = served.read_runs()["k1=0.4"]
+    folder = Path("mlruns", "judgments", run)
+    with serve_store(served.tracking, served.folder, run) as other:
+        for path in ("", "comparison", "differences", "export"):
+            assert other.client.get(f"/show/{run}/desk/{path}").status_code == 200
+        assert not folder.exists()
+        page = other.client.get(f"/show/{run}/desk/").text
+        fields = dict(re.findall(r'name="(query_id|document_id)" value="([^"]*)"', page))
+        form = {**fields, "decision": "1"}
+        with AssessorJournal(folder / "by_hand" / "journals", "anna", 1) as elsewhere:
+            refused = other.client.post(f"/show/{run}/desk/judge", data=form)
+            assert refused.status_code == 409
+            assert refused.text.startswith("Nothing was saved: assessor=anna: this assessor already judges in another")
+            elsewhere.append("skip", (fields["query_id"], fields["document_id"]))
+            assert "1 skipped" in other.client.get(f"/show/{run}/desk/").text
+    assert not (folder / "by_hand" / "judgments.tsv").exists(), "nothing was decided at this desk"
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("path", ["/", "/runs", "PAGE/", "PAGE/state", "PAGE/texts?query=q0", "PAGE/desk/"])
-def test_no_page_is_shown_under_another_host(served: ServedStore, path: str) -> None:
+def test_no_page_is_shown_under_another_host_or_without_the_token(served: ServedStore, path: str) -> None:
     path = path.replace("PAGE", served.page)
     assert served.client.get(path, headers={"host": "rebound.example"}).status_code == 421
+    for method in ("GET", "HEAD", "OPTIONS", "POST"):
+        headers = {"origin": served.address}
+        assert httpx.request(method, f"{served.address}{path}", headers=headers).status_code == 403
 
 
 def test_only_its_own_script_runs_on_a_page_and_no_other_site_may_frame_it(served: ServedStore) -> None:
@@ -158,7 +185,7 @@ def test_the_command_names_the_address_and_the_other_runs(
     monkeypatch.setattr("runner.commands.look.serve", lambda app, listener, ready: ready())  # and stop at once
     assert main(["look", "port=0", f"sweep={NAME}"]) == 0
     printed = capsys.readouterr().out
-    assert f"{NAME}: open http://127.0.0.1:" in printed
+    assert re.search(r"open http://127\.0\.0\.1:\d+/\?token=[\w-]{43}  \(press", printed)
     assert f"others: {served.read_runs()['rank_bm25'][:8]} (rank_bm25); all of them: http://127.0.0.1:" in printed
     assert main(["look", "port=0", f"run=rank_bm25,{served.shown.key}"]) == 2
     assert capsys.readouterr().err.startswith("error: rank_bm25: no run id starts with")

@@ -22,11 +22,15 @@ def complaints() -> list[str]:
     return []
 
 
-def open_page(browser: Browser, address: str, complaints: list[str], width: int = 1400, height: int = 900) -> Page:
+def open_page(
+    browser: Browser, served: ServedStore, path: str, complaints: list[str], width: int = 1400, height: int = 900
+) -> Page:
     page = browser.new_page(viewport={"width": width, "height": height})
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(address)
+    page.goto(served.access.url)
+    page.goto("about:blank")  # otherwise, a path that differs in its fragment would not load again
+    page.goto(f"{served.address}{path}")
     page.wait_for_selector("html.live")
     return page
 
@@ -41,7 +45,7 @@ def test_a_finished_combination_appears_and_the_view_stays(
     runs, sweep = served.read_runs(), served.shown.runs[0].id
     served.set_status(sweep, "RUNNING")
     served.set_status(runs["k1=0.4"], "RUNNING")
-    page = open_page(browser, f"{served.address}{served.page}/", complaints)
+    page = open_page(browser, served, f"{served.page}/", complaints)
     assert read_labels(page) == ["k1=2"] or len(read_labels(page)) == 1
     page.locator("#board button.pin").first.click()
     page.keyboard.press("/")
@@ -70,7 +74,7 @@ def test_runs_are_chosen_compared_and_read_by_keyboard(
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark")
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{served.address}{served.page}/")
+    page.goto(served.access.url)
     page.wait_for_selector("html.live")
     focus_tab(page, "Queries")
     page.locator("#query-table .windowed button.open").first.wait_for()
@@ -105,7 +109,7 @@ def test_whole_texts_and_the_desk_are_on_the_page(
 ) -> None:
     monkeypatch.chdir(served.folder)
     run = served.read_runs()["k1=2"]
-    page = open_page(browser, f"{served.address}/show/{run}/", complaints, width)
+    page = open_page(browser, served, f"/show/{run}/", complaints, width)
     page.get_by_role("tab", name="Queries", exact=True).click()
     page.locator("#board button.open", has_text="ferry island").click()
     hit = page.locator("#query li", has=page.get_by_text("d0", exact=True)).first
@@ -125,7 +129,7 @@ def test_whole_texts_and_the_desk_are_on_the_page(
         arg=before,
     )
     journals = served.folder / "mlruns" / "judgments" / run / "by_hand" / "journals"
-    assert load_journals(journals)["anna"].grades
+    assert load_journals(journals, 3)["anna"].grades
     assert page.evaluate("window.hit") is None
     assert not complaints
     page.close()
@@ -141,7 +145,7 @@ def test_the_desk_fills_the_window_and_only_its_document_scrolls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(served.folder)
-    page = open_page(browser, f"{served.address}{served.page}/#tab=judge", complaints, width, height)
+    page = open_page(browser, served, f"{served.page}/#tab=judge", complaints, width, height)
     page.frame_locator("iframe").locator("button[data-key='1']").wait_for()
     # A button can be visible before the style sheet of the desk is there.
     page.wait_for_function("document.querySelector('iframe').contentDocument.readyState === 'complete'")

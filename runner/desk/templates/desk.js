@@ -6,7 +6,7 @@ const text = /** @type {HTMLElement | null} */ (document.querySelector("#documen
 const message = /** @type {HTMLElement | null} */ (document.querySelector("#message"));
 const MESSAGE = "desk-message"; // of the page before this one
 const OUT_OF_DATE = 409;
-const NO_ANSWER = "Nothing was saved: the server does not answer. Start it again by the same command, then repeat the key.";
+const NO_ANSWER = "Nothing was saved: the server does not answer. Start it again by the same command, and open the address that it prints.";
 let sent = false;
 
 /** Show a message, which a screen reader reads. @param {string} words */
