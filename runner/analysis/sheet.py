@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retrievers.files import replace_file
+from runner.analysis.cells import protect_row, restore_text
 from runner.analysis.judging import SCALE
 from runner.datasets.base import DatasetError
 
 COLUMNS = ("query_id", "document_id", "query", "document", "grade", "note", "order")
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""The first characters of cells that a spreadsheet program interprets as a formula."""
+_TEXTS = ("query_id", "document_id", "query", "document", "note")
+"""The columns with texts, which a sheet protects."""
 
 PairIds = tuple[str, str]
 """The ids of a query and a document."""
@@ -53,10 +54,10 @@ def load_sheet(path: Path) -> list[SheetRow]:
     sheet: dict[PairIds, SheetRow] = {}
     for row in rows:
         place = f"{path}:{rows.line_num}"
-        pair = (row["query_id"] or "", row["document_id"] or "")
-        texts = (row["query"] or "", row["document"] or "")
+        query_id, document_id, query, document, note = (restore_text(row.get(name) or "") for name in _TEXTS)
+        pair = (query_id, document_id)
         grade, order = _parse_grade(row["grade"], place), row.get("order") or "random"
-        graded = SheetRow(pair, *texts, grade, row.get("note") or "", order)
+        graded = SheetRow(pair, query, document, grade, note, order)
         if pair in sheet:
             raise DatasetError(f"{place}: query {pair[0]!r} and document {pair[1]!r} occur twice; keep one row")
         sheet[pair] = graded
@@ -71,9 +72,7 @@ def save_sheet(path: Path, rows: Sequence[SheetRow]) -> None:
         writer.writerow(COLUMNS)
         for row in rows:
             grade = "" if row.grade is None else row.grade
-            writer.writerow(
-                [*row.pair, escape_formula(row.query), escape_formula(row.document), grade, row.note, row.order]
-            )
+            writer.writerow(protect_row([*row.pair, row.query, row.document, grade, row.note, row.order]))
 
 
 def match_sheet(path: Path, rows: Sequence[SheetRow], places: Mapping[PairIds, int], order: str) -> list[int]:
@@ -109,8 +108,3 @@ def _parse_grade(text: str | None, place: str) -> int | None:
             "the cell empty to skip the pair"
         )
     return int(grade)
-
-
-def escape_formula(text: str) -> str:
-    """Return a text that a spreadsheet program does not interpret as a formula."""
-    return f" {text}" if text.startswith(_FORMULA) else text

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from runner.comparison.comma_separated import format_csv
 from runner.comparison.criteria import Criterion, find_objective
 
 SEARCH = "search.json"
@@ -84,13 +85,12 @@ class Search:
 
     def front_csv(self) -> str:
         """Return the front as comma-separated values."""
-        import pandas as pd
-
         columns = {title: values for title, _, values in self.iter_front_columns()}
-        frame = pd.DataFrame(
-            {"#": [p.rank for p in self.front], "combination": [p.label for p in self.front], **columns}
-        )
-        return str(frame.to_csv(index=False))
+        rows = [
+            {"#": point.rank, "combination": point.label} | {title: values[i] for title, values in columns.items()}
+            for i, point in enumerate(self.front)
+        ]
+        return format_csv(["#", "combination", *columns], rows)
 
     def to_json(self) -> str:
         """Return the search as JSON, with the names of its objectives."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from retrievers.files import replace_texts
-from runner.analysis.sheet import escape_formula
+from runner.analysis.cells import protect_row
 from runner.config.arguments import arguments
 from runner.datasets.base import Dataset, Judgments
 from runner.datasets.export_formats import Format
@@ -34,7 +34,7 @@ def write_grades(folder: Path, assessments: Mapping[str, Assessment], queries: M
     qrels = ["query-id\tcorpus-id\tscore\n", *(f"{q}\t{d}\t{f.grade}\n" for f in finals for q, d in [f.pair])]
     columns = ("query_id", "document_id", "grade", "assessors", "judged_at", "settled", "note")
     rows = [
-        (*final.pair, final.grade, ", ".join(final.assessors), final.at, final.is_settled, escape_formula(final.note))
+        (*final.pair, final.grade, ", ".join(final.assessors), final.at, final.is_settled, final.note)
         for final in finals
     ]
     grades = {name: own.grades for name, own in assessments.items()}
@@ -87,6 +87,5 @@ def _add_grades(dataset: Dataset, finals: Sequence[FinalGrade]) -> Judgments:
 def _format_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows(map(protect_row, [header, *rows]))
     return text.getvalue()

@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.store import fingerprint
 from runner.analysis.racing import ErrorBudget
 from runner.analysis.selection import FOLDS, find_front, means
+from runner.comparison.comma_separated import format_csv
 from runner.comparison.criteria import COSTS, Criterion, find_objective
 from runner.comparison.leaderboard import FailedCombination
 from runner.comparison.race import DroppedCombination, parse_dropped
@@ -312,8 +313,6 @@ class Searching:
         return points
 
     def _files(self, result: Search) -> dict[str, str]:
-        import pandas as pd
-
         names = [objective.name for objective in self.objectives]
         rows = [
             {"trial": trial.number, "combination": combination}
@@ -322,7 +321,7 @@ class Searching:
             | self._list_race(combination)
             for trial, combination in zip(result.trials, self.lines[0].trials, strict=True)
         ]
-        files = {TRIALS: str(pd.DataFrame(rows).to_csv(index=False))}
+        files = {TRIALS: format_csv(list(dict.fromkeys(name for row in rows for name in row)), rows)}
         if result.front:
             files["pareto.csv"] = result.front_csv()
         return files

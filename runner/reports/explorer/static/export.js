@@ -1,8 +1,13 @@
 // @ts-check
 // The table in view as CSV, Markdown or LaTeX.
 
-/** @param {string} text */
-function quoteCsv(text) {
+/**
+ * Return a value as a cell; no text is a formula for a spreadsheet program.
+ * @param {string | number | boolean | null} value
+ */
+function formatCell(value) {
+  if (typeof value !== "string") return value === null ? "" : String(value);
+  const text = /^ *[=+\-@\t\r\n＝＋－＠]/.test(value) ? ` ${value}` : value;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
@@ -27,9 +32,9 @@ function escapeLatex(text) {
 function exportRows(kind, columns, rows) {
   if (kind === "csv") {
     const value = (/** @type {Column} */ column, /** @type {number} */ row) =>
-      (column.values[row] === null ? "" : quoteCsv(String(column.values[row])));
+      formatCell(column.values[row]);
     const lines = rows.map(row => columns.map(column => value(column, row)).join(","));
-    return [columns.map(column => quoteCsv(column.name)).join(","), ...lines, ""].join("\n");
+    return [columns.map(column => formatCell(column.name)).join(","), ...lines, ""].join("\n");
   }
   if (kind === "md") {
     const line = (/** @type {string[]} */ cells) => `| ${cells.join(" | ")} |`;
