@@ -22,6 +22,7 @@ from runner import commands
 from runner.config import help_of
 from runner.config.completion import FLAGS, complete_verb
 from runner.processes import main_module_not_imported_again
+from runner.reports.control import clean_messages, clean_text
 
 CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _write_any_character()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
+        clean_messages()
         _import_from_working_directory()
     verbs = [module.name for module in pkgutil.iter_modules(commands.__path__)]
     verb = _take_verb(words)
@@ -92,7 +94,7 @@ def _run_reporting_errors(verb: str, verbs: Sequence[str], words: Sequence[str])
         if verb in GATES:
             from runner.config.values import without_secrets
 
-            sys.stderr.write(without_secrets(traceback.format_exc()))
+            sys.stderr.write(clean_text(without_secrets(traceback.format_exc())))
             return GATE_CRASHED
         if not _is_private(traceback.format_exc()):
             raise

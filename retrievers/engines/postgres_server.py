@@ -19,7 +19,10 @@ T = TypeVar("T")
 CONNECT_TIMEOUT_S = 10
 """Seconds to wait for a connection, unless the address sets `connect_timeout`."""
 
-_UNSHOWN = ("password", "sslpassword", "passfile")
+_MALFORMED = (
+    "dsn: should be an address such as postgresql://user@localhost:5432/database; write special characters in the user "
+    "and the password as %XX (%25 for %, %40 for @), or set dsn=null and the variable PGPASSWORD"
+)
 
 
 class ServerError(RetrieverError):
@@ -51,10 +54,11 @@ class PostgresServer:
 
         try:
             self._options: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, **conninfo_to_dict(dsn or "")}
-        except ProgrammingError as error:
-            raise RetrieverError(
-                f"dsn: should be an address such as postgresql://user@localhost:5432/database ({_first_line(error)})"
-            ) from None
+        except ProgrammingError:
+            raise RetrieverError(_MALFORMED) from None  # the error quotes the address, perhaps with the password
+        ports = str(self._options.get("port") or "").split(",")
+        if "@" in str(self._options.get("host") or "") or not all(port.isdecimal() or not port for port in ports):
+            raise RetrieverError(_MALFORMED)  # a part of the password was read as the host or the port
         self._idle: list[_Session] = []  # threads append and pop, which are atomic
         self._versions: dict[str, str] = {}
 

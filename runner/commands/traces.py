@@ -18,6 +18,7 @@ from runner.analysis.corrections import CORRECTIONS
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, without_environment
 from runner.metrics.settings import MetricSettings
+from runner.reports.control import escape_json
 
 FAILED = 1
 """The exit code if a run could not be evaluated; the other runs are reported."""
@@ -64,7 +65,8 @@ def _check_evaluation(own: TraceSettings) -> None:
 
 
 def _print_events(file: Path, reading: Reading, tasks: Tasks) -> int:
-    sys.stdout.buffer.writelines(iter_json(read_events(file, reading, tasks)))
+    for part in iter_json(read_events(file, reading, tasks)):
+        sys.stdout.buffer.write(escape_json(part.decode()).encode())
     sys.stdout.buffer.write(b"\n")
     return 0
 

@@ -1,4 +1,4 @@
-"""Values of environment variables, which are recorded as references unless the variable is public."""
+"""Values that messages must not show: passwords, and environment variables, which are recorded as references."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import html
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from retrievers.excerpts import ELLIPSIS
 
@@ -28,15 +28,27 @@ If a value was cut off, remaining parts with fewer characters are not hidden."""
 _CUT = re.compile(rf"({ELLIPSIS}|\.\.\.)")
 """The mark of shortened text in messages."""
 
+HIDDEN = "***"
+"""What is shown in place of a secret."""
+
 _referenced: set[str] = set()
 _public: set[str] = set()
 """The variables that settings of the current command refer to, and the public ones."""
 
+_secrets: set[str] = set()
+"""The passwords, tokens and keys in settings of the current command."""
+
 
 def forget_references() -> None:
-    """Forget the references of an earlier command."""
+    """Forget the references and the secrets of an earlier command."""
     _referenced.clear()
     _public.clear()
+    _secrets.clear()
+
+
+def note_secrets(secrets: Iterable[str]) -> None:
+    """Remember secrets as they are written in settings, for `hide_values`."""
+    _secrets.update(secret for secret in secrets if "${" not in secret)
 
 
 def note_references(raw: Any) -> None:  # noqa: ANN401 (any unresolved config, or overrides)
@@ -49,17 +61,19 @@ def note_references(raw: Any) -> None:  # noqa: ANN401 (any unresolved config, o
 
 
 def hide_values(text: str) -> str:
-    """Return a text in which the values of variables that are not public are replaced by references.
+    """Return a text without secrets, and with references in place of the values of variables that are not public.
 
     Errors of this program and of libraries quote settings, and must not show these values.
     """
     values = {name: value for name in _referenced - _public if (value := os.environ.get(name))}
-    spellings = {spelling: name for name, value in values.items() for spelling in _spellings(value)}
+    spellings = {spelling: HIDDEN for secret in _secrets for spelling in _spell_secret(secret)}
+    spellings |= {
+        spelling: f"${{{RESOLVER}:{name}}}" for name, value in values.items() for spelling in _spellings(value)
+    }
     for spelling in sorted(spellings, key=len, reverse=True):
         if spelling in text:
-            reference = f"${{{RESOLVER}:{spellings[spelling]}}}"
             alone = rf"(?<![\w.]){re.escape(spelling)}(?![\w.])" if len(spelling) < _SHORT else re.escape(spelling)
-            text = re.sub(alone, lambda _, shown=reference: shown, text)  # type: ignore[misc]  # of a default argument
+            text = re.sub(alone, lambda _, shown=spellings[spelling]: shown, text)  # type: ignore[misc]  # of a default argument
     return _hide_cut_values(text, spellings)
 
 
@@ -67,7 +81,7 @@ def _hide_cut_values(text: str, spellings: Mapping[str, str]) -> str:
     """Return a text in which the start of a value before an ellipsis, or its end after one, is replaced."""
     parts = _CUT.split(text) if spellings else [text]
     for spelling in sorted(spellings, key=len, reverse=True):
-        reference = f"${{{RESOLVER}:{spellings[spelling]}}}"
+        reference = spellings[spelling]
         lengths = range(len(spelling) - 1, _SHORT - 1, -1)
         for i in range(0, len(parts) - 1, 2):
             if shown := next((n for n in lengths if parts[i].endswith(spelling[:n])), 0):
@@ -84,6 +98,14 @@ def _spellings(value: str) -> set[str]:
     bare = value.strip("'\"")
     spellings = {value, line, path, bare, repr(value)[1:-1], json.dumps(value)[1:-1], html.escape(value), quote(value)}
     return spellings - {"", "."}
+
+
+def _spell_secret(secret: str) -> set[str]:
+    """Return the spellings of a secret: as it is written, quoted, percent-encoded, and decoded."""
+    quoted = re.sub(r"\\(.)", r"\1", secret)
+    forms = {secret, quoted, unquote(secret), quote(secret, safe=""), quote(unquote(secret), safe="")}
+    escaped = {form.replace("'", "''") for form in forms} | {re.sub(r"([\\'])", r"\\\1", form) for form in forms}
+    return {spelling for form in forms | escaped for spelling in _spellings(form)} - {HIDDEN}
 
 
 def hide_environment(raw: Any, public: Collection[str]) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 (any value)

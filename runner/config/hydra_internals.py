@@ -22,6 +22,7 @@ from hydra._internal import config_loader_impl
 from hydra._internal import utils as hydra_utils
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.hydra import Hydra
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_loader import ConfigLoader
@@ -46,6 +47,7 @@ __all__ = [
     "apply_overrides",
     "check_compositions",
     "compose_once",
+    "convert_shown_config",
     "create_config_search_path",
     "create_repository",
     "format_element",
@@ -75,6 +77,23 @@ _MODES = frozenset(f"hydra.mode={mode.name}" for mode in RunMode)
 def load_yaml(text: str) -> Any:  # noqa: ANN401 (any content)
     """Return the content of YAML as OmegaConf reads it; raises `yaml.YAMLError`. Do not modify it, as it is cached."""
     return yaml.load(text, Loader=_loader)  # noqa: S506 (a safe loader)
+
+
+@contextmanager
+def convert_shown_config(convert: Callable[[Any], Any]) -> Iterator[None]:
+    """Let `--cfg` print what a function returns for the plain, unresolved config."""
+    select = Hydra.get_sanitized_cfg
+
+    def select_converted(self: Hydra, cfg: DictConfig, cfg_type: str) -> DictConfig:
+        plain = OmegaConf.to_container(select(self, cfg, cfg_type), resolve=False)
+        shown: DictConfig = OmegaConf.create(convert(plain))
+        return shown
+
+    Hydra.get_sanitized_cfg = select_converted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Hydra.get_sanitized_cfg = select  # type: ignore[method-assign]
 
 
 @contextmanager

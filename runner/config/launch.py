@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 import hydra
@@ -17,16 +19,20 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
-from runner.config.environment import forget_references, note_references
-from runner.config.hydra_internals import accept_lazy_help, compose_once, reuse_compositions
+from runner.config.environment import forget_references
+from runner.config.hydra_internals import accept_lazy_help, compose_once, convert_shown_config, reuse_compositions
 from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain
 from runner.config.objects import ConfigError
 from runner.config.origins import check_origins
 from runner.config.projects import find_project_config, ignore_hydra_plugins_here
 from runner.config.source import check_files
+from runner.config.values import hide_config, note_overrides, without_secrets
 
 MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
 """The words that make Hydra run a verb more than once."""
+
+SHOWING = frozenset({"--cfg", "-c", "--info", "-i"})
+"""The flags that make Hydra print a config instead of running a verb."""
 
 TAKES_TEXT = ("sweep.exclude", "sweep.include", "grading.document_pattern")
 """Settings whose value is an expression, in which Hydra would read operators as its own syntax."""
@@ -53,7 +59,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
     ignore_hydra_plugins_here()
     forget_references()
-    note_references(overrides)
+    note_overrides(overrides)
     with (
         check_files(verb, overrides),
         compose_once(),
@@ -64,7 +70,8 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
         check_added(verb, overrides)
         check_plugins(overrides[-1])
         try:
-            hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
+            with _show_config_without_secrets(words):
+                hydra.main(version_base="1.3", config_path=str(CONF), config_name=verb)(job)()
         except (HydraException, OmegaConfBaseException) as error:
             raise ConfigError(explain(error, verb, overrides)) from error
         except ValueError as error:
@@ -78,6 +85,20 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     if errors:
         raise errors[0]
     return code
+
+
+@contextmanager
+def _show_config_without_secrets(words: Sequence[str]) -> Iterator[None]:
+    """Let the flags that print a config print it without secrets, also with the variables that `--resolve` inserts."""
+    if SHOWING.isdisjoint(word.partition("=")[0] for word in words):
+        yield
+        return
+    printed = io.StringIO()
+    try:
+        with convert_shown_config(hide_config), redirect_stdout(printed):
+            yield
+    finally:
+        sys.stdout.write(without_secrets(printed.getvalue()))
 
 
 def order_overrides(words: Sequence[str]) -> list[str]:

@@ -16,7 +16,15 @@ from omegaconf.errors import OmegaConfBaseException
 
 from retrievers.store import fingerprint
 from runner.config import SHARED_GROUPS
-from runner.config.environment import RESOLVER, hide_environment, hide_values, note_references, show_references
+from runner.config.environment import (
+    HIDDEN,
+    RESOLVER,
+    hide_environment,
+    hide_values,
+    note_references,
+    note_secrets,
+    show_references,
+)
 from runner.config.objects import ConfigError
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
@@ -25,12 +33,16 @@ REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 VOLATILE = ("tracking", "store", "sweep", "report", "junit", "plugins", "trust", "public_environment")
 """Keys that cannot change a result, such as where and how work is done."""
 
-_HIDDEN = "***"
 _SECRET_KEY = re.compile(
     r"^key$|(api|access|secret|private|account)key$"
     r"|(token|secret|password|passphrase|passwd|pwd|credentials?|authorization|cookie)$"
 )
-_ASSIGNED = re.compile(r"([\w.-]+)=([\"']?)[^\s&;#,\"']+")  # in the query of a URL, or in a message about a setting
+_ASSIGNED = re.compile(  # in the query of a URL, or in a message about a setting
+    r"([\w.-]+)=(?:([\"'])(?:\\.|(?!\2)[^\\\n])+(\2|$)|[^\s&;#,\"']+)", re.MULTILINE
+)
+_IN_ADDRESS = re.compile(r"\s*[A-Za-z][\w+.-]*://[^/@:\s]*:(?!\d+(?:[/?#]|$))(.*)@", re.DOTALL)
+_IN_QUERY = re.compile(r"[?&;]([\w.-]+)=([^&;#]*)")
+_IN_WORDS = re.compile(r"([\w.-]+)\s*=\s*(?:'((?:\\.|[^'\\])*)'?|((?:\\.|[^\s\\])*))", re.DOTALL)  # libpq's keywords
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)(?:[^/\s]*|[^@\s]*)(?=@)")
 _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
 
@@ -127,7 +139,9 @@ def resolve_config(
     raw: Any = None,  # noqa: ANN401 (an unresolved config)
 ) -> dict[str, Any]:
     """Return a config, or only the `kept` keys, as plain values; raises `ConfigError` for a missing value."""
-    note_references(OmegaConf.to_container(cfg, resolve=False) if raw is None else raw)
+    unresolved = OmegaConf.to_container(cfg, resolve=False) if raw is None else raw
+    note_references(unresolved)
+    note_secrets(list_secrets(unresolved))
     try:
         config = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
@@ -151,7 +165,7 @@ def restore_values(recorded: Mapping[str, Any]) -> dict[str, Any]:
             return {key: restore(value, f"{path}.{key}" if path else str(key)) for key, value in node.items()}
         if isinstance(node, list):
             return [restore(value, f"{path}.{position}") for position, value in enumerate(node)]
-        if isinstance(node, str) and _HIDDEN in node:
+        if isinstance(node, str) and HIDDEN in node:
             raise ConfigError(
                 f"{path}: the value is a secret, so it was not recorded; use an environment variable, as in "
                 "${oc.env:NAME}"
@@ -200,14 +214,63 @@ def public(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _hide_secrets(value, key) for key, value in config.items()}
 
 
+def list_secrets(value: Any, key: str = "") -> list[str]:  # noqa: ANN401 (any value)
+    """Return the secrets in a setting: the values of secret keys, and the passwords in addresses, as written there."""
+    if isinstance(value, Mapping):
+        return [secret for k, v in value.items() for secret in list_secrets(v, str(k))]
+    if isinstance(value, list):
+        return [secret for v in value for secret in list_secrets(v, key)]
+    if not isinstance(value, str) or not value:
+        return []
+    if _is_secret(key):
+        return [value]
+    if "@" not in value and "=" not in value:
+        return []
+    secrets = [match[1] for match in [_IN_ADDRESS.match(value)] if match]
+    if "://" in value:
+        secrets += [secret for name, secret in _IN_QUERY.findall(value) if _is_secret(name)]
+    else:
+        secrets += [quoted or plain for name, quoted, plain in _IN_WORDS.findall(value) if _is_secret(name)]
+    return [secret for secret in secrets if secret]
+
+
+def note_overrides(overrides: Sequence[str]) -> None:
+    """Remember the references and the secrets in overrides, so that messages do not show them."""
+    note_references(overrides)
+    for word in overrides:
+        key, _, value = word.partition("=")
+        for text in {value, value.strip("'\""), value.strip("'\"").replace("\\'", "'").replace('\\"', '"')}:
+            note_secrets(list_secrets(text, key.rpartition(".")[2]))
+
+
 def _hide_secrets(value: Any, key: str) -> Any:  # noqa: ANN401 (any value)
     if value not in (None, "") and _is_secret(key):
-        return _HIDDEN
+        return HIDDEN
     if isinstance(value, Mapping):
         return {k: _hide_secrets(v, str(k)) for k, v in value.items()}
     if isinstance(value, list):
         return [_hide_secrets(v, "") for v in value]
-    return _without_passwords(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    for secret in sorted(list_secrets(value), key=len, reverse=True):
+        value = value.replace(secret, HIDDEN)
+    return _without_passwords(value)
+
+
+def hide_config(config: Any) -> Any:  # noqa: ANN401 (any unresolved config)
+    """Return an unresolved config with secrets hidden, and remember them; references keep their form."""
+    note_secrets(list_secrets(config))
+
+    def hide(value: Any, key: str) -> Any:  # noqa: ANN401 (any value)
+        if isinstance(value, Mapping):
+            return {k: hide(v, str(k)) for k, v in value.items()}
+        if isinstance(value, list):
+            return [hide(v, key) for v in value]
+        if not isinstance(value, str) or value == "???" or value.startswith("${"):
+            return value
+        return without_secrets(_hide_secrets(value, key))
+
+    return hide(config, "")
 
 
 def without_secrets(text: str) -> str:
@@ -217,9 +280,14 @@ def without_secrets(text: str) -> str:
 
 def _without_passwords(text: str) -> str:
     """Return a text without the passwords and tokens in its addresses and settings."""
-    text = _PASSWORD.sub(rf"\1:{_HIDDEN}", text)
-    text = _TOKEN.sub(rf"\1{_HIDDEN}", text)
-    return _ASSIGNED.sub(lambda match: f"{match[1]}={match[2]}{_HIDDEN}" if _is_secret(match[1]) else match[0], text)
+    text = _PASSWORD.sub(rf"\1:{HIDDEN}", text)
+    text = _TOKEN.sub(rf"\1{HIDDEN}", text)
+    return _ASSIGNED.sub(_hide_assigned, text)
+
+
+def _hide_assigned(match: re.Match[str]) -> str:
+    key, opening, closing = match.groups(default="")
+    return f"{key}={opening}{HIDDEN}{closing}" if _is_secret(key) else match[0]
 
 
 def _is_secret(key: str) -> bool:

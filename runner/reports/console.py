@@ -23,6 +23,7 @@ from runner.comparison.systems import SystemsByDataset
 from runner.config.environment import hide_values
 from runner.plan import Plan, SearchPlan
 from runner.reports import plan as plan_tables
+from runner.reports.control import escape_json
 from runner.reports.evaluation import tables
 from runner.reports.evaluation.grades import missing_line
 from runner.reports.evaluation.sections import iter_sections as iter_result_sections
@@ -76,7 +77,7 @@ def document_only() -> Iterator[None]:
     finally:
         _json_output = None
     if text := output.to_text():  # events of a trace are written as they are read
-        sys.stdout.write(hide_values(text) + "\n")
+        sys.stdout.write(escape_json(hide_values(text)) + "\n")
 
 
 def document(build: Callable[[], str | Mapping[str, Any]]) -> None:

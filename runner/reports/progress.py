@@ -19,6 +19,7 @@ from rich.spinner import Spinner
 from rich.table import Table as Grid
 from rich.text import Text
 
+from runner.config.environment import hide_values
 from runner.reports.rendering import notebook, numbers
 from runner.reports.terminal import open_console
 
@@ -252,7 +253,7 @@ class _Notes(logging.Handler):
             logger.setLevel(level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        (self._say if record.levelno >= logging.WARNING else self._note)(record.getMessage())
+        (self._say if record.levelno >= logging.WARNING else self._note)(hide_values(record.getMessage()))
 
 
 def _indent(text: str) -> Text:

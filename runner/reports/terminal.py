@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterable
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, JustifyMethod
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text
 
+from runner.reports.control import clean_text
 from runner.reports.rendering.sections import ReportSection
 from runner.reports.rendering.tables import Table
 
@@ -26,7 +28,9 @@ def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     plain = not stream.isatty() and "COLUMNS" not in os.environ
     width = PLAIN_WIDTH if plain else None
-    return _Patient(stderr=stderr, width=width, quiet=quiet, force_jupyter=False, highlight=False, emoji=False)
+    return _Terminal(
+        stderr=stderr, width=width, quiet=quiet, force_jupyter=False, highlight=False, emoji=False, markup=False
+    )
 
 
 def show_sections(out: Console, sections: Iterable[ReportSection], most: int | None = None) -> None:
@@ -90,8 +94,20 @@ def _widths(table: Table, room: int) -> list[int]:
     return widths
 
 
-class _Patient(Console):
-    """A console that outlives its reader: what it prints after a pipe or terminal has closed is lost, not an error."""
+class _Terminal(Console):
+    """A console that obeys no text, and that outlives its reader.
+
+    Of the texts that it prints, only its own styles reach the terminal. What it prints after a pipe or terminal has
+    closed is lost, not an error.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of something to print, without control characters and links in its texts."""
+        for text, style, control in super().render(renderable, options):
+            if control:
+                yield Segment(text, style, control)
+            else:
+                yield Segment(clean_text(text), style.update_link(None) if style and style.link else style)
 
     def _check_buffer(self) -> None:
         try:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runner.config.environment import hide_values
+
 LOG_FIELDS = "log_fields"
 """The key for additional fields of the log line, in the scope of a request and in log records."""
 
@@ -92,4 +94,4 @@ class JsonLines(logging.Formatter):
         line |= getattr(record, LOG_FIELDS, {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line)
+        return hide_values(json.dumps(line))
