@@ -43,10 +43,10 @@ def load_sheet(path: Path) -> list[SheetRow]:
     if not path.exists():
         return []
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")  # reading as text would change line breaks in cells
     except (OSError, UnicodeDecodeError) as error:
         raise DatasetError(f"{path}: cannot be read ({error}); save the sheet as CSV in UTF-8") from None
-    heading = text.partition("\n")[0]
+    heading = next(iter(text.splitlines()), "")
     rows = csv.DictReader(io.StringIO(text, newline=""), delimiter=";" if heading.count(";") > 3 else ",")
     missing = [name for name in COLUMNS[:5] if name not in (rows.fieldnames or ())]
     if missing:

@@ -34,6 +34,11 @@ MULTIRUN = frozenset({"-m", "--multirun", "hydra.mode=MULTIRUN"})
 SHOWING = frozenset({"--cfg", "-c", "--info", "-i"})
 """The flags that make Hydra print a config instead of running a verb."""
 
+LONG_NUMBER = re.compile(r"\d{1000}")
+
+NESTED = 20
+"""Brackets in a setting that is likely to be the one that is nested too deeply."""
+
 TAKES_TEXT = ("sweep.exclude", "sweep.include", "grading.document_pattern")
 """Settings whose value is an expression, in which Hydra would read operators as its own syntax."""
 
@@ -61,6 +66,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     forget_references()
     note_overrides(overrides)
     with (
+        _refuse_unreadable(overrides),
         check_files(verb, overrides),
         compose_once(),
         reuse_compositions(),
@@ -85,6 +91,22 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     if errors:
         raise errors[0]
     return code
+
+
+@contextmanager
+def _refuse_unreadable(overrides: Sequence[str]) -> Iterator[None]:
+    """Raise `ConfigError` for settings that are nested too deeply, or have numbers of thousands of digits."""
+    try:
+        yield
+    except RecursionError as error:  # errors of the verb itself are collected in `launch`
+        deepest = max(overrides, key=lambda word: word.count("[") + word.count("{"))
+        place = deepest.partition("=")[0] if deepest.count("[") + deepest.count("{") > NESTED else "a config file"
+        raise ConfigError(f"{place}: lists or mappings are nested too deeply; remove levels") from error
+    except ValueError as error:
+        if "integer string conversion" not in str(error):
+            raise
+        place = next((word.partition("=")[0] for word in overrides if LONG_NUMBER.search(word)), "a config file")
+        raise ConfigError(f"{place}: the number has more than 64 bits; set a smaller one") from error
 
 
 @contextmanager

@@ -40,11 +40,14 @@ _SECRET_KEY = re.compile(
 _ASSIGNED = re.compile(  # in the query of a URL, or in a message about a setting
     r"([\w.-]+)=(?:([\"'])(?:\\.|(?!\2)[^\\\n])+(\2|$)|[^\s&;#,\"']+)", re.MULTILINE
 )
-_IN_ADDRESS = re.compile(r"\s*[A-Za-z][\w+.-]*://[^/@:\s]*:(?!\d+(?:[/?#]|$))(.*)@", re.DOTALL)
+_IN_ADDRESS = re.compile(r"\s*[A-Za-z][\w+.-]*://[^/@:\s]*:(?!\d+(?:[/?#]|$))([^/]*|.*)@", re.DOTALL)
 _IN_QUERY = re.compile(r"[?&;]([\w.-]+)=([^&;#]*)")
 _IN_WORDS = re.compile(r"([\w.-]+)\s*=\s*(?:'((?:\\.|[^'\\])*)'?|((?:\\.|[^\s\\])*))", re.DOTALL)  # libpq's keywords
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)(?:[^/\s]*|[^@\s]*)(?=@)")
 _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
+
+_UNUSABLE = re.compile(r"[\0\ud800-\udfff]")
+"""NUL, which ends names of files, and halves of a character, which no encoding has."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +153,24 @@ def resolve_config(
     except OmegaConfBaseException as error:
         raise ConfigError(f"{error.full_key}: {str(error).partition(chr(10))[0]}") from None
     assert isinstance(config, dict)  # noqa: S101 (the root of a config is a mapping)
-    return {str(key): value for key, value in config.items() if kept is None or key in kept}
+    plain = {str(key): value for key, value in config.items() if kept is None or key in kept}
+    check_values(plain)
+    return plain
+
+
+def check_values(value: Any, path: str = "") -> None:  # noqa: ANN401 (any plain value)
+    """Raise `ConfigError` for a value that no setting can have: NUL, half a character, a number beyond 64 bits."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            check_values(str(key), path)
+            check_values(part, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for position, part in enumerate(value):
+            check_values(part, f"{path}.{position}")
+    elif isinstance(value, str) and (unusable := _UNUSABLE.search(value)):
+        raise ConfigError(f"{path}: contains the character U+{ord(unusable[0]):04X}, which no text can have; remove it")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ConfigError(f"{path}: the number has more than 64 bits; set a smaller one")
 
 
 def restore_values(recorded: Mapping[str, Any]) -> dict[str, Any]:

@@ -175,7 +175,7 @@ def _read_pair(form: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _parse_grade(word: str) -> int:
-    if not (word.isascii() and word.isdigit()):
+    if not (word.isascii() and word.isdigit() and len(word) < 3):
         raise DeskError(f"the decision {word[:20]!r} does not exist")
     return int(word)
 

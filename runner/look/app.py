@@ -110,7 +110,7 @@ async def _answer(respond: Callable[[], Response], as_page: bool = False) -> Res
 def _read_board(request: Request) -> int:
     """Return the number of the dataset of a sweep that an address names, by default that of the first."""
     board = request.query_params.get("board", "0")
-    return int(board) if board.isdecimal() else 0
+    return int(board) if board.isascii() and board.isdecimal() and len(board) < 6 else 0
 
 
 def _explain(error: Exception) -> str:

@@ -259,3 +259,22 @@ def test_a_preset_may_add_what_it_refers_to(elsewhere: Path, capsys: pytest.Capt
     assert read_error("--config-dir=. experiment=mine", capsys).startswith(
         "dataset.path=/nowhere/x: no such file or folder"
     )
+
+
+@pytest.mark.parametrize("value", ["[" * 3000 + "]" * 3000, "{a:" * 500 + "1" + "}" * 500])
+@pytest.mark.parametrize("verb", ["evaluate", "synthesize"])
+def test_a_setting_that_is_nested_too_deeply_is_named(
+    verb: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([verb, f"+x={value}"]) == 2
+    assert capsys.readouterr().err == "error: +x: lists or mappings are nested too deeply; remove levels\n"
+
+
+@pytest.mark.parametrize("digits", [30, 5000])
+def test_a_number_beyond_64_bits_is_named(
+    digits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["synthesize", f"count={'9' * digits}"]) == 2
+    assert capsys.readouterr().err == "error: count: the number has more than 64 bits; set a smaller one\n"

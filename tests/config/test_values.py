@@ -6,7 +6,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 
 from runner.config.objects import ConfigError
-from runner.config.values import config_hash, public, settle, with_value, without_secrets
+from runner.config.values import check_values, config_hash, public, resolve_config, settle, with_value, without_secrets
 from runner.store.settings import store_settings
 
 CONFIG = OmegaConf.create(
@@ -218,3 +218,22 @@ def test_an_experiment_that_landed_in_a_node_of_its_own_is_refused() -> None:
     lost = OmegaConf.create({"experiment": {"hydra": {"mode": "MULTIRUN"}}})
     with pytest.raises(ConfigError, match=r"^experiment=mine: the first line of the file must be # @package _global_"):
         settle(lost, {"experiment": "mine"})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("a\0b", r"^dataset\.path: contains the character U\+0000, which no text can have; remove it$"),
+        ("a\ud800", r"^dataset\.path: contains the character U\+D800"),
+        (2**63, r"^dataset\.path: the number has more than 64 bits; set a smaller one$"),
+        (-(2**63) - 1, r"^dataset\.path: the number has more than 64 bits"),
+        (int("9" * 4000), r"^dataset\.path: the number has more than 64 bits"),
+        ([1, {"a": "\0"}], r"^dataset\.path\.1\.a: contains the character U\+0000"),
+        ({"\0": 1}, r"^dataset\.path: contains the character U\+0000"),
+    ],
+)
+def test_a_value_that_no_setting_can_have_is_refused_at_its_place(value: object, message: str) -> None:
+    config = OmegaConf.create({"dataset": {"path": value}})
+    with pytest.raises(ConfigError, match=message):
+        resolve_config(config)
+    check_values({"dataset": {"path": [2**63 - 1, -(2**63), True, None, 0.5, "\t\n\x1b", {"a": "b"}]}})

@@ -55,7 +55,13 @@ def test_a_decision_leads_to_the_next_pair_without_javascript(served: ServedDesk
 
 @pytest.mark.parametrize(
     ("decision", "message"),
-    [("9", "outside the scale"), ("-1", "does not exist"), ("grade", "does not exist"), ("", "does not exist")],
+    [
+        ("9" * 5000, "does not exist"),
+        ("9", "outside the scale"),
+        ("-1", "does not exist"),
+        ("grade", "does not exist"),
+        ("", "does not exist"),
+    ],
 )
 def test_a_wrong_decision_is_refused_and_nothing_saved(served: ServedDesk, decision: str, message: str) -> None:
     size = served.desk.journal.file.stat().st_size

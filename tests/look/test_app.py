@@ -68,6 +68,11 @@ def test_texts_are_whole_and_those_of_the_hits_and_the_gold(served: ServedStore)
     assert (refused.status_code, refused.text) == (409, "query=q7: no such query on this page\n")
 
 
+@pytest.mark.parametrize("board", ["9" * 5000, "\u0661", "-1", "x"])
+def test_a_number_of_a_dataset_that_is_none_shows_the_first(served: ServedStore, board: str) -> None:
+    assert served.client.get(f"{served.page}/", params={"board": board}).status_code == 200
+
+
 def test_several_runs_are_compared_with_the_first(served: ServedStore) -> None:
     runs = served.read_runs()
     chosen = [runs["rank_bm25"], runs["k1=2"]]
