@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from retrievers.base import Rankings
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.comparison.notes import describe_dataset, list_some
 from runner.metrics.formulas import is_merit
+from runner.metrics.measures import parse
 from runner.result import QueryTable, Result, ResultError
 
 
@@ -162,8 +163,37 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
                 f"({list_some([*map(str, dict.fromkeys(depths))])})"
             )
         shared = [m for m in shared if m not in whole]
+    chunkings = _list_span_chunkings(results)
+    if len(chunkings) > 1:
+        if not parse(primary).needs_spans:
+            raise NotComparable(explain_chunk_gold(primary, shared, chunkings, "compare.primary"))
+        of_chunks = [m for m in shared if not parse(m).needs_spans]
+        notes.append(f"without {list_some(of_chunks)}, because each chunking has other gold chunks (gold=spans)")
+        shared = [m for m in shared if m not in of_chunks]
     unranked = [m for m in UNRANKED_MEASURES if not any(np.isnan(score_queries(r, m)).all() for r in results)]
     return [primary, *(m for m in shared if m != primary), *unranked]
+
+
+def explain_chunk_gold(measure: str, measures: Sequence[str], chunkings: Sequence[str], setting: str) -> str:
+    """Return an error: a measure of chunks cannot rank chunkings whose gold is spans; one of words can."""
+    of_words = [name for name in measures if name.startswith("TokenR@tokens=")] or ["TokenR@tokens=1024"]
+    return (
+        f"{measure} cannot rank chunkings with gold=spans, because each has other gold chunks "
+        f"({list_some(chunkings)}); choose a measure of words: '{setting}=\"{of_words[-1]}\"'"
+    )
+
+
+def _list_span_chunkings(results: Sequence[Result]) -> list[str]:
+    """Return the different chunkings of results whose gold is spans."""
+    datasets = [result.config.get("dataset") or {} for result in results]
+    if not all(isinstance(dataset, Mapping) and dataset.get("gold") == "spans" for dataset in datasets):
+        return []
+    return list(dict.fromkeys(_name_chunking(dataset.get("chunking") or {}) for dataset in datasets))
+
+
+def _name_chunking(chunking: Mapping[str, object]) -> str:
+    kind = str(chunking.get("_target_", "whole documents")).rpartition(".")[2]
+    return " ".join([kind, *(f"{key}={value}" for key, value in chunking.items() if key != "_target_")])
 
 
 def compute_depth(result: Result) -> int:

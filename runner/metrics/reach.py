@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,11 +41,15 @@ def list_token_warnings(grader: Grader, rankings: Rankings, measures: Sequence[M
     is_cut = (rankings.documents != NOTHING).all(axis=1) & grader.find_counted(rankings)
     warnings = []
     for budget in dict.fromkeys(measure.cutoff for measure in measures if measure.in_tokens and measure.cutoff):
-        short = int(np.count_nonzero(is_cut & (tokens.by_tokens().cut(budget).returned < budget)))
-        if short:
+        returned = tokens.by_tokens().cut(budget).returned
+        short = is_cut & (returned < budget)
+        if short.any():
+            words = float(returned[short].mean()) / rankings.depth
+            needed = math.ceil(budget * rankings.depth / max(float(returned[short].min()), 1))
             warnings.append(
-                f"{short:,} of {np.count_nonzero(grader.golds):,} queries return fewer than {budget:,} words within "
-                f"the search depth of {rankings.depth:,}, so measures @tokens={budget} end early; raise metrics.depth"
+                f"{np.count_nonzero(short):,} of {np.count_nonzero(grader.golds):,} queries return fewer than "
+                f"{budget:,} words within the search depth of {rankings.depth:,}, because their hits have {words:.3g} "
+                f"words on average, so measures @tokens={budget} end early; set metrics.depth={needed}"
             )
     return warnings
 

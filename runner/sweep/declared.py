@@ -16,6 +16,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from runner.comparison.comparability import explain_chunk_gold
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings
@@ -96,13 +97,25 @@ class Declared:
         return _without(point, [key for key in point.swept if not _is_given(key)])
 
     def metrics(self, experiments: Sequence[Experiment]) -> MetricSettings:
-        """Return the measures of the sweep; raise `ConfigError` if the primary measures of experiments differ."""
+        """Return the measures of the sweep; raise `ConfigError` if the primary measures of experiments differ.
+
+        Neither can a measure of chunks rank several chunkings if gold is spans.
+        """
         primaries = dict.fromkeys(str(e.metrics.primary_measure) for e in experiments)
         if len(primaries) > 1:
             raise ConfigError(
                 "metrics.primary: a sweep needs one primary measure, but its experiments have "
                 f"{' and '.join(primaries)}; choose one"
             )
+        chunkings: dict[str, list[str]] = {}
+        for e in experiments:
+            if e.source.gold == "spans" and not e.metrics.primary_measure.needs_spans:
+                chunkings.setdefault(repr(e.source), []).append(repr(e.chunking))
+        for names in (list(dict.fromkeys(own)) for own in chunkings.values()):
+            if len(names) > 1:
+                measures = [str(measure) for measure in experiments[0].metrics.expanded]
+                primary = str(experiments[0].metrics.primary_measure)
+                raise ConfigError(f"metrics.primary: {explain_chunk_gold(primary, measures, names, 'metrics.primary')}")
         return experiments[0].metrics
 
     def sweep(
