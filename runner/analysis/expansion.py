@@ -3,8 +3,7 @@
 Precision is linear in the grades, so its expansion is exact. nDCG is not linear, because an unknown grade also changes
 the ideal ranking. It is expanded to first order, query by query, around the expected grades given the judge's
 (Hoeffding's projection): the effect of a grade is the mean change of nDCG if the other grades of the pool are drawn at
-random. The draws are independent given the judge's grades. If the judge's errors depend on the rank, they are not, and
-the estimate is too low.
+random. The draws are independent given the judge's grades. The estimate is biased as far as people's grades are not.
 """
 
 from __future__ import annotations
