@@ -6,8 +6,9 @@ Nothing here depends on the files of a dataset or the meaning of their fields.
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -30,6 +31,8 @@ _NOT_TEXT = {
 }
 """The first bytes of files that are often mistaken for text, with advice for each."""
 _GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
+_ITERATION = re.compile(r"q?[0-9]{1,3}", re.IGNORECASE)
+"""The second column of TREC's qrels, which is rarely other than 0 or Q0."""
 _LARGEST_GRADE = 2**31 - 1
 
 
@@ -75,11 +78,11 @@ class SourceRecord(NamedTuple):
             return value
         raise self.fault(f"{names[0]!r} is {_show(value)}; it must be text")
 
-    def grade(self, name: str) -> int:
-        """Return a field that is a grade: a whole number."""
+    def grade(self, name: str, convert: Callable[[object], int] | None = None) -> int:
+        """Return a field that is a grade: a whole number, or what `convert` makes of it."""
         value = self.value(name)
         try:
-            return grade_of(value)
+            return (convert or grade_of)(value)
         except ValueError as error:
             raise self.fault(str(error)) from None
 
@@ -259,12 +262,14 @@ def _record(place: str, number: int, value: object) -> SourceRecord:
     return SourceRecord(place, number, value)
 
 
-def qrels(path: Path) -> list[Qrel]:
+def qrels(path: Path, convert: Callable[[object], int] = grade_of) -> list[Qrel]:
     """Read judgments, with or without a header: query, document, grade, or TREC's query, iteration, document, grade.
 
-    A line with tabs is split at its tabs, so that ids may contain spaces; other lines are split at spaces.
+    A line with tabs is split at its tabs, so that ids may contain spaces; other lines are split at spaces. `convert`
+    makes grades of values, or raises `ValueError`.
     """
     qrels: list[Qrel] = []
+    iterations: set[str] = set()
     for number, line in text_lines(path):
         columns = line.split("\t") if "\t" in line else line.split()
         if len(columns) not in (3, 4):
@@ -275,7 +280,20 @@ def qrels(path: Path) -> list[Qrel]:
         if number == 1 and columns[-1].strip().lower() in _GRADE_HEADINGS:
             continue
         try:
-            qrels.append((columns[0], columns[-2], grade_of(columns[-1])))
+            qrels.append((columns[0], columns[-2], convert(columns[-1])))
         except ValueError as error:
             raise DatasetError(f"{path}:{number}: {error}") from None
+        if len(columns) == 4:
+            iterations.add(columns[1].lower().lstrip("q"))
+            if not _ITERATION.fullmatch(columns[1]) and columns[2].isdecimal():
+                raise DatasetError(_describe_order(f"{path}:{number}", columns))
+    if len(iterations) > max(1, len({document for _, document, _ in qrels})):
+        raise DatasetError(_describe_order(str(path), columns))
     return qrels
+
+
+def _describe_order(place: str, columns: Sequence[str]) -> str:
+    return (
+        f"{place}: expected the columns query, iteration (0 or Q0), document and grade, but the second is "
+        f"{columns[1]!r} and the third {columns[2]!r}; reorder the columns"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from retrievers.base import Corpus, RetrieverError
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.sections import title_of
+
+logger = logging.getLogger("runner.datasets")
 
 _MARKDOWN = (".md", ".markdown", ".mdx")
 _TEXT = (".txt", ".text", ".rst")
@@ -44,6 +47,18 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
         )
     except RetrieverError as error:
         raise DatasetError(f"{folder}: {error}; two files differ only in their extension") from None
+
+
+def warn_skipped(path: str | Path, setting: str = "documents") -> None:
+    """Warn of text files in a folder that are not read as documents."""
+    folder = files.resolve_path(path, setting)
+    if skipped := count_skipped_text(folder):
+        logger.warning(
+            "dataset.%s=%s: skipped %s text files that are not Markdown or plain text: %s; convert them, for example "
+            "by pandoc, if they are documents",
+            setting, folder, f"{skipped.total():,}",
+            ", ".join(f"{count:,} {ending or 'without an extension'}" for ending, count in skipped.most_common(5)),
+        )  # fmt: skip
 
 
 def count_skipped_text(folder: Path) -> Counter[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.datasets import files
 from runner.datasets.base import GradeInterval, Qrel, Queries, Raw, corpus_of
 from runner.datasets.filtering import DocumentFields
-from runner.datasets.ratings import QrelsFormat, grade_ratings, match_queries, read_ratings, recognise_format
+from runner.datasets.ratings import QrelsFormat, grade, grade_ratings, match_queries, read_ratings, recognise_format
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular, is_table
 from runner.datasets.trec import Trec
@@ -67,7 +68,9 @@ class JudgedFiles(DatasetSource):
         format = self.qrels_format or ("ubi" if several else self._recognise(paths[0]))
         intervals: Sequence[GradeInterval] = ()
         if format in ("qrels", "table"):
-            qrels = list(self._table.iter_qrels(self.qrels)) if format == "table" else files.qrels(paths[0])
+            convert = partial(grade, thresholds=self.grade_thresholds)
+            table = format == "table"
+            qrels = list(self._table.iter_qrels(self.qrels, convert)) if table else files.qrels(paths[0], convert)
             queries = queries or _list_queries(qrels)
         elif format == "ubi":
             queries, qrels, intervals = self._read_clicks(paths, queries)

@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass as settings
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw
 from runner.datasets.files import SourceRecord
-from runner.datasets.folder import corpus_of_folder, is_document
+from runner.datasets.folder import corpus_of_folder, is_document, warn_skipped
 from runner.datasets.source import DatasetSource
 from runner.datasets.spans import GoldSpan, parse_span
 
@@ -64,6 +64,7 @@ class Needle(DatasetSource):
     def read(self) -> Raw:
         """Read the file and the folder."""
         path, records, needle = self._read_questions()
+        warn_skipped(self.documents)
         ids: list[str] = []
         texts: list[str] = []
         types: list[str] = []

@@ -5,6 +5,9 @@ These formats name a query by its text. Click logs are read by `runner.datasets.
 
 from __future__ import annotations
 
+import logging
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,11 +17,20 @@ from runner.datasets.base import DatasetError, Qrel, Queries
 from runner.datasets.files import SourceRecord
 from runner.datasets.tabular import iter_csv
 
+logger = logging.getLogger("runner.datasets")
+
 QrelsFormat = Literal["qrels", "table", "ratings", "quepid", "rank_eval", "opensearch", "ubi"]
 
 _QUERY, _DOCUMENT = ("query", "query_text"), ("docid", "doc_id")
-_NOT_RATERS = {*_QUERY, *_DOCUMENT, "position", "rank"}
-"""Columns of a list of ratings that do not contain ratings."""
+_RATINGS = ("rating", "grade", "relevance", "rel", "label", "judgment", "judgement")
+"""Columns of a list of ratings that hold them; without one, each column is that of a judge, as in a book of Quepid."""
+_NOT_RATERS = re.compile(
+    r"(.*_)?q?id|docid|query|query_text|position|rank|year|date|timestamp|version|title|url|comment|notes?",
+    re.IGNORECASE,
+)
+"""Columns that are not those of judges."""
+_HIGHEST_RATING = 100
+"""The highest rating of a judge; a higher number is a year or a count."""
 
 
 class Rating(NamedTuple):
@@ -106,6 +118,17 @@ def grade_ratings(
     ]
 
 
+def grade(value: object, thresholds: Sequence[float] | None) -> int:
+    """Return the number of thresholds that a rating reaches, or a whole number without them; raises `ValueError`."""
+    if thresholds is not None:
+        return count_reached(_number(value), thresholds)
+    try:
+        return files.grade_of(value)
+    except ValueError as error:
+        more = "to convert such ratings, set for example 'dataset.grade_thresholds=[0.25,0.5,0.75]'"
+        raise ValueError(f"{error}; {more}") from None
+
+
 def count_reached(value: float, thresholds: Iterable[float]) -> int:
     """Return the number of thresholds that a value reaches."""
     return sum(value >= threshold for threshold in thresholds)
@@ -145,6 +168,7 @@ def _recognise_keys(keys: Mapping[str, Any]) -> QrelsFormat | None:
 
 def _iter_table(path: Path) -> Iterator[Rating]:
     """Yield the ratings of a table; several columns of ratings are from several judges."""
+    judges: Sequence[str] = ()
     for record in iter_csv(path, "\t" if _ending(path) == ".tsv" else ",", _QUERY):
         query, document = _find(record.fields, _QUERY), _find(record.fields, _DOCUMENT)
         if query is None or document is None:
@@ -152,10 +176,31 @@ def _iter_table(path: Path) -> Iterator[Rating]:
                 f"expected the columns query, docid and rating; the columns are {', '.join(record.fields)}"
             )
         text = normalise(record.text(query))
-        columns = ["rating"] if "rating" in record.fields else [c for c in record.fields if c not in _NOT_RATERS]
+        rating = _find(record.fields, _RATINGS)
+        columns = [rating] if rating else [name for name in record.fields if not _NOT_RATERS.fullmatch(name)]
         if not columns:
             raise record.fault(f"the column 'rating' is missing; the columns are {', '.join(record.fields)}")
+        if rating is None:
+            _check_judges(record, columns)
+            if not judges:
+                logger.warning(
+                    "%s the grade is the mean of the columns %s, one for each judge; if only one of them has grades, "
+                    "name it 'rating'",
+                    record.place, ", ".join(map(repr, columns)),
+                )  # fmt: skip
+            judges = columns
         yield _rating(record, text, record.fields[document], [record.fields[column] for column in columns])
+
+
+def _check_judges(record: SourceRecord, columns: Sequence[str]) -> None:
+    """Raise `DatasetError` for a number that no judge gives."""
+    for column in columns:
+        text = str(record.fields[column]).strip()
+        if text.isdecimal() and int(text) > _HIGHEST_RATING:
+            raise record.fault(
+                f"the column {column!r} is taken for that of a judge, but {text} is above {_HIGHEST_RATING}; name the "
+                "column of ratings 'rating', or remove this column"
+            )
 
 
 def _iter_quepid(path: Path, content: object) -> Iterator[Rating]:
@@ -223,17 +268,19 @@ def _rating(record: SourceRecord, text: str, document: object, values: Sequence[
 
 def _grade(rating: Rating, thresholds: Sequence[float] | None) -> int:
     try:
-        return files.grade_of(rating.value) if thresholds is None else count_reached(_number(rating), thresholds)
+        return grade(rating.value, thresholds)
     except ValueError as error:
-        more = "; to convert such ratings, set for example 'dataset.grade_thresholds=[0.25,0.5,0.75]'"
-        raise rating.record.fault(f"{error}{more if thresholds is None else ''}") from None
+        raise rating.record.fault(str(error)) from None
 
 
-def _number(rating: Rating) -> float:
+def _number(value: object) -> float:
     try:
-        return float(rating.value)  # type: ignore[arg-type]  # what is no number raises
+        number = float(value)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError):
-        raise ValueError(f"the rating {rating.value!r} is not a number") from None
+        number = math.nan
+    if math.isnan(number):
+        raise ValueError(f"the rating {value!r} is not a number")
+    return number
 
 
 def _find_texts(node: object, key: str = "") -> Iterator[str]:

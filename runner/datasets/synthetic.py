@@ -19,7 +19,7 @@ from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.files import SourceRecord
-from runner.datasets.folder import corpus_of_folder
+from runner.datasets.folder import corpus_of_folder, warn_skipped
 from runner.datasets.source import DatasetSource
 
 BESIDE = ".chunks.jsonl"
@@ -75,6 +75,7 @@ class Synthetic(DatasetSource):
                     f"dataset.level=chunk: {place} contains documents, but the queries were generated from "
                     f"chunks; remove dataset.corpus, or name the file of chunks ({path.name}{BESIDE})"
                 )
+            warn_skipped(place, "corpus")
             return corpus_of_folder(place, "corpus"), False
         chunks = read_chunks(place)
         whole = self.level == "document" or self.gold == "spans"

@@ -80,6 +80,7 @@ class Tabular(DatasetSource):
         if self.qrels:
             judgments = list(self.iter_qrels(self.qrels))
             return Raw(corpus, queries, judgments, qrels_name=self.qrels, document_fields=fields.names)
+        self._check_lists(records, frozenset(corpus.ids))
         if self.unknown_judged == "error" and self.documents:
             self._check_separator(records, frozenset(corpus.ids))
         qrels = [(query, gold, 1) for query, row in zip(queries.ids, records, strict=True) for gold in self._golds(row)]
@@ -127,11 +128,17 @@ class Tabular(DatasetSource):
             title = "".join(map(record.text, titles))
             yield record.identifier(self.document_id), title, text, fields.read(record)
 
-    def iter_qrels(self, pattern: str) -> Iterator[Qrel]:
-        """Yield the judgments in a table."""
+    def iter_qrels(self, pattern: str, convert: Callable[[object], int] = files.grade_of) -> Iterator[Qrel]:
+        """Yield the judgments in a table; `convert` makes grades of values, or raises `ValueError`."""
         for record in self._records("qrels", pattern, ("qrel_query", "qrel_document", "qrel_grade")):
-            grade = record.grade(self.qrel_grade) if self.qrel_grade else 1
-            yield record.identifier(self.qrel_query), record.identifier(self.qrel_document), grade
+            grade = record.grade(self.qrel_grade, convert) if self.qrel_grade else 1
+            document = record.identifier(self.qrel_document)
+            if not self.documents and _LIST.fullmatch(document):
+                raise record.fault(
+                    f"{self.qrel_document!r} is {document[:60]!r}, a list; write a row for each document, as "
+                    f"df.explode({self.qrel_document!r}) does"
+                )
+            yield record.identifier(self.qrel_query), document, grade
 
     def _golds(self, record: SourceRecord) -> list[str]:
         golds = record.fields[self.query_golds]
@@ -142,16 +149,20 @@ class Tabular(DatasetSource):
         listed = golds if isinstance(golds, list) else [golds]
         return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in listed]
 
-    def _check_separator(self, records: Sequence[SourceRecord], documents: Collection[str]) -> None:
-        """Raise if gold ids contain a separator and are not ids of documents: unsplit, they would never be found."""
+    def _check_lists(self, records: Sequence[SourceRecord], documents: Collection[str]) -> None:
+        """Raise if gold is a list as text, which is no id: its parts would never be found."""
+        name = self.query_golds
         for record in records:
-            golds = record.fields[self.query_golds]
+            golds = record.fields[name]
             if isinstance(golds, str) and _LIST.fullmatch(golds.strip()) and golds not in documents:
                 raise record.fault(
-                    f"{self.query_golds!r} is {golds[:60]!r}, a list as written by pandas; join the ids before "
-                    f"saving, df[{self.query_golds!r}] = df[{self.query_golds!r}].str.join('|'), and set "
+                    f"{name!r} is {golds[:60]!r}, a list as written by pandas; join its ids, df[{name!r}] = "
+                    f"df[{name!r}].map(ast.literal_eval).str.join('|') for a column of text, and set "
                     "'dataset.gold_separator=\"|\"'"
                 )
+
+    def _check_separator(self, records: Sequence[SourceRecord], documents: Collection[str]) -> None:
+        """Raise if gold ids contain a separator and are not ids of documents: unsplit, they would never be found."""
         separated = (r for r in records if self.gold_separator and isinstance(r.fields[self.query_golds], str))
         unknown = ((record, gold) for record in separated for gold in self._golds(record) if gold not in documents)
         for (record, gold), separator in product(unknown, _GOLD_SEPARATORS):

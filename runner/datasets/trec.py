@@ -30,6 +30,7 @@ _DOC_START = re.compile(r"<doc(?:\s[^>]*)?>", re.IGNORECASE)
 _DOC = _elements(["doc"])
 _DOCNO = _elements(["docno"])
 _TOPIC = _elements(["top", "topic"])
+_TOPIC_START = re.compile(r"<(top|topic)(?:\s[^>]*)?>", re.IGNORECASE)
 _TOPIC_NUMBER = re.compile(r"number\s*=\s*[\"']?([^\"'\s]+)", re.IGNORECASE)
 _TOPIC_FIELD = re.compile(r"<(/?[a-z][a-z0-9_-]*)(?:\s[^>]*)?>", re.IGNORECASE)
 _TOPIC_LABELS = {"num": "Number:", "title": "Topic:", "desc": "Description:", "narr": "Narrative:"}
@@ -120,7 +121,7 @@ class Trec(DatasetSource):
 
     def read_queries(self, path: Path) -> Queries:
         """Read a file of topics."""
-        kind = self.topics_format or _format(path)
+        kind = self.topics_format or _recognise_topics(path)
         if kind == "jsonl":
             records = list(files.json_lines(path))
             return beir.build_queries(records, str(path), None, self.query_fields, self.filter_field)
@@ -128,20 +129,40 @@ class Trec(DatasetSource):
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
 
     def _sgml_topics(self, path: Path) -> Iterator[tuple[str, str]]:
-        place = 0
-        for place, topic in enumerate(_TOPIC.finditer(_content(path, self.encoding)), start=1):
+        content, place = _content(path, self.encoding), 0
+        starts = [(start[1].lower(), start.start()) for start in _TOPIC_START.finditer(content)]
+        for place, topic in enumerate(_TOPIC.finditer(content), start=1):
+            if any(tag == topic[1].lower() and topic.start() < at < topic.end() for tag, at in starts):
+                raise DatasetError(
+                    f"{path}:{content.count(chr(10), 0, topic.start()) + 1}: this <{topic[1]}> has no end before the "
+                    f"next one starts; add </{topic[1]}>"
+                )
             fields = _topic_fields(topic[3])
             if number := _TOPIC_NUMBER.search(topic[2] or ""):
                 fields["num"] = number[1]
             record = files.SourceRecord(f"{path}, topic ", place, fields)
             yield record.identifier("num"), " ".join(filter(None, map(record.text, self.topic_fields)))
         if not place:
-            raise DatasetError(f"{path}: the file contains no <top>; for TSV or JSONL, set dataset.topics_format")
+            raise DatasetError(
+                f"{path}: the file contains no <top>; expected TREC topics, lines of id, tab and text, or JSONL"
+            )
+        if len(starts) > place:
+            raise DatasetError(f"{path}: only {place} of {len(starts)} topics end; the file may be truncated")
 
 
 def _format(path: Path) -> Format:
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     return "tsv" if ending == ".tsv" else "jsonl" if ending in (".jsonl", ".ndjson", ".json") else "trec"
+
+
+def _recognise_topics(path: Path) -> Format:
+    """Return the format of a file of topics, by its extension or its first line."""
+    kind = _format(path)
+    if kind != "trec":
+        return kind
+    with files.open_file(path) as file:
+        first = next(filter(None, map(bytes.strip, file)), b"")
+    return "jsonl" if first.startswith(b"{") else "tsv" if b"\t" in first and not first.startswith(b"<") else "trec"
 
 
 def _content(path: Path, encoding: str) -> str:

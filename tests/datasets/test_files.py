@@ -165,6 +165,11 @@ def test_judgments_have_three_or_four_columns_with_or_without_heading(tmp_path: 
         ("q1\td1\thigh\n", "q.tsv:1: the grade 'high' is not a whole number"),
         ("query\tdoc\tscore\nq1\td1\tscore\n", "q.tsv:2: the grade 'score' is not a whole number"),
         ("q1\td1\t0.5\n", "q.tsv:1: the grade '0.5' is not a whole number"),
+        (
+            "q1 tower 0 1\nq1 ferry 0 0\n",
+            "q.tsv:1: expected the columns query, iteration (0 or Q0), document and grade",
+        ),
+        ("q1 12 0 1\nq1 13 0 0\n", "but the second is '13' and the third '0'; reorder the columns"),
     ],
 )
 def test_a_broken_judgment_is_named(tmp_path: Path, content: str, message: str) -> None:

@@ -175,3 +175,12 @@ def test_a_question_names_passages_by_lines_or_as_spans(documents: Path) -> None
     assert golds(whole) == {"q1.0": ["light"], "q1.1": ["light"], "q2": ["deep/ferry"], "q3": ["light"]}
     with pytest.raises(DatasetError, match=r"question 2: the question names no passage; add 'spans'"):
         load(documents, questions, gold="spans")
+
+
+def test_files_that_are_not_read_are_named(documents: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("a.html", "b.html", "c.adoc", "d.ipynb"):
+        (documents / name).write_text("<p>Ships at night</p>")
+    with caplog.at_level("WARNING", "runner.datasets"):
+        load(documents, {"needle_doc_id": "light", "questions": [{"id": 1, "question": "when?"}]})
+    (message,) = caplog.messages
+    assert "skipped 4 text files that are not Markdown or plain text: 2 .html, 1 .adoc, 1 .ipynb" in message

@@ -121,6 +121,40 @@ def test_several_judges_of_a_book_count_by_their_mean_rounded_half_up(tmp_path: 
     }
 
 
+@pytest.mark.parametrize("rating", ["grade", "relevance", "rel", "label"])
+def test_a_column_of_grades_is_not_averaged_with_others(tmp_path: Path, rating: str) -> None:
+    content = f"qid,docid,{rating},query,year\n1,r1,0,pasta,2021\n1,r2,2,pasta,2020\n7,r3,3,soup,2021\n"
+    assert grades_of(read_file(tmp_path, content, "judgments.csv")) == {
+        ("pasta", "r1"): 0, ("pasta", "r2"): 2, ("soup", "r3"): 3,
+    }  # fmt: skip
+
+
+def test_ids_years_and_versions_are_no_judges(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    content = "qid,query,docid,Anna,year,version,Ben,query_id\n9,pasta,r1,0,2021,7,1,8\n9,pasta,r2,3,2021,7,2,8\n"
+    with caplog.at_level("WARNING", "runner.datasets"):
+        assert grades_of(read_file(tmp_path, content, "book.csv")) == {("pasta", "r1"): 1, ("pasta", "r2"): 3}
+    (message,) = caplog.messages
+    assert "book.csv: the grade is the mean of the columns 'Anna', 'Ben', one for each judge" in message
+
+
+def test_qrels_and_tables_are_converted_by_thresholds_too(tmp_path: Path) -> None:
+    rows = [
+        ("q1", "tower", "0.6666666666666666"),
+        ("q1", "museum", "1.67"),
+        ("q2", "ferry", "2.7"),
+        ("q2", "tower", "0.0"),
+    ]
+    qrels = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in rows)
+    table = "query_id,document_id,grade\n" + "".join(f"{','.join(row)}\n" for row in rows)
+    queries = tmp_path / "topics.tsv"
+    queries.write_text("q1\tq1\nq2\tq2\n")
+    for name, content in (("qrels.txt", qrels), ("table.csv", table)):
+        graded = read_file(tmp_path, content, name, queries=str(queries), grade_thresholds=(0.5, 1.5, 2.5))
+        assert grades_of(graded) == {(q, d): g for (q, d, _), g in zip(rows, (1, 2, 3, 0), strict=True)}
+        with pytest.raises(DatasetError, match=r"is not a whole number up to \d+; .*dataset.grade_thresholds="):
+            read_file(tmp_path, content, name)
+
+
 def test_the_ids_of_rank_eval_requests_are_those_of_queries(tmp_path: Path) -> None:
     assert list(read_file(tmp_path, rank_eval()).queries.ids) == ["red_dress", "blue_jeans"]
 
@@ -153,6 +187,14 @@ def test_ratings_that_are_not_whole_numbers_need_thresholds(tmp_path: Path) -> N
         ({"judgmentRatings": [{"query": "q", "ratings": [{"docId": "d"}]}]}, "'rating' is missing"),
         ("query,docid\nq,d\n", "the column 'rating' is missing; the columns are query, docid"),
         ("query,docid,A,B\nq,d,x,1\n", "csv:2: the ratings x, 1 are not numbers"),
+        (
+            "query,docid,A,views\nq,d,2,340\n",
+            "csv:2: the column 'views' is taken for that of a judge, but 340 is",
+        ),
+        (
+            "query_id,document_id,grade\nq,\"['a', 'b']\",1\n",
+            r"csv:2: 'document_id' is \"\['a', 'b'\]\", a list",
+        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, content: object, message: str) -> None:

@@ -343,3 +343,5 @@ def test_a_list_as_pandas_writes_it_points_to_the_separator(tmp_path: Path, gold
     with pytest.raises(DatasetError, match=r"a list as written by pandas; .*dataset\.gold_separator") as error:
         Tabular(documents=str(tmp_path / "docs.csv"), queries=str(tmp_path / "queries.csv")).load()
     assert "\n" not in str(error.value)
+    with pytest.raises(DatasetError, match=r"queries\.csv:2: 'gold' is .*\.map\(ast\.literal_eval\)\.str\.join"):
+        Tabular(queries=str(tmp_path / "queries.csv")).load()

@@ -119,7 +119,8 @@ def test_a_format_may_be_set_against_the_ending(folder: Path) -> None:
     assert list(dataset.queries.texts) == ["crime", "polio"]
     with pytest.raises(DatasetError, match=r"the file contains no <DOC>; for TSV or JSONL.*dataset.documents_format"):
         load(folder, "d.txt")
-    with pytest.raises(DatasetError, match=r"the file contains no <top>; for TSV or JSONL.*dataset.topics_format"):
+    (folder / "t.txt").write_text("crime\npolio\n", encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"the file contains no <top>; expected TREC topics, lines of id, tab and"):
         load(folder, topics="t.txt")
 
 
@@ -196,3 +197,28 @@ def test_a_missing_file_names_its_setting(folder: Path, setting: str) -> None:
     chosen: dict[str, Any] = {name: str(folder / path) for name, path in paths.items()}
     with pytest.raises(DatasetError, match=rf"^dataset\.{setting}=.*nowhere: no such file or folder$"):
         Trec(**chosen).load()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "<top><num>1<title>ships\n<top><num>2<title>ferries</top>",
+            r"t\.txt:1: this <top> has no end before",
+        ),
+        ("<top><num>1<title>ships</top>\n<top><num>2<title>ferries", r"t\.txt: only 1 of 2 topics end"),
+    ],
+)
+def test_a_topic_without_an_end_does_not_take_the_next_one(folder: Path, content: str, message: str) -> None:
+    (folder / "t.txt").write_text(content)
+    with pytest.raises(DatasetError, match=message):
+        load(folder, topics="t.txt")
+
+
+JSON_TOPICS = '{"_id": "301", "text": "ships at night"}\n{"_id": "302", "text": "ferries"}'
+
+
+@pytest.mark.parametrize("content", ["301\tships at night\n302\tferries\n", JSON_TOPICS])
+def test_topics_in_a_text_file_are_recognised_by_their_first_line(folder: Path, content: str) -> None:
+    (folder / "topics.txt").write_text(content)
+    assert load(folder, topics="topics.txt", unjudged_queries="keep").queries.texts[0] == "ships at night"
