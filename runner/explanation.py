@@ -159,10 +159,10 @@ class _Task:
         if self.has_same_data:
             return DatasetPair(second, second)
         first = load_data("baseline", baseline, self._options.baseline_data, bench, plugins)
-        if first.spans is not None or second.spans is not None:
+        if (first.spans is None) != (second.spans is None):
             raise NotComparable(
-                "dataset.gold=spans: two versions of data with gold in spans cannot be mixed; explain results on the "
-                "same data, or on judgments of documents (dataset.gold=documents)"
+                "dataset.gold: gold is spans in only one of the results, which cannot be mixed with judgments; "
+                "evaluate both with the same dataset.gold"
             )
         return DatasetPair(first, second)
 

@@ -112,7 +112,7 @@ def test_without_a_change_of_code_its_effect_is_0_and_the_gate_passes(run: Run, 
     out, _ = run(*COMPARE, "--json")
     content = orjson.loads(out)
     assert content["gate"]["passed"]
-    assert content["data"]["changes"] == ["documents (60, with other contents)"]
+    assert content["data"]["changes"] == ["documents (60 before and now, some with other contents)"]
     assert content["data"]["queries"] == QUERIES
     for measure, of in content["data"]["measures"].items():
         (share,) = of["candidates"].values()
@@ -131,7 +131,10 @@ def test_a_change_of_settings_that_costs_quality_fails_the_gate(run: Run, change
     out, _ = run(*COMPARE, code=1)
     assert "gate failed" in out
     text = " ".join(out.split())
-    assert "The data changed since the baseline was recorded: documents (60, with other contents)." in text
+    assert (
+        "The data changed since the baseline was recorded: documents (60 before and now, some with other contents)."
+        in text
+    )
     assert "Effect of the data: the re-evaluated baseline is not significantly worse than the recorded" in text
 
 
@@ -188,7 +191,7 @@ def test_datasets_without_a_common_query_are_refused(run: Run, here: Path) -> No
 def test_the_chunking_is_a_setting_and_the_documents_are_data(run: Run, here: Path) -> None:
     run(*DATA, "chunking=sentences", "chunking.size=1")
     content = orjson.loads(run(*COMPARE, "--json", "gate=none")[0])
-    assert content["data"]["changes"] == ["documents (60, with other contents)"]
+    assert content["data"]["changes"] == ["documents (60 before and now, some with other contents)"]
     assert content["systems"][0]["name"] == "bm25 re-evaluated"
 
 

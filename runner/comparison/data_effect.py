@@ -112,7 +112,7 @@ def describe_changes(before: Result, after: Result) -> list[str]:
     changes = []
     if before.dataset.corpus_fingerprint != after.dataset.corpus_fingerprint:
         n, n_now = before.dataset.documents, after.dataset.documents
-        counts = f"{n:,}, with other contents" if n == n_now else f"{n:,} before, {n_now:,} now"
+        counts = f"{n:,} before and now, some with other contents" if n == n_now else f"{n:,} before, {n_now:,} now"
         changes.append(f"documents ({counts})")
     queries = _describe_query_changes(before, after)
     changes += queries

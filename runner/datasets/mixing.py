@@ -2,11 +2,13 @@
 
 A query belongs to both versions if its id, text and filter are the same. Judgments differ only where both versions can
 have them: a query that one version lacks brings its judgments along, and so does a document that one version lacks.
-A removed document therefore takes its judgments with it, and their loss counts as an effect of the documents.
+A removed document therefore takes its judgments with it, and their loss counts as an effect of the documents. If gold
+is spans, the spans of one version are found again in the documents of the other.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from retrievers.base import Corpus
-from runner.datasets.base import Dataset, Judgments
+from runner.datasets.base import Dataset, DatasetError, Judgments
+from runner.datasets.overlap import SpanGold, attach_spans
+from runner.datasets.spans import anchor_spans
 
 PARTS = ("documents", "judgments", "queries")
 """The parts of a dataset that can be mixed."""
@@ -40,10 +44,17 @@ class DatasetPair:
         """Return the parts that differ."""
         differs = {
             "documents": not _has_same_documents(self),
-            "judgments": next(self._iter_differing_grades(), None) is not None,
+            "judgments": self._has_other_spans
+            if self.has_spans
+            else next(self._iter_differing_grades(), None) is not None,
             "queries": dict(_iter_queries(self.first)) != dict(_iter_queries(self.second)),
         }
         return [part for part in PARTS if differs[part]]
+
+    @property
+    def has_spans(self) -> bool:
+        """Return whether the gold of both versions is spans."""
+        return self.first.spans is not None and self.second.spans is not None
 
     @cached_property
     def shared_queries(self) -> frozenset[str]:
@@ -74,6 +85,8 @@ class DatasetPair:
             queries=self.sides[queries].queries,
             grade_intervals=(),
         )
+        if self.has_spans:
+            return self._mix_spans(base, (documents, judgments, queries))
         tables = {kind: self._mix_grades(kind, documents, judgments, queries) for kind in self._kinds}
         judged = {document for table in tables.values() for grades in table.values() for document in grades}
         unknown = sorted(judged - base.corpus.positions.keys())
@@ -86,6 +99,37 @@ class DatasetPair:
             judgments_by_search_type=by_kind,
             unknown_documents=tuple(unknown),
         )
+
+    def _mix_spans(self, base: Dataset, parts: tuple[int, int, int]) -> Dataset:
+        """Return a dataset with the spans of the mixture, found again in its documents."""
+        golds = [_get_spans(data) for data in self.sides]
+        wanted = {*base.queries.ids}
+        spans = [
+            anchored.span
+            for side, gold in enumerate(golds)
+            for anchored in gold.anchored
+            if anchored.span.query in wanted and self._applies(anchored.span.query, anchored.span.document, side, parts)
+        ]
+        gold = golds[parts[1]]
+        placed = anchor_spans(spans, base.corpus, gold.similarity)
+        lost = {anchored.span.name for anchored in placed if anchored.anchor.is_lost}
+        return attach_spans(
+            replace(base, unknown_documents=tuple(sorted(lost))), placed, gold.threshold, gold.similarity
+        )
+
+    @property
+    def _has_other_spans(self) -> bool:
+        """Return whether the spans of shared queries differ in documents that both versions have, or the threshold."""
+        golds = [_get_spans(data) for data in self.sides]
+        rows = [
+            Counter(
+                replace(anchored.span, location="")
+                for anchored in gold.anchored
+                if anchored.span.query in self.shared_queries and self._owns(anchored.span.document) is None
+            )
+            for gold in golds
+        ]
+        return rows[0] != rows[1] or golds[0].threshold != golds[1].threshold
 
     @cached_property
     def _corpora(self) -> tuple[Corpus, Corpus]:
@@ -140,6 +184,13 @@ class DatasetPair:
         if query in self.shared_queries:
             return side == (judgments if owner is None else documents)
         return side == queries and not (owner == side != documents)
+
+
+def _get_spans(data: Dataset) -> SpanGold:
+    """Return the spans of a version whose gold is spans."""
+    if data.spans is None:
+        raise DatasetError(f"{data.name}: its gold is not spans, so it cannot be mixed with gold in spans")
+    return data.spans
 
 
 def _has_same_documents(pair: DatasetPair) -> bool:

@@ -20,6 +20,9 @@ from runner.datasets.chunking import DOCUMENT, END, START, Whole
 from runner.datasets.spans import AnchoredSpan
 from runner.datasets.words import word_starts
 
+SIMILARITY = 0.8
+"""The least similarity of an edited passage to its quote, unless a setting says otherwise."""
+
 Words = NDArray[np.int64]
 """Numbers of words, counted over all documents."""
 
@@ -31,7 +34,7 @@ class SpanGold:
     `documents` are positions in `corpus`, the whole documents; -1 for a lost span, whose number of words is that of its
     quote. `starts` and `ends` are offsets of characters. A chunk is gold if it covers at least `threshold` of the words
     of a span or, for a chunk with fewer words than the span, if at least `threshold` of its own words are in the span.
-    `anchored` are all spans as read, for reports.
+    `anchored` are all spans as read, for reports; a fuzzy match was at least `similarity` similar.
     """
 
     corpus: Corpus
@@ -44,6 +47,7 @@ class SpanGold:
     lost_words: NDArray[np.int64]
     threshold: float
     anchored: Sequence[AnchoredSpan]
+    similarity: float
 
     @property
     def is_lost(self) -> NDArray[np.bool_]:
@@ -137,7 +141,9 @@ class SpanGold:
         return int(self.first_words[document] + first), int(self.first_words[document] + last)
 
 
-def attach_spans(dataset: Dataset, spans: Sequence[AnchoredSpan], threshold: float) -> Dataset:
+def attach_spans(
+    dataset: Dataset, spans: Sequence[AnchoredSpan], threshold: float, similarity: float = SIMILARITY
+) -> Dataset:
     """Return a dataset of whole documents that is judged by spans; those of other queries are left out."""
     queries = {identifier: position for position, identifier in enumerate(dataset.queries.ids)}
     places, unknown = dataset.corpus.positions, set(dataset.unknown_documents)
@@ -157,6 +163,7 @@ def attach_spans(dataset: Dataset, spans: Sequence[AnchoredSpan], threshold: flo
         lost_words=np.array([_count_lost_words(anchored) for _, _, anchored in kept], dtype=np.int64),
         threshold=threshold,
         anchored=spans,
+        similarity=similarity,
     )
     return replace(dataset, spans=gold).split_documents(Whole())
 

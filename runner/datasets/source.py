@@ -19,7 +19,7 @@ from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.assembly import add_qrels, assemble, describe_repeated_id
 from runner.datasets.base import Dataset, DatasetError, Raw
-from runner.datasets.overlap import attach_spans
+from runner.datasets.overlap import SIMILARITY, attach_spans
 from runner.datasets.own_documents import ExcludeSelf, OwnIdRule
 from runner.datasets.spans import SPANS, GoldSpan, anchor_spans, check_spans, list_span_qrels, read_spans
 from runner.datasets.splits import SPLIT, list_splits
@@ -64,7 +64,7 @@ class DatasetSource(ABC):
     gold: Literal["documents", "spans"] = "documents"
     spans: str | None = Field(default=None, min_length=1)
     span_threshold: float = Field(default=0.5, gt=0, le=1)
-    span_similarity: float = Field(default=0.8, gt=0, le=1)
+    span_similarity: float = Field(default=SIMILARITY, gt=0, le=1)
     seed: int = Field(default=0, ge=0)
 
     @field_validator("exclude_self", mode="before")
@@ -164,7 +164,7 @@ class DatasetSource(ABC):
         judged = replace(
             raw, qrels=list_span_qrels(spans), qrels_by_search_type={}, grade_intervals=(), qrels_name=name
         )
-        return attach_spans(assemble(self, judged), spans, self.span_threshold)
+        return attach_spans(assemble(self, judged), spans, self.span_threshold, self.span_similarity)
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
         """Return where an id occurs, as FILE:LINE; empty for a format without line numbers."""

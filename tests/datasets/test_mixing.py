@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from retrievers.base import Corpus
+from runner.datasets.anchoring import Quote
 from runner.datasets.base import Dataset
 from runner.datasets.mixing import DatasetPair
+from runner.datasets.overlap import attach_spans
+from runner.datasets.spans import GoldSpan, anchor_spans
 
 DOCUMENTS = {"a": "apple", "b": "banana", "c": "cherry", "d": "date"}
 QUERIES = {"q1": "one", "q2": "two"}
@@ -111,3 +115,41 @@ def test_judgments_by_search_type_are_mixed_as_well() -> None:
     mixed = pair.mix(0, 1, 0)
     assert read(replace(mixed, judgments=mixed.judgments_for("bm25"))) == {"q1": {"a": 2}, "q2": {"c": 1}}
     assert read(mixed) == QRELS
+
+
+def spans_version(texts: dict[str, str], quotes: dict[str, tuple[str, str]]) -> Dataset:
+    """Return documents and queries of the same names, each with a quote of a document as its gold."""
+    spans = [GoldSpan(query, document, quote=Quote(quote)) for query, (document, quote) in quotes.items()]
+    qrels = {query: [document] for query, (document, _) in quotes.items()}
+    whole = Dataset.of(Corpus(list(texts), list(texts.values())), {query: query for query in quotes}, qrels)
+    placed = anchor_spans(spans, whole.corpus, 0.8)
+    lost = tuple(anchored.span.name for anchored in placed if anchored.anchor.is_lost)
+    return attach_spans(replace(whole, unknown_documents=lost), placed, 0.5)
+
+
+OLD = {"d1": "one two three four five six", "d2": "ten eleven twelve thirteen fourteen"}
+SHUFFLED = {**OLD, "d2": "thirteen ten fourteen twelve eleven"}
+QUOTES = {"q1": ("d1", "two three"), "q2": ("d2", "eleven twelve thirteen")}
+
+
+def test_spans_are_found_again_in_the_documents_of_the_other_version() -> None:
+    moved = {**QUOTES, "q1": ("d1", "five six")}
+    first, second = spans_version(OLD, QUOTES), spans_version(SHUFFLED, moved)
+    pair = DatasetPair(first, second)
+    assert pair.changed == ["documents", "judgments"]
+    assert DatasetPair(first, spans_version(SHUFFLED, QUOTES)).changed == ["documents"]
+    only_documents = pair.mix(1, 0, 0)
+    assert only_documents.unknown_documents == ("d2['eleven twelve thirteen']",)
+    assert only_documents.spans is not None and only_documents.spans.documents.tolist() == [0, -1]
+    assert only_documents.fingerprint == spans_version(SHUFFLED, QUOTES).fingerprint
+    only_judgments = pair.mix(0, 1, 0)
+    assert only_judgments.fingerprint == spans_version(OLD, moved).fingerprint
+    assert not only_judgments.unknown_documents
+    assert pair.mix(1, 1, 1) is second
+
+
+def test_a_removed_document_takes_its_spans_with_it() -> None:
+    first = spans_version(OLD, {**QUOTES, "q1": ("d2", "ten eleven")})
+    pair = DatasetPair(first, spans_version({"d1": OLD["d1"], "d3": "new"}, {"q1": ("d3", "new"), "q2": ("d1", "six")}))
+    mixed = pair.mix(1, 0, 0)
+    assert mixed.spans is not None and [anchored.span.document for anchored in mixed.spans.anchored] == ["d3"]
