@@ -13,10 +13,10 @@ import pkgutil
 import re
 import signal
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from runner import commands
 from runner.config import help_of
@@ -28,6 +28,9 @@ CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
 GATES, GATE_CRASHED = ("compare", "explain"), 3
 """The commands that return 1 for a violated gate, and their exit code for a crash, which CI must tell apart."""
+
+AGAIN_S = 0.05
+"""Seconds until an interrupt that Python dropped is raised again."""
 
 JSON = "--json"
 """The flag that makes a command print one JSON document, and nothing else, on standard output."""
@@ -125,8 +128,14 @@ def _import_from_working_directory() -> None:
 
 
 def _handle_signals() -> None:
-    """Treat SIGTERM as Ctrl-C, and SIGHUP too unless nohup started the process."""
+    """Treat SIGTERM as Ctrl-C, and SIGHUP too unless nohup started the process.
+
+    Python drops an exception in a finalizer or a callback of a weak reference; an interrupt there is raised again.
+    """
     with suppress(ValueError):  # only the main thread can handle signals
+        if hasattr(signal, "setitimer") and not isinstance(sys.unraisablehook, _RepeatInterrupt):
+            signal.signal(signal.SIGALRM, _interrupt)
+            sys.unraisablehook = _RepeatInterrupt(sys.unraisablehook)
         signal.signal(signal.SIGTERM, _interrupt)
         if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
             signal.signal(signal.SIGHUP, _interrupt)
@@ -136,6 +145,19 @@ def _write_any_character() -> None:
     """Escape characters that the encoding of standard output lacks, so that printing a result never fails."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+class _RepeatInterrupt:
+    """A hook for dropped exceptions that raises an interrupt again a moment later; others go to the hook before it."""
+
+    def __init__(self, before: Callable[[Any], object]) -> None:
+        self._before = before
+
+    def __call__(self, dropped: Any) -> None:  # noqa: ANN401 (sys.UnraisableHookArgs, which only typeshed has)
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+        else:
+            self._before(dropped)
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -216,7 +216,7 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
         (["retriever.k1=fast"], "retriever.k1=fast: should be a valid number"),
         (["-m", "retriever.k1=1,-1"], "retriever.k1=-1: should be greater than or equal to 0"),
         (["-m", "retriever.b=interval(0,1)"], "interval"),
-        (["retriever.k1=[1"], "retriever.k1=[1: invalid syntax"),
+        (["retriever.k1=[1"], "retriever.k1=[1: cannot be parsed; put the value in quotes of its own"),
         (["metrics.measures=[nDGC]"], "did you mean nDCG"),
         (["metrics.k_values=[0]"], "metrics.k_values.0=0: should be greater than or equal to 1"),
         (["metrics.depth=5"], "depth"),
@@ -356,3 +356,22 @@ def test_hydras_own_sweeper_and_a_launcher_log_a_run_for_each_job(here: Path, ru
     assert len(found) == 2
     assert set(found.values()) == {"FINISHED"}
     assert all("retriever.k1" in str(name) for name in found)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_that_arrives_where_python_drops_exceptions_stops_the_command(name: str) -> None:
+    code = f"""
+import os, signal, sys, time, weakref
+from runner.__main__ import _handle_signals
+_handle_signals()
+class Thing: pass
+thing = Thing()
+reference = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.{name}))
+try:
+    del thing
+    time.sleep(60)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "")
