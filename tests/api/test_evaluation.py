@@ -224,6 +224,12 @@ class Failing:
         (Failing(), [], "search: OSError: the index is gone"),
         (BM25(), ["metrics.depht=10"], "metrics.depht: no such setting; did you mean metrics.depth?"),
         (BM25(), ["retriever.k1=2"], "retriever.k1=2: retriever is given as an argument"),
+        (
+            BM25(),
+            ["analyzer=german"],
+            "analyzer=german: has no effect, as the retriever is given with settings of its own",
+        ),
+        (BM25(), ["encoder=lsa"], "encoder=lsa: has no effect, as the retriever is given with settings of its own"),
         (BM25(), ["dataset.split=dev"], "dataset.split=dev: the dataset is given as an argument"),
         (BM25(), ["metrics.k_values=1,10"], "metrics.k_values=1,10: several values"),
         (BM25(), ["tracking=nowhere"], "tracking=nowhere: no such choice"),
