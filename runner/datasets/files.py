@@ -133,10 +133,10 @@ def resolve_path(path: str | Path, setting: str) -> Path:
     Files in an object store are copied to this machine.
     """
     plain = find_copy(str(path), setting)
-    packed = plain.with_name(f"{plain.name}.gz")
-    if not plain.exists() and packed.exists():
-        return packed
     if not plain.exists():
+        packed = plain.parent / f"{plain.name}.gz"
+        if packed.exists():
+            return packed
         raise DatasetError(f"dataset.{setting}={path if is_address(str(path)) else plain}: no such file or folder")
     return plain
 

@@ -38,6 +38,13 @@ def test_a_folder_loads(folder: Path) -> None:
     assert dataset.judgments.grades.tolist() == [2, 0]
 
 
+@pytest.mark.parametrize("path", [".", "./", "../{name}/."])
+def test_the_working_folder_is_read_by_its_dot(folder: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    here, named = (Beir(path=p).load() for p in (path.format(name=folder.name), str(folder)))
+    assert (here.name, here.fingerprint) == (named.name, named.fingerprint)
+
+
 def test_another_split_has_its_own_queries(folder: Path) -> None:
     assert list(Beir(path=str(folder), split="dev", name="mine").load().queries.ids) == ["q2"]
 
