@@ -120,6 +120,7 @@ def test_values_from_the_environment_reach_no_error(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("pyproject.toml").write_text('[tool.retrieval-runner]\nconf = "configs"\n')
     Path("configs/retriever").mkdir(parents=True)
     Path("configs/retriever/leaky.yaml").write_text(
         f"_target_: {__name__}.Leaky\ntoken: ${{oc.env:HUSH}}\nfails: query\n"

@@ -13,15 +13,17 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
 from runner.config.environment import forget_references
 from runner.config.hydra_internals import accept_lazy_help, compose_once, convert_shown_config, reuse_compositions
-from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain
+from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain, restore_typed
 from runner.config.objects import ConfigError
 from runner.config.origins import check_origins
 from runner.config.projects import find_project_config, ignore_hydra_plugins_here
@@ -52,6 +54,7 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     def job(cfg: DictConfig) -> None:
         nonlocal code
         try:
+            _check_launcher()
             code = max(code, task(cfg))
         except Exception as error:
             if os.getpid() != home:  # a launcher runs the job in another process and returns its error
@@ -88,8 +91,8 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
             raise _explain_unwritable(error) from error
         except SystemExit as end:  # raised by --help, --cfg and sweeps
             code = end.code if isinstance(end.code, int) else 0
-    if errors:
-        raise errors[0]
+    for mistake in errors:
+        raise _show_as_typed(mistake, overrides)
     return code
 
 
@@ -121,6 +124,23 @@ def _show_config_without_secrets(words: Sequence[str]) -> Iterator[None]:
             yield
     finally:
         sys.stdout.write(without_secrets(printed.getvalue()))
+
+
+def _show_as_typed(error: Exception, overrides: Sequence[str]) -> Exception:
+    """Return the error to raise for that of a verb: with the values of overrides as they were typed."""
+    if type(error) is not ConfigError:
+        return error
+    return ConfigError(restore_typed(str(error), overrides))
+
+
+def _check_launcher() -> None:
+    """Raise `ConfigError` for a launcher of Hydra with a single run, which Hydra would not launch."""
+    config = HydraConfig.get()
+    launcher = config.runtime.choices.get("hydra/launcher", "basic")
+    if config.mode == RunMode.RUN and launcher != "basic":
+        raise ConfigError(
+            f"hydra/launcher={launcher}: only used by a sweep; add -m hydra/sweeper=basic, or use sweep.backend=slurm"
+        )
 
 
 def order_overrides(words: Sequence[str]) -> list[str]:

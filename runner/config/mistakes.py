@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from argparse import ArgumentError
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.errors import HydraException, MissingConfigException, OverrideParseException
 from hydra.types import RunMode
 from omegaconf import DictConfig, ListConfig, OmegaConf
@@ -109,16 +110,15 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
     if match := re.search(r"Ambiguous value for argument '(.+)'", text):
         key, _, values = match[1].partition("=")
         return f"{match[1]}: several values; {_suggest_several_values(key, values, verb, overrides)}"
+    if match := re.search(r"Multiple values for (\S+)\. To override|^(\S+) appears more than once", text):
+        return _describe_added_choice(match[1] or match[2], overrides)
     if text.startswith("Config group override must be"):
         return _describe_null_group(overrides)
     if match := re.search(r"Error merging override (.+)", text):
         reason = str(error.__cause__ or error.__context__ or "").partition("\n")[0]
         return f"{match[1]}: {reason or 'not a valid value for this setting'}"
     if isinstance(error, OverrideParseException):
-        key, _, value = error.override.partition("=")
-        if value.startswith("~"):
-            return f"{error.override}: put the value in quotes: '{key}=\"{value}\"'; or give the full path"
-        return f"{error.override}: invalid syntax ({text.partition(chr(10))[0]}); quote it for the shell, or see --help"
+        return f"{error.override}: {_suggest_quotes(error.override)}"
     return " ".join(text.split())
 
 
@@ -127,7 +127,45 @@ def _suggest_several_values(key: str, values: str, verb: str, overrides: Sequenc
     sweeps = verb in SWEEPING and key.partition(".")[0] not in (*VOLATILE, "hydra")
     if _is_list(key, verb, overrides, unset=not sweeps):
         return f"write a list as '{key}=[{values}]'"
-    return "add -m to sweep over them" if sweeps else "give one value"
+    quoted = f"quote it if it is one value: {_quote_text(key, values)}"
+    return f"add -m to sweep over them, or {quoted}" if sweeps else f"give one value, or {quoted}"
+
+
+def _suggest_quotes(override: str) -> str:
+    """Return how to write an override that cannot be parsed: with its value in quotes, inside those of the shell."""
+    key, equals, value = override.partition("=")
+    quoted = _quote_text(key, value)
+    try:
+        OverridesParser.create().parse_overrides(shlex.split(quoted))
+    except HydraException:
+        return "cannot be parsed; write a setting as KEY=VALUE" if equals else "not a setting; write KEY=VALUE"
+    otherwise = "; or give the full path" if value.startswith("~") else ""
+    return f"cannot be parsed; put the value in quotes of its own: {quoted}{otherwise}"
+
+
+def _quote_text(key: str, value: str) -> str:
+    """Return an override with a text as its value, as it is typed in a shell."""
+    return shlex.quote(f"{key}={QuotedString(value, Quote.double).with_quotes()}")
+
+
+def _describe_added_choice(group: str, overrides: Sequence[str]) -> str:
+    """Return how to choose from a group that an override adds, although the command has it already."""
+    word = next((word for word in overrides if word.startswith(f"+{group}=")), f"+{group}=NAME")
+    return f"{word}: {group} exists already; write {_quote(word.lstrip('+'))}, without +"
+
+
+def restore_typed(message: str, overrides: Sequence[str]) -> str:
+    """Return a message with the values of overrides as they were typed: 1e3 instead of 1000.0."""
+    for word in overrides:
+        key, _, text = word.lstrip("+").partition("=")
+        try:
+            value = OverridesParser.create().parse_overrides([word])[0].value()
+        except (HydraException, ValueError):
+            continue
+        if isinstance(value, float) and str(value) != text:
+            before = rf"(?<![\w.]){re.escape(key)}=(\"?){re.escape(str(value))}(?![\w.])"
+            message = re.sub(before, lambda match, new=f"{key}={{}}{text}": new.format(match[1]), message)  # type: ignore[misc]  # of a default argument
+    return message
 
 
 def _is_list(key: str, verb: str, overrides: Sequence[str], unset: bool) -> bool:

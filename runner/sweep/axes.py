@@ -114,10 +114,13 @@ def _value(key: str, parsed: Any) -> Value:  # noqa: ANN401 (any parsed value)
 def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, most: int) -> dict[str, Axis]:
     """Return an axis for each key, by name; raise `ConfigError` for more than `most` values before building them."""
     axes: dict[str, Axis] = {}
+    typed: dict[str, Override] = {}
     for override, listed, yaml in overrides:
         if override.is_sweep_override() or yaml:
             _refuse_what_is_shared(override)
         key = override.get_key_element()
+        if not yaml:
+            _refuse_twice(typed.setdefault(name_of(key), override), override)
         before = axes.pop(name_of(key), None)  # the last override of a key counts, as on Hydra's command line
         if before and before.key.startswith("+") and key == before.name:
             key = before.key  # the first override adds the key
@@ -130,6 +133,15 @@ def axes_by_name(overrides: Iterable[tuple[Override, bool, bool]], seed: int, mo
         varies = listed or override.is_sweep_override()
         axes[name_of(key)] = Axis(key, override.input_line or "", values, varies, interval)
     return axes
+
+
+def _refuse_twice(first: Override, override: Override) -> None:
+    """Raise `ConfigError` if two axes on the command line have the same key."""
+    if first is not override and first.is_sweep_override() and override.is_sweep_override():
+        raise ConfigError(
+            f"{override.input_line}: {name_of(override.get_key_element())} is already given by {first.input_line}; "
+            "write all values once, separated by commas"
+        )
 
 
 def too_many(place: str, n: int, what: str, most: int) -> str:

@@ -53,6 +53,7 @@ class Declared:
         given: Dataset | None = None,
     ) -> None:
         self.loader, self.config, self.arguments, self.params = loader, config, list(arguments), params
+        _check_launcher(config)
         self._given = given
         shared = [key for key in ("sweep", "tracking", "store", "analyzer", "plugins", "report") if key in config]
         own: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, shared), resolve=True)
@@ -172,6 +173,16 @@ def _name(axes: Mapping[str, str]) -> str:
     """Return the name of a sweep, made of its axes."""
     keys = dict.fromkeys(key.rpartition(".")[2] for key in axes)
     return f"sweep over {', '.join(keys)}" if keys else "single combination"
+
+
+def _check_launcher(config: DictConfig) -> None:
+    """Raise `ConfigError` for a launcher of Hydra, which the sweepers of this program would not use."""
+    launcher = config.hydra.runtime.choices.get("hydra/launcher", "basic")
+    if launcher != "basic":
+        raise ConfigError(
+            f"hydra/launcher={launcher}: only used with hydra/sweeper=basic, which evaluates combinations "
+            "separately; for workers that share their work, set sweep.backend=slurm (or loky, dask, ray)"
+        )
 
 
 def _make_folder(output: str | None) -> Path | None:

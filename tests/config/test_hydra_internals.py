@@ -97,7 +97,11 @@ def test_a_command_composes_its_config_once(
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["retriever=bm52"], "did you mean"), (["retriever.k1=1,2"], "several values"), (["retriever.b=[1"], "syntax")],
+    [
+        (["retriever=bm52"], "did you mean"),
+        (["retriever.k1=1,2"], "several values"),
+        (["retriever.b=[1"], "cannot be parsed"),
+    ],
 )
 def test_a_mistake_is_composed_once_and_refused_as_before(
     words: list[str], said: str, compositions: list[list[str]], monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,22 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
             "retriever=hybrid retriever.parts.lexcal.k1=2",
             "retriever.parts.lexcal.k1: no such setting; did you mean retriever.parts.lexical.k1?",
         ),
+        ("+experiment=tour", "+experiment=tour: experiment exists already; write experiment=tour, without +"),
+        ("+retriever=bm25", "+retriever=bm25: retriever exists already; write retriever=bm25, without +"),
+        ("dataset.name=1e3", "dataset.name=1e3: should be text; write 'dataset.name=\"1e3\"'"),
+        ("retriever.b=1e1", "retriever.b=1e1: should be less than or equal to 1"),
+        (
+            "-m retriever.k1=1,2 retriever.k1=3,4",
+            "retriever.k1=3,4: retriever.k1 is already given by retriever.k1=1,2; write all values once",
+        ),
+        (
+            "-m hydra/launcher=submitit_slurm retriever.k1=1,2",
+            "hydra/launcher=submitit_slurm: only used with hydra/sweeper=basic",
+        ),
+        (
+            "hydra/launcher=submitit_slurm",
+            "hydra/launcher=submitit_slurm: only used by a sweep; add -m hydra/sweeper=basic",
+        ),
         ("retriever.k1.x=2", "retriever.k1.x: no such setting; retriever.k1 can only be set as a whole"),
         (
             "retriever@retriever.parts.words=bm25",
@@ -92,7 +109,10 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("-m retriever.k1=range(1,0)", "retriever.k1=range(1,0): an axis needs at least one value"),
         ("-m experiment=tour,bm25_grid", "experiment=tour,bm25_grid: an axis cannot have several experiments"),
         ("-m store.path=a,b", "store.path=a,b: store applies to the whole sweep"),
-        ("export output=~/x", "output=~/x: put the value in quotes: 'output=\"~/x\"'; or give the full path"),
+        (
+            "export output=~/x",
+            "output=~/x: cannot be parsed; put the value in quotes of its own: 'output=\"~/x\"'; or give the full path",
+        ),
         ("plugins=mine", 'plugins="mine": should be a list of modules; write plugins=[mine]'),
         ("tracking.uri=ftp://me:hush@host", "tracking.uri=ftp://me:***@host: not the address"),
         (
@@ -129,10 +149,32 @@ def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest
 
 
 @pytest.mark.parametrize(
+    "name", ["café", "epoch=3", "a(b)", "a[1]", "a{x}", "a;b", "a#b", "a&b", "~x", "it's", 'a"b', "a\\'"]
+)
+def test_a_value_that_cannot_be_parsed_is_shown_in_quotes_that_work(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["dataset=beir", f"dataset.path=X/{name}"]
+    assert main(words) == 2
+    message = capsys.readouterr().err
+    if "cannot be parsed" in message:
+        (shown,) = shlex.split(message.rpartition(" of its own: ")[2])
+        assert main([words[0], shown]) == 2
+        message = capsys.readouterr().err
+    assert message == f"error: dataset.path=X/{name}: no such file or folder\n"
+
+
+@pytest.mark.parametrize(
     ("arguments", "suggestion"),
     [
-        ("retriever.k1=0.6,0.9", "add -m to sweep over them"),
-        ("retriever=hybrid retriever.alpha=0.6,0.9", "add -m to sweep over them"),
+        (
+            "dataset=beir dataset.path=a,b",
+            "add -m to sweep over them, or quote it if it is one value: 'dataset.path=\"a,b\"'",
+        ),
+        (
+            "retriever.k1=0.6,0.9",
+            "add -m to sweep over them, or quote it if it is one value: 'retriever.k1=\"0.6,0.9\"'",
+        ),
         ("metrics.k_values=1,5", "write a list as 'metrics.k_values=[1,5]'"),
         ("sweep.zip=a,b", "write a list as 'sweep.zip=[a,b]'"),
     ],
@@ -176,10 +218,8 @@ def test_a_file_cannot_name_plugins(
         (elsewhere / group).mkdir()
         (elsewhere / group / "mine.yaml").write_text(text)
     arguments = f"--config-dir=. experiment=mine retriever=mine{sweeper}"
-    refused = (
-        "hydra.overrides.task: only the command line" if preset == INJECTED else "only create classes of this program"
-    )
-    assert refused in read_error(arguments, capsys)
+    (elsewhere / "pyproject.toml").write_text('[tool.retrieval-runner]\nconf = "."\n')
+    assert "a config can only create classes of this program" in read_error(arguments, capsys)
     assert read_error(f"{arguments} plugins=[fractions]", capsys).startswith(
         "retriever: expected a Retriever, found Fraction"
     )

@@ -61,6 +61,7 @@ def read_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ({EXPERIMENT: f"{GLOBAL}hydra: {{job: {{chdir: true}}}}"}, [], "hydra.job.chdir"),
         ({EXPERIMENT: f"{GLOBAL}hydra: {{run: {{dir: /evil}}}}"}, [], "hydra.run.dir"),
         ({EXPERIMENT: f"{GLOBAL}hydra: {{sweep: {{dir: /evil}}}}"}, [], "hydra.sweep.dir"),
+        ({EXPERIMENT: f"{GLOBAL}hydra: {{overrides: {{task: ['+a=1']}}}}"}, [], "hydra.overrides.task"),
         ({EXPERIMENT: f"{GLOBAL}hydra: {{output_subdir: x}}"}, [], "hydra.output_subdir"),
         ({EXPERIMENT: f"{GLOBAL}hydra: {{searchpath: ['pkg://evil']}}"}, [], "hydra.searchpath"),
         ({EXPERIMENT: f"{GLOBAL}defaults: [override /hydra/sweeper: basic]"}, [], "hydra/sweeper=basic"),
