@@ -129,6 +129,7 @@ def test_every_list_of_causes_is_in_the_report(everything: tuple[Version, Versio
     effect = explanation.list_terms("nDCG@10")[1].effect
     assert sum(share for _, share in shares) == pytest.approx(effect, abs=1e-12)
     assert explanation.list_shares("queries", "nDCG@10") == []
+    assert tables.build_shares_table(explanation).columns[-1].title == "adds to nDCG@10"
 
 
 def test_every_section_is_in_markdown_and_on_the_page(everything: tuple[Version, Version, Explanation]) -> None:

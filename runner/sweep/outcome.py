@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -34,7 +33,7 @@ class SweepOutcome:
     work: Counter[str] = field(default_factory=Counter)
     race: RaceRecord | None = None
     best: str = ""
-    _best_mean: float = -math.inf
+    _best_mean: float = 0.0
     _queries: dict[str, QueryTable] = field(default_factory=dict)
 
     @property
@@ -65,7 +64,10 @@ class SweepOutcome:
         return self.results[combination]
 
     def update_best(self, answer: Answer) -> str | None:
-        """Return a description of the answer if it is the best so far, else None; `best` is the last description."""
+        """Return a description of the answer if it is the best so far, else None.
+
+        `best` is the last description. No answer is the best while all have 0.
+        """
         if isinstance(answer, FailedCombination) or not answer.means[answer.primary] > self._best_mean:
             return None
         self._best_mean = answer.means[answer.primary]

@@ -39,7 +39,7 @@ def iter_sections(
         ("Changed gold", tables.CHANGED_GOLD, tables.build_gold_table),
         ("Changed judgments", "On queries and documents that both sides have.", tables.build_judgments_table),
         ("Changed queries", "A reworded query counts as removed and added.", tables.build_queries_table),
-        ("Queries by share", "What a query adds to an effect.", tables.build_shares_table),
+        ("Queries by contribution", "What a query adds to an effect.", tables.build_shares_table),
     ):
         yield ReportSection(title, build(explanation, limit), "report", note, printed="table")
     yield ReportSection("All measures", tables.measures_table(explanation), "report")

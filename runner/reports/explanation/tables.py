@@ -192,7 +192,7 @@ def build_queries_table(explanation: Explanation, limit: int | None = None) -> T
 def build_shares_table(explanation: Explanation, limit: int | None = None) -> Table:
     """Return the queries with the largest losses and gains in each term, half of the limit each."""
     columns = [Column("cause"), Column("query", least=8), Column("text", gist, least=30)]
-    columns += [Column("share", lambda value: f"{value:+.5f}", numeric=True)]
+    columns += [Column(f"adds to {explanation.primary}", lambda value: f"{value:+.5f}", numeric=True)]
     rows = []
     for term in CAUSES:
         shares = explanation.list_shares(term, explanation.primary)

@@ -31,7 +31,7 @@ def divisive(results: Sequence[Result], primary: str, limit: int) -> Table:
 
 
 def hardest_note(results: Sequence[Result], primary: str) -> str:
-    """Return how the hardest queries are selected, and which queries no combination answers."""
+    """Return how the hardest queries are selected, and in which queries no combination scores above 0."""
     note = f"Ordered by the mean {primary} of all combinations; the spread is their standard deviation."
     unanswered = measure_difficulty(results, primary).unanswered.tolist() if results else []
     if not unanswered:
@@ -39,7 +39,7 @@ def hardest_note(results: Sequence[Result], primary: str) -> str:
     ids = [results[0].queries.ids[i] for i in unanswered]
     more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
     queries = f"{len(ids):,} queries" if len(ids) > 1 else "one query"
-    return f"{note} No combination answers {queries}: {', '.join(ids[:NAMED])}{more}."
+    return f"{note} No combination has a {primary} above 0 in {queries}: {', '.join(ids[:NAMED])}{more}."
 
 
 def _queries_table(q: QueryTable, hard: Difficulty, positions: Sequence[int]) -> Table:

@@ -174,6 +174,17 @@ def test_a_query_that_takes_much_longer_than_the_mean_is_marked() -> None:
     assert "- **Retrieval Time**: not timed\n" in block(markdown, "q010")
 
 
+def test_times_are_compared_by_medians_which_one_cold_query_does_not_change() -> None:
+    cold, warm = ([first] + [each] * 9 + [None] * 20 for first, each in ((1.0, 1.0), (500.0, 4.5)))
+    timed = [
+        replace(found, timings=replace(found.timings, each_ms=each))
+        for found, each in zip(three()[:2], (cold, warm), strict=True)
+    ]
+    markdown = golden_markdown(golden_report(timed, AT))
+    assert "| Max (ms) | Relative median |" in markdown
+    assert [row[-1] for row in table(markdown, "## Performance Comparison")] == ["1.0x", "4.5x"]
+
+
 @settings(max_examples=at_most(30))
 @given(st.lists(st.floats(0, 1, width=32), min_size=4, max_size=12), st.floats(0.5, 100), st.floats(-50, 50))
 def test_confidence_does_not_depend_on_the_scale_of_scores(gaps: list[float], factor: float, shift: float) -> None:
