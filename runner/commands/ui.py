@@ -39,6 +39,9 @@ def main(cfg: DictConfig) -> int:
         return 0
     address = build_settings(Address, config)
     bind_socket(address.host, address.port).close()  # raises an error if another program listens there
+    store.check()
+    if place := store.relocate():
+        console.note(place)
     store.open()
     # Without `workflowType`, the UI opens on the traces of applications.
     page = f"http://{address.host}:{address.port}/#/experiments/{store.experiment}/runs?workflowType=machine_learning"

@@ -73,12 +73,18 @@ class BackgroundTracker:
         self._sweep: Sweep | None = None
         if self._store.is_direct:
             self.state("")  # raises an error before any work if the file is not a database
+            with explain_errors(tracking, "cannot be opened"):
+                self._store.check()
         else:  # raises an error if a server cannot be reached
             try:
                 self.recover()
             except BaseException:
                 self._end(now=True)
                 raise
+        if place := self._store.relocate():
+            from runner.reports import console
+
+            console.note(place)
 
     def start(self) -> None:
         """Start loading MLflow, which takes seconds, in the background."""

@@ -39,6 +39,15 @@ class ServerStore:
         self.page = without_secrets(tracking.uri).rstrip("/") if tracking.uri.startswith("http") else ""
         self.folder = Path("mlruns").resolve()
 
+    def check(self) -> None:
+        """Do nothing: what is wrong with a server is known once it is opened, which happens before the work."""
+
+    def relocate(self) -> str:
+        """Return a message if the settings name a place of artifacts, which a server chooses itself."""
+        if not self._tracking.names_artifacts:
+            return ""
+        return f"tracking.artifacts={self._tracking.artifacts}: not used, as the server chooses the place"
+
     def open(self) -> None:
         """Connect to the server and create the experiment if necessary; raises `ConfigError`."""
         _ = self._connection

@@ -6,6 +6,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from retrievers.files import replace_texts
 from runner.tracking import tables
 from runner.tracking.artifacts import ArtifactFolders
-from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
+from runner.tracking.logged import LoggedRun, ParentRun, Run, find_beside, local_path
 from runner.tracking.mlflow_internals import open_artifacts, store_transaction
 from runner.tracking.opening import explain_errors, open_client
 from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges, link_key, now
@@ -58,7 +59,7 @@ class DatabaseStore:
     def __init__(self, tracking: Tracking, database: SqliteDatabase | MlflowDatabase) -> None:
         self._tracking = tracking
         self._database = database
-        file = tracking.sqlite_file()
+        self._file = file = tracking.sqlite_file()
         self.keeps_runs, self.is_direct = not tracking.is_off, file is not None
         self.folder = Path("mlruns").resolve() if file is None else file.parent
         self.experiment, self._location = "", tracking.artifact_location() or ""
@@ -71,7 +72,22 @@ class DatabaseStore:
                 self._database = MlflowDatabase(self._tracking)
                 opened = self._database.open()
         self.experiment, self._location = opened
+        if self._tracking.names_artifacts:
+            self._location = self._tracking.artifact_location() or ""
         self._artifact_folders.clear(self._find_existing)
+
+    def check(self) -> None:
+        """Raise `ConfigError` if runs cannot be logged to a SQLite file; other databases are only known once opened."""
+        if isinstance(self._database, SqliteDatabase):
+            self._database.check()
+
+    def relocate(self) -> str:
+        """Record where the artifacts are if the database was moved or copied with them; return a message about it."""
+        moved = self._database.relocate() if isinstance(self._database, SqliteDatabase) else None
+        if moved is None:
+            return ""
+        before, folder = moved
+        return f"{folder}: moved or copied from {before}; the artifacts beside the database are used"
 
     def log(self, runs: Sequence[tuple[str, RunRecord]]) -> Iterator[LoggedRun]:
         """Log runs with their artifacts, all or none; the id of its result is the id of a run."""
@@ -87,7 +103,7 @@ class DatabaseStore:
     def find_logged(self, results: Sequence[str]) -> dict[str, LoggedRun]:
         """Return the runs of results that are already logged."""
         existing = self._find_existing(results)
-        return {run: LoggedRun(run, local_path(self._artifact_uri(run))) for run in results if run in existing}
+        return {run: LoggedRun(run, local_path(self._read_uri(run))) for run in results if run in existing}
 
     def create_run(self, name: str, started: int, tags: Mapping[str, str]) -> LoggedRun:
         """Create a run with the status RUNNING and return it."""
@@ -125,8 +141,8 @@ class DatabaseStore:
         parents = self._database.read(tables.PARENTS, named)
         finished = self._database.read(tables.FINISHED, {**named, "parent": parent})
         return (
-            [ParentRun(LoggedRun(run, local_path(uri)), *others) for run, uri, *others in parents],
-            {combination: LoggedRun(run, local_path(uri)) for combination, run, uri in finished},
+            [ParentRun(LoggedRun(run, local_path(self._resolve(uri))), *others) for run, uri, *others in parents],
+            {combination: LoggedRun(run, local_path(self._resolve(uri))) for combination, run, uri in finished},
         )
 
     def find_runs(self, beginning: str) -> list[Run]:
@@ -165,7 +181,8 @@ class DatabaseStore:
         return self._artifact_folders.orphans(self._find_existing if self.is_direct else lambda ids: ())
 
     def _search(self, query: str, named: Mapping[str, str]) -> list[Run]:
-        return [Run(*row) for row in self._database.read(query, named)]
+        runs = [Run(*row) for row in self._database.read(query, named)]
+        return [replace(run, artifacts=self._resolve(run.artifacts)) for run in runs]
 
     def _find_existing(self, ids: Sequence[str]) -> set[str]:
         return {run for (run,) in self._database.read(*tables.select_existing(ids))} if ids else set()
@@ -176,7 +193,12 @@ class DatabaseStore:
     def _read_uri(self, run_id: str) -> str:
         """Return the address of the artifacts of a run."""
         ((uri,),) = self._database.read(tables.ARTIFACTS_OF, {"run": run_id})
-        return str(uri)
+        return self._resolve(str(uri))
+
+    def _resolve(self, uri: str) -> str:
+        """Return the address of a run's artifacts: beside the database if they were moved or copied with it."""
+        beside = None if self._file is None else find_beside(self._file, uri)
+        return uri if beside is None else beside.as_uri()
 
     def _write_artifacts(self, uri: str, write: Callable[[Path], object]) -> None:
         """Write files to a run's folder if it is on this machine, else to a folder that is copied there."""

@@ -104,5 +104,17 @@ def local_path(uri: str) -> Path | None:
     return Path(uri) if re.match(r"[A-Za-z]:[\\/]", uri) else None  # a Windows path
 
 
+def find_beside(database: Path, uri: str) -> Path | None:
+    """Return the folder of a run's artifacts that is beside a database, None if `uri` names it or it does not exist.
+
+    If a project was moved or copied, its database names the earlier folders.
+    """
+    recorded = local_path(uri)
+    if recorded is None or len(recorded.parts) < 4:
+        return None
+    beside = database.parent.joinpath(*recorded.parts[-3:])  # artifacts/RUN/artifacts
+    return beside if beside != recorded and beside.is_dir() else None
+
+
 _WINDOWS_DRIVE = re.compile(r"^/(?=[A-Za-z]:/)")
 """The slash before the drive in an address such as file:///C:/runs."""

@@ -17,6 +17,7 @@ from retrievers.excerpts import shorten_text
 from runner.config.objects import ConfigError
 from runner.config.values import public
 from runner.tracking.mlflow_internals import SQL_LOGGER, create_engine
+from runner.tracking.revisions import REVISION, check_revision
 from runner.tracking.settings import EXPERIMENT_TAGS, NOT_STORED, Tracking
 from runner.tracking.sqlite import SqliteDatabase
 
@@ -47,11 +48,11 @@ def open_client(tracking: Tracking) -> tuple[MlflowClient, str]:
             SqliteDatabase(tracking, file).open()  # creates the database if it does not exist
             _write_ahead()
             with FileLock(file.with_suffix(".lock")):  # several processes may create the experiment at once
-                _connect(uri)
+                _connect(tracking, uri)
                 return _client(tracking, uri)
         with patience(_OPENING):
             if not tracking.is_server():
-                _connect(uri)
+                _connect(tracking, uri)
             return _client(tracking, uri)
 
 
@@ -68,8 +69,12 @@ def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     return client, experiment.experiment_id
 
 
-def _connect(uri: str) -> None:
-    """Connect to a database once; MLflow would try ten times, with a warning each time."""
+def _connect(tracking: Tracking, uri: str) -> None:
+    """Connect to a database once; MLflow would try ten times, with a warning each time, and migrate older tables.
+
+    Raises `ConfigError` for tables of another version.
+    """
+    from sqlalchemy import inspect, text
     from sqlalchemy.exc import ArgumentError
 
     try:
@@ -77,7 +82,9 @@ def _connect(uri: str) -> None:
     except ValueError as error:
         raise ArgumentError(f"invalid address: {error}") from error
     try:
-        engine.connect().close()
+        with engine.connect() as connection:
+            if inspect(connection).has_table("alembic_version"):
+                check_revision(tracking, str(connection.execute(text(REVISION)).scalar_one()))
     finally:
         engine.dispose()
 

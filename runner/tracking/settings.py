@@ -103,6 +103,11 @@ class Tracking:
             "another name"
         )
 
+    @property
+    def names_artifacts(self) -> bool:
+        """Return whether the place of artifacts was chosen; otherwise, an existing experiment keeps its own."""
+        return self.artifacts != Tracking.artifacts
+
     def artifact_location(self) -> str | None:
         """Return the address for the artifacts of a database; None for a server, which chooses it."""
         if self.is_server():

@@ -6,12 +6,13 @@ the rows written here, with MLflow's own. A database with other tables is left t
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,15 @@ from filelock import FileLock
 
 from retrievers.files import replace_file
 from runner.config.objects import ConfigError
+from runner.tracking.logged import find_beside, local_path
 from runner.tracking.record import now
+from runner.tracking.revisions import REVISION, check_revision
 from runner.tracking.settings import EXPERIMENT_TAGS, NOT_STORED, Tracking
 from runner.tracking.tables import Rows, Session
 
 TABLES = Path(__file__).with_name("mlflow.sql")
+
+_ELSEWHERE = "choose a place that can be written, or tracking=none"
 
 _PATIENCE_S = 60  # how long to wait while another program writes to the database
 
@@ -82,12 +87,75 @@ class SqliteDatabase:
             if not self._file.exists():
                 _create(self._file)
             connection = self._connect(self._file)
-            if self.read("select version_num from alembic_version", {}) != [(_version(),)]:
+            if self._read_revision() != _version():
                 return None
             # Commits take half the time, readers do not wait, and a crash still leaves an intact database.
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = normal")
             return self._open_experiment()
+
+    def check(self) -> None:
+        """Raise `ConfigError` if nothing can be logged.
+
+        That is, if the database cannot be written or would be migrated, or if its experiment was deleted. Nothing is
+        created.
+        """
+        if self._file is None:
+            return
+        if not self._file.is_file():
+            folder = next(parent for parent in self._file.absolute().parents if parent.exists())
+            if not os.access(folder, os.W_OK):
+                raise ConfigError(f"tracking.uri={self._tracking.uri}: {folder} cannot be written; {_ELSEWHERE}")
+            return
+        revision = self._read_revision()
+        if revision is not None and revision != _version():
+            check_revision(self._tracking, revision)
+        stages = self.read(
+            "select lifecycle_stage from experiments where name = :name", {"name": self._tracking.experiment}
+        )
+        if stages and stages[0][0] == "deleted":
+            raise ConfigError(self._tracking.describe_deleted())
+        with closing(sqlite3.connect(self._file, timeout=0, isolation_level=None)) as database:
+            try:
+                database.execute("begin")
+                database.execute("update alembic_version set version_num = version_num")
+                database.execute("rollback")
+            except sqlite3.OperationalError as error:
+                if "readonly" in str(error) or not os.access(self._file, os.W_OK):
+                    raise ConfigError(
+                        f"tracking.uri={self._tracking.uri}: cannot be written ({error}); {_ELSEWHERE}"
+                    ) from error
+
+    def relocate(self) -> tuple[Path, Path] | None:
+        """Record the folders of artifacts beside a database that was moved or copied with them.
+
+        Return the earlier folder of the database and that of now; None if nothing was moved or can be written.
+        """
+        if self._file is None or not self._file.is_file():
+            return None
+        folder, places = self._file.parent, {}
+        runs_of = "select run_uuid, artifact_uri from runs where experiment_id = :of"
+        for number, uri in self.read("select experiment_id, artifact_location from experiments", {}):
+            at = local_path(uri or "")
+            if uri and at is not None and at.parent != folder and (folder / at.name).is_dir():
+                places[number] = at
+        runs = [
+            (run, number, beside.as_uri())
+            for number in places
+            for run, uri in self.read(runs_of, {"of": number})
+            if (beside := find_beside(self._file, uri)) is not None
+        ]
+        if not runs:
+            return None
+        moved = {number: places[number] for _, number, _ in runs}
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(self._file, timeout=_PATIENCE_S)) as database:
+            set_uri = "update runs set artifact_uri = ? where run_uuid = ?"
+            database.executemany(set_uri, [(uri, run) for run, _, uri in runs])
+            set_place = "update experiments set artifact_location = ? where experiment_id = ?"
+            database.executemany(set_place, [((folder / at.name).as_uri(), number) for number, at in moved.items()])
+            database.commit()
+            return next(iter(moved.values())).parent, folder
+        return None
 
     def read(self, query: str, named: Mapping[str, Any]) -> Rows:
         """Return the rows of a query, none if there is no database or no table; nothing is created."""
@@ -118,6 +186,11 @@ class SqliteDatabase:
                 self._connection.execute("rollback")
                 raise
             self._connection.execute("commit")
+
+    def _read_revision(self) -> str | None:
+        """Return the revision of the tables, None if there are none."""
+        rows = self.read(REVISION, {})
+        return str(rows[0][0]) if rows else None
 
     def _connect(self, file: Path | str) -> sqlite3.Connection:
         # One connection for all changes: closing the last one writes the log back, which takes as long as the changes.

@@ -55,6 +55,14 @@ class RunStore(Protocol):
         """Return the id of the experiment in an open store."""
         ...
 
+    def check(self) -> None:
+        """Raise `ConfigError` if it is known without a connection that runs cannot be logged; nothing is created."""
+        ...
+
+    def relocate(self) -> str:
+        """Record where artifacts are that were moved with the store; return what the user should know, else ""."""
+        ...
+
     def open(self) -> None:
         """Prepare for writing: create what is missing, remove what dead processes left. Raises `ConfigError`."""
         ...
