@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.base import NOTHING, Corpus, Rankings, rank
+from retrievers.base import NOTHING, Corpus, Rankings, create_empty_rankings, rank
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
 from retrievers.multistage import Base, CachedBase, complete_rankings, list_hits
@@ -189,11 +189,12 @@ class AgenticSearcher:
         return ask_llm(settings.llm, question, settings.system, "agent")
 
     def _merge(self, searches: Sequence[Rankings], k: int) -> Rankings:
-        first, *others = searches
         if self.settings.merge == "rrf":
             return self.base.fuse(align(searches, len(self.base.corpus)), self.settings.rrf_k, k)
-        documents, scores = first.documents.copy(), first.scores.copy()
-        for later in others:
-            rows = np.flatnonzero(later.documents[:, 0] != NOTHING)
-            documents[rows], scores[rows] = later.documents[rows], later.scores[rows]
-        return rank(documents, scores, tie_order(self.base.corpus, searches[-1].unknown_ids), k)
+        last = create_empty_rankings(len(searches[0]), max(search.depth for search in searches))
+        for search in searches:
+            rows = np.flatnonzero((search.documents != NOTHING).any(axis=1))
+            last.documents[rows], last.scores[rows] = NOTHING, -np.inf
+            last.documents[rows, : search.depth] = search.documents[rows]
+            last.scores[rows, : search.depth] = search.scores[rows]
+        return rank(last.documents, last.scores, tie_order(self.base.corpus, searches[-1].unknown_ids), k)

@@ -40,7 +40,8 @@ def join_blocks(blocks: Sequence[Block], queries: int, k: int, documents: int) -
 
     Diagnostics that are counts are added, and shares (names with `recall`) and times (`_ms`) averaged over the queries.
     """
-    joined, seconds = create_empty_rankings(queries, k), np.full(queries, np.nan, dtype=np.float32)
+    depth = min(k, max((rankings.depth for _, rankings in blocks), default=0))
+    joined, seconds = create_empty_rankings(queries, depth), np.full(queries, np.nan, dtype=np.float32)
     errors: dict[int, str] = {}
     notes: dict[int, QueryNote] = {}
     figures: dict[str, float] = {}

@@ -45,14 +45,14 @@ class CachedBase:
         return cls(retriever, corpus, MemoryStore() if isinstance(store, NoStore) else store)
 
     def search(self, queries: Sequence[str | None], depth: int, store: Store) -> Rankings:
-        """Return the rankings of n queries, arrays of shape (n, depth), and their times; None is not searched for.
+        """Return the rankings of n queries, of at most `depth` hits each, and their times; None is not searched for.
 
         Without a store for rankings, the searcher is still reused.
         """
         rows = [position for position, query in enumerate(queries) if query is not None]
         texts = [query for query in queries if query is not None]
         rankings = search_part(self.retriever, self.corpus, texts, depth, store, self.store)
-        padded, seconds = create_empty_rankings(len(queries), depth), np.zeros(len(queries), dtype=np.float32)
+        padded, seconds = create_empty_rankings(len(queries), rankings.depth), np.zeros(len(queries), dtype=np.float32)
         padded.documents[rows], padded.scores[rows] = rankings.documents, rankings.scores
         seconds[rows] = np.nan if rankings.seconds is None else rankings.seconds
         return replace(

@@ -163,10 +163,11 @@ class RunSearcher:
         counts = np.bincount(queries, minlength=len(begins))
         ranks = np.arange(len(queries)) - np.repeat(np.cumsum(counts) - counts, counts)
         first = ranks < k
-        rankings = create_empty_rankings(len(begins), k)
         if not first.all():
             queries, documents, scores, ranks = queries[first], documents[first], scores[first], ranks[first]
-        cells = queries * k + ranks
+        depth = int(ranks.max(initial=-1)) + 1  # k may be far larger than the longest ranking
+        rankings = create_empty_rankings(len(begins), depth)
+        cells = queries * depth + ranks
         rankings.documents.reshape(-1)[cells] = places[documents]  # a flat index takes half the time of two
         rankings.scores.reshape(-1)[cells] = scores
         return replace(rankings, unknown_ids=unknown), int(len(kept) - np.count_nonzero(kept))

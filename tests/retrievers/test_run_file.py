@@ -336,3 +336,11 @@ def test_measures_equal_those_of_trec_eval_with_ties(
         row = rankings.documents[position].tolist()
         first = next((place for place, d in enumerate(row, start=1) if d in (1, 4)), None)
         assert (1 / first if first else 0) == pytest.approx(expected.get(query, 0))
+
+
+def test_the_memory_of_rankings_follows_the_hits_not_the_depth(tmp_path: Path) -> None:
+    (tmp_path / "run.trec").write_text("q1 Q0 a 1 2.0 x\nq1 Q0 b 2 1.0 x\nq2 Q0 b 1 3.0 x\n")
+    corpus, queries = Corpus(["a", "b"], ["one", "two"]), [QueryText("q1", "q1"), QueryText("q2", "q2")]
+    run = RunFile(path=str(tmp_path / "run.trec"))
+    alone = run.index(corpus, NoStore()).search(queries, 10**7)
+    assert alone.documents.tolist() == [[0, 1], [1, -1]]
