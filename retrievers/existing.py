@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
@@ -22,6 +23,7 @@ from retrievers.filters import Filter
 from retrievers.replies import SearchReply, build_reply, join_replies
 from retrievers.search import refuse_filters
 from retrievers.store import NoStore, Store
+from retrievers.strict_values import parse_id
 from retrievers.threads import map_threads
 
 Interface = Literal["auto", "function", "langchain", "llama_index", "haystack", "search"]
@@ -76,7 +78,8 @@ class ExistingRetriever:
     `interface` says how to call the object. auto recognises llama_index (`retrieve(query)`), langchain
     (`invoke(query)`), haystack (`run`, of a component or a pipeline) and search (`search(queries, k)`, with all queries
     at once); any other object is called as a function of the query, and of the number of hits if it has a second
-    parameter. Hits are ids, pairs of an id and a score, a mapping of ids to scores, or documents. The number of hits is
+    parameter. Hits are ids, pairs of an id and a score, documents, or a mapping of ids to scores, which is ranked by
+    its scores. The number of hits is
     usually set when the object is built and should be `metrics.depth`.
 
     `item_id` is the path of a document's id, such as `metadata.page`. If it is null, the candidates are the `ID_NAMES`
@@ -329,8 +332,9 @@ class ExistingSearcher:
     def _iter_items(self, hits: object) -> Iterator[tuple[str, float]]:
         if isinstance(hits, Mapping) and "documents" in hits:  # Haystack
             hits = hits["documents"]
-        if isinstance(hits, Mapping):
-            yield from ((str(name), float(score)) for name, score in hits.items())
+        if isinstance(hits, Mapping):  # without an order: BEIR fills it from a heap
+            scored = [(parse_id(name), float(score)) for name, score in hits.items()]
+            yield from sorted(scored, key=lambda item: (not math.isnan(item[1]), item[1], item[0]), reverse=True)
             return
         if isinstance(hits, str) or not hasattr(hits, "__iter__"):
             raise TypeError(f"returned {type(hits).__name__} instead of a list of hits")
@@ -338,11 +342,11 @@ class ExistingSearcher:
             yield self._parse_hit(hit, rank)
 
     def _parse_hit(self, hit: Any, rank: int) -> tuple[str, float]:  # noqa: ANN401 (any document)
-        if isinstance(hit, (str, int)) and not isinstance(hit, bool):
-            return str(hit), 1 / rank
+        if isinstance(hit, (str, Number)):
+            return parse_id(hit), 1 / rank
         if isinstance(hit, tuple) and len(hit) == 2:
             item, score = hit
-            return (str(item) if isinstance(item, (str, int)) else self._find_id(item)), float(score)
+            return (parse_id(item) if isinstance(item, (str, Number)) else self._find_id(item)), float(score)
         score = get_value(hit, self.settings.score or "score")
         if score is None and self.settings.score:
             raise ValueError(f"a hit has no {self.settings.score}; its fields are {', '.join(list_names(hit))}")

@@ -9,21 +9,23 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import orjson
-
+from retrievers.strict_values import BYTE_ORDER_MARK, parse_id, parse_json, parse_whole, show_value, split_columns
 from runner.config.addresses import is_address
 from runner.datasets.base import DatasetError, Qrel
 from runner.datasets.variants import no_query_has
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NOT_TEXT = {
     b"\x1f\x8b": "compressed with gzip; add .gz to its name",
+    b"\x28\xb5\x2f\xfd": "compressed with Zstandard; unpack it",
+    b"\x04\x22\x4d\x18": "compressed with LZ4; unpack it",
+    b"BZh": "compressed with bzip2; unpack it",
+    b"\xfd7zX": "compressed with xz; unpack it",
     b"PK\x03\x04": "a zip archive; unpack it",
     b"PAR1": "a Parquet file; rename it to .parquet, or set dataset=parquet",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
@@ -63,11 +65,11 @@ class SourceRecord(NamedTuple):
     def identifier(self, *names: str) -> str:
         """Return a field that is an id: non-empty text or a whole number."""
         value = self.value(*names)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if isinstance(value, str) and value:
-            return value
-        raise self.fault(f"{names[0]!r} is {_show(value)}; an id must be text or a whole number")
+        try:
+            return parse_id(value)
+        except ValueError:
+            shown = show_value(value)
+            raise self.fault(f"{names[0]!r} is {shown}; an id must be text or a whole number") from None
 
     def text(self, *names: str) -> str:
         """Return a field that is text; null counts as empty text."""
@@ -76,7 +78,7 @@ class SourceRecord(NamedTuple):
             return ""
         if isinstance(value, str):
             return value
-        raise self.fault(f"{names[0]!r} is {_show(value)}; it must be text")
+        raise self.fault(f"{names[0]!r} is {show_value(value)}; it must be text")
 
     def grade(self, name: str, convert: Callable[[object], int] | None = None) -> int:
         """Return a field that is a grade: a whole number, or what `convert` makes of it."""
@@ -113,18 +115,11 @@ def with_named_fields(
 
 def grade_of(value: object) -> int:
     """Return a grade of any type as a whole number; raises `ValueError`."""
-    try:
-        grade = float(value)  # type: ignore[arg-type]  # what is no number raises
-    except (TypeError, ValueError):
-        raise ValueError(f"the grade {_show(value)} is not a whole number") from None
-    if not grade.is_integer() or abs(grade) > _LARGEST_GRADE:
-        raise ValueError(f"the grade {_show(value)} is not a whole number up to {_LARGEST_GRADE}")
-    return int(grade)
-
-
-def _show(value: object) -> str:
-    shown = "null" if value is None else repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:60]}..."
+    with suppress(ValueError):
+        grade = parse_whole(value)
+        if abs(grade) <= _LARGEST_GRADE:
+            return grade
+    raise ValueError(f"the grade {show_value(value)} is not a whole number up to {_LARGEST_GRADE}")
 
 
 def resolve_path(path: str | Path, setting: str) -> Path:
@@ -189,8 +184,8 @@ def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
             mistaken = next((what for magic, what in _NOT_TEXT.items() if start.startswith(magic)), None)
             if mistaken:
                 raise DatasetError(f"{path}: the file is {mistaken}")
-            if file.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
-                file.read(len(_BYTE_ORDER_MARK))
+            if file.peek(len(BYTE_ORDER_MARK)).startswith(BYTE_ORDER_MARK):
+                file.read(len(BYTE_ORDER_MARK))
             yield file
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -203,17 +198,26 @@ def _is_passed(path: Path) -> bool:
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the non-blank lines of a file, with their numbers from 1."""
+    """Yield the non-blank lines of a file, with their numbers from 1; without any LF, lines end with CR."""
     with open_file(path) as file:
         for number, line in enumerate(file, start=1):
-            if not line.isspace():
+            if number == 1 and b"\r" in line and not line.endswith(b"\n"):
+                yield from ((n, part) for n, part in enumerate(line.split(b"\r"), start=1) if part.strip())
+            elif not line.isspace():
                 yield number, line
 
 
 def text_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Yield the non-blank lines of a text file, without line breaks, with their numbers from 1."""
     for number, line in lines(path):
-        yield number, decode_text(line, f"{path}:{number}", encoding).rstrip("\r\n")
+        yield number, decode_text(_strip_end(line, f"{path}:{number}"), f"{path}:{number}", encoding)
+
+
+def _strip_end(line: bytes, place: str) -> bytes:
+    plain = line.rstrip(b"\r\n")
+    if b"\r" in plain:
+        raise DatasetError(f"{place}: a carriage return within the line; end every line with LF or CRLF")
+    return plain
 
 
 def decode_text(content: bytes, place: str, encoding: str = "utf-8") -> str:
@@ -250,43 +254,46 @@ def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[Source
 
 def _parse(content: bytes, place: str) -> object:
     try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError as error:
+        return parse_json(content)
+    except ValueError as error:
         decode_text(content, place)  # report invalid UTF-8 as such
-        raise DatasetError(f"{place}: invalid JSON ({error})") from None
+        raise DatasetError(f"{place}: {error}") from None
 
 
 def _record(place: str, number: int, value: object) -> SourceRecord:
     if not isinstance(value, dict):
-        raise DatasetError(f"{place}{number}: expected a JSON object, found {_show(value)}")
+        raise DatasetError(f"{place}{number}: expected a JSON object, found {show_value(value)}")
     return SourceRecord(place, number, value)
 
 
 def qrels(path: Path, convert: Callable[[object], int] = grade_of) -> list[Qrel]:
     """Read judgments, with or without a header: query, document, grade, or TREC's query, iteration, document, grade.
 
-    A line with tabs is split at its tabs, so that ids may contain spaces; other lines are split at spaces. `convert`
-    makes grades of values, or raises `ValueError`.
+    A line with tabs is split at these, so that ids may contain spaces; any other line is split at ASCII white space.
+    `convert` makes grades of values, or raises `ValueError`.
     """
     qrels: list[Qrel] = []
     iterations: set[str] = set()
-    for number, line in text_lines(path):
-        columns = line.split("\t") if "\t" in line else line.split()
+    for number, line in lines(path):
+        place = f"{path}:{number}"
+        columns = [decode_text(column, place) for column in split_columns(_strip_end(line, place))]
         if len(columns) not in (3, 4):
             raise DatasetError(
-                f"{path}:{number}: expected 3 columns (query, document, grade) or 4 (query, iteration, document, "
-                f"grade), found {len(columns)}"
+                f"{place}: expected 3 columns (query, document, grade) or 4 (query, iteration, document, grade), "
+                f"found {len(columns)}"
             )
         if number == 1 and columns[-1].strip().lower() in _GRADE_HEADINGS:
             continue
+        if not columns[0] or not columns[-2]:
+            raise DatasetError(f"{place}: the id of the {'document' if columns[0] else 'query'} is empty")
         try:
             qrels.append((columns[0], columns[-2], convert(columns[-1])))
         except ValueError as error:
-            raise DatasetError(f"{path}:{number}: {error}") from None
+            raise DatasetError(f"{place}: {error}") from None
         if len(columns) == 4:
             iterations.add(columns[1].lower().lstrip("q"))
             if not _ITERATION.fullmatch(columns[1]) and columns[2].isdecimal():
-                raise DatasetError(_describe_order(f"{path}:{number}", columns))
+                raise DatasetError(_describe_order(place, columns))
     if len(iterations) > max(1, len({document for _, document, _ in qrels})):
         raise DatasetError(_describe_order(str(path), columns))
     return qrels

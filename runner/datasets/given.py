@@ -20,7 +20,7 @@ from runner.datasets.base import (
     Raw,
     corpus_of,
 )
-from runner.datasets.files import SourceRecord
+from runner.datasets.files import SourceRecord, grade_of
 from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import DatasetSource
 
@@ -132,10 +132,10 @@ def _iter_qrels(qrels: GivenQrels) -> Iterable[tuple[str, str, int]]:
 
 
 def _parse_grade(grade: object, place: str) -> int:
-    number = float(grade) if hasattr(grade, "__float__") else float("nan")
-    if number != number or not number.is_integer():
-        raise DatasetError(f"{place}: the grade {grade!r} is not an integer")
-    return int(number)
+    try:
+        return grade_of(grade)
+    except ValueError as error:
+        raise DatasetError(f"{place}: {error}") from None
 
 
 def _title_and_text(record: Mapping[str, Any], place: str) -> tuple[str, str]:

@@ -6,12 +6,12 @@ These formats name a query by its text. Click logs are read by `runner.datasets.
 from __future__ import annotations
 
 import logging
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from retrievers.strict_values import parse_id, parse_number
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries
 from runner.datasets.files import SourceRecord
@@ -235,7 +235,7 @@ def _iter_rank_eval(path: Path, requests: Sequence[object]) -> Iterator[Rating]:
         for document in _list(f"{path}, request {record.number}", record.fields, "ratings"):
             if not isinstance(document, Mapping) or not {"_id", "rating"} <= document.keys():
                 raise record.fault(f"a rating needs _id and rating; found {str(document)[:60]}")
-            yield Rating(record, identifier, text, str(document["_id"]), document["rating"])
+            yield Rating(record, identifier, text, _parse_document(record, document["_id"]), document["rating"])
 
 
 def _iter_opensearch(path: Path, content: object) -> Iterator[Rating]:
@@ -257,13 +257,21 @@ def _rating(record: SourceRecord, text: str, document: object, values: Sequence[
     if document in (None, "") or not given:
         return Rating(record, text, text)
     if len(given) == 1:
-        return Rating(record, text, text, str(document), given[0])
+        return Rating(record, text, text, _parse_document(record, document), given[0])
     try:
-        numbers = [float(value) for value in given]  # type: ignore[arg-type]  # what is no number raises
-    except (TypeError, ValueError):
+        numbers = list(map(parse_number, given))
+    except ValueError:
         raise record.fault(f"the ratings {', '.join(map(str, given))} are not numbers") from None
     mean = sum(numbers) / len(numbers)
-    return Rating(record, text, text, str(document), int(mean + 0.5) if all(map(float.is_integer, numbers)) else mean)
+    value = int(mean + 0.5) if all(map(float.is_integer, numbers)) else mean
+    return Rating(record, text, text, _parse_document(record, document), value)
+
+
+def _parse_document(record: SourceRecord, document: object) -> str:
+    try:
+        return parse_id(document)
+    except ValueError as error:
+        raise record.fault(f"the document id {error}") from None
 
 
 def _grade(rating: Rating, thresholds: Sequence[float] | None) -> int:
@@ -275,12 +283,9 @@ def _grade(rating: Rating, thresholds: Sequence[float] | None) -> int:
 
 def _number(value: object) -> float:
     try:
-        number = float(value)  # type: ignore[arg-type]  # what is no number raises
-    except (TypeError, ValueError):
-        number = math.nan
-    if math.isnan(number):
-        raise ValueError(f"the rating {value!r} is not a number")
-    return number
+        return parse_number(value)
+    except ValueError:
+        raise ValueError(f"the rating {value!r} is not a number") from None
 
 
 def _find_texts(node: object, key: str = "") -> Iterator[str]:

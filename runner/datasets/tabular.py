@@ -240,6 +240,9 @@ def iter_csv(path: Path, delimiter: str, columns: Collection[str]) -> Iterator[S
         rows = csv.reader(_check_heading(lines, place, delimiter, columns), delimiter=delimiter, strict=True)
         try:
             header = next(rows, [])
+            for name in header:
+                if header.count(name) > 1 and name:
+                    raise DatasetError(f"{place}1: the column {name!r} occurs twice; keep one")
             for row in filter(None, rows):
                 if len(row) != len(header):
                     raise DatasetError(

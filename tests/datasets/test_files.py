@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import os
 import re
@@ -12,6 +13,7 @@ import pytest
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
+from runner.datasets.tabular import iter_csv
 
 RECORD = SourceRecord(
     "a.jsonl:", 7, {"id": 5, "text": None, "score": "2", "list": [1], "yes": True, "empty": "", "half": 0.5}
@@ -49,7 +51,7 @@ def test_a_whole_grade_may_be_written_in_several_ways(grade: object) -> None:
     assert files.grade_of(grade) == 2
 
 
-@pytest.mark.parametrize("grade", ["high", "1.5", "", "nan", "inf", None, 2**31, [1]])
+@pytest.mark.parametrize("grade", ["high", "1.5", "", "nan", "inf", None, 2**31, [1], "1e2", "1_0", "\u0661", True])
 def test_another_grade_is_refused(grade: object) -> None:
     with pytest.raises(ValueError, match="not a whole number"):
         files.grade_of(grade)
@@ -150,6 +152,7 @@ def test_a_pattern_is_a_file_a_folder_or_a_glob(tmp_path: Path, monkeypatch: pyt
         "q 1\td/1\t2\nq2\tdé\t-1\n",
         "\ufeffq 1\t0\td/1\t2\r\nq2\t0\tdé\t-1\r\n",
         "\nq 1\tQ0\td/1\t2\nq2 Q0   dé -1\n",
+        "q 1\tQ0\td/1\t2\rq2\tQ0\tdé\t-1\r",
     ],
 )
 def test_judgments_have_three_or_four_columns_with_or_without_heading(tmp_path: Path, content: str) -> None:
@@ -163,6 +166,10 @@ def test_judgments_have_three_or_four_columns_with_or_without_heading(tmp_path: 
         ("q1\td1\n", "q.tsv:1: expected 3 columns"),
         ("q1 0 d1 1\nq 1 0 d1 1\n", "q.tsv:2: expected 3 columns"),
         ("q1\td1\thigh\n", "q.tsv:1: the grade 'high' is not a whole number"),
+        ("q1\td1\t1e2\n", "q.tsv:1: the grade '1e2' is not a whole number"),
+        ("q1 0 d1 1\nq\u00a01 0 d1\u3000x y 1\n", "q.tsv:2: expected 3 columns"),
+        ("q1\t\t1\n", "q.tsv:1: the id of the document is empty"),
+        ("q1\td\r1\t1\n", "q.tsv:1: a carriage return within the line"),
         ("query\tdoc\tscore\nq1\td1\tscore\n", "q.tsv:2: the grade 'score' is not a whole number"),
         ("q1\td1\t0.5\n", "q.tsv:1: the grade '0.5' is not a whole number"),
         (
@@ -178,15 +185,33 @@ def test_a_broken_judgment_is_named(tmp_path: Path, content: str, message: str) 
         files.qrels(tmp_path / "q.tsv")
 
 
+def test_white_space_beyond_ascii_belongs_to_an_id(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("q\u00a01 0 d\u30001 2\n", encoding="utf-8")
+    assert files.qrels(tmp_path / "q.txt") == [("q\u00a01", "d\u30001", 2)]
+
+
+def test_a_key_that_occurs_twice_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n{"id": 1, "text": "a", "text": "b"}\n')
+    with pytest.raises(DatasetError, match=r"a\.jsonl:2: the key 'text' occurs twice in an object; keep one"):
+        list(files.json_lines(tmp_path / "a.jsonl"))
+
+
+def test_a_column_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,text,text\n1,a,b\n")
+    with pytest.raises(DatasetError, match=r"a\.csv:1: the column 'text' occurs twice; keep one"):
+        list(iter_csv(tmp_path / "a.csv", ",", ()))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (bz2.compress(b"{}"), "the file is compressed with bzip2; unpack it"),
         (gzip.compress(b"{}"), "the file is compressed with gzip; add .gz to its name"),
         ("{}".encode("utf-16"), "the file is UTF-16 text; save it as UTF-8"),
         (b"PK\x03\x04rest", "the file is a zip archive; unpack it"),
         (b"PAR1rest", "the file is a Parquet file"),
     ],
-    ids=["gzip", "UTF-16", "zip", "Parquet"],
+    ids=["bzip2", "gzip", "UTF-16", "zip", "Parquet"],
 )
 def test_a_file_that_is_not_text_says_what_it_is(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(content)

@@ -60,7 +60,7 @@ def test_a_dataset_is_described_in_a_line() -> None:
             "qrels: 1 judged query is not among the 2 queries of the dataset, for example 'x'",
         ),
         (CORPUS, QUERIES, {"q": "a"}, "qrels['q']: should be a mapping of document ids to grades, or a list of ids"),
-        (CORPUS, QUERIES, {"q": {"a": 0.5}}, "qrels['q']['a']: the grade 0.5 is not an integer"),
+        (CORPUS, QUERIES, {"q": {"a": 0.5}}, "qrels['q']['a']: the grade 0.5 is not a whole number"),
         (CORPUS, QUERIES, [("q", "a")], "qrels[0]: should be (query id, document id, grade), not ('q', 'a')"),
         (CORPUS, QUERIES, {}, "given: qrels contains no judgments for the 2 queries"),
         (CORPUS, {"q": 3}, QRELS, "queries['q']: should be text, not int"),

@@ -90,6 +90,15 @@ def test_an_object_is_called_as_its_library_does(module: ModuleType, made: objec
     assert hits(search(module, made)) == expected
 
 
+def test_a_mapping_is_ranked_by_its_scores_and_then_by_id(module: ModuleType) -> None:
+    found = search(module, lambda query, k: {"b": 0.25, "a": 0.75, "new": 0.25}, "ferry")
+    assert hits(found) == [("a", 0.75), ("new", 0.25), ("b", 0.25)]
+
+
+def test_numbers_of_numpy_are_ids(module: ModuleType) -> None:
+    assert hits(search(module, lambda query, k: np.array([7, 12]), "ferry")) == [("7", 1.0), ("12", 0.5)]
+
+
 def test_a_pipeline_gets_the_query_and_the_number_where_it_takes_them(module: ModuleType) -> None:
     pipeline = Pipeline()
     search(module, pipeline, "ships", k=2)
