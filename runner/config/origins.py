@@ -104,12 +104,6 @@ def _check(composition: Composition, typed: Mapping[str, Any]) -> None:
             ("hydra/sweeper", s) for s in SWEEPERS
         }:
             raise ConfigError(_refuse(file, f"{group}={choice}"))
-    launcher = str(composition.config.hydra.launcher._target_)
-    if not launcher.startswith("hydra._internal."):
-        raise ConfigError(
-            f"hydra/launcher: {launcher} reads config files in other processes, where those from elsewhere are not "
-            "limited; use sweep.backend instead, or make the folder of --config-dir that of your own project"
-        )
     trust = typed.get("trust") or ()
     config: Any = OmegaConf.to_container(composition.config, resolve=False)
     own: Any = OmegaConf.to_container(composition.own, resolve=False)
@@ -126,6 +120,12 @@ def _check(composition: Composition, typed: Mapping[str, Any]) -> None:
                 raise ConfigError(_describe(file, name, setting, "is not in the working folder", "files"))
             if "secrets" not in trust and (reason := _find_secret(name, setting, config, path)):
                 raise ConfigError(_describe(file, name, setting, reason, "secrets"))
+    launcher = str(composition.config.hydra.launcher._target_)
+    if not launcher.startswith("hydra._internal."):
+        raise ConfigError(
+            f"hydra/launcher: {launcher} reads config files in other processes, where those from elsewhere are not "
+            "limited; use sweep.backend instead, or make the folder of --config-dir that of your own project"
+        )
 
 
 def _refuse(file: str, key: str) -> str:

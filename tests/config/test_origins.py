@@ -78,8 +78,8 @@ def read_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ),
         ({"hydra/job_logging/mine.yaml": HANDLER}, ["hydra/job_logging=mine"], "hydra.job_logging"),
         ({"retriever/mine.yaml": f"# @package hydra.callbacks\na: {CODE}"}, ["retriever=mine"], "hydra.callbacks.a"),
-        ({"mine.yaml": f"defaults: [evaluate, _self_]\nhydra: {{callbacks: {{a: {CODE}}}}}"}, ["-cn=mine"], "hydra.c"),
-        ({"mine.yaml": "defaults: [evaluate]\nhydra: {searchpath: ['pkg://x']}"}, ["-cn=mine"], "hydra.searchpath"),
+        ({"own.yaml": f"defaults: [evaluate, _self_]\nhydra: {{callbacks: {{a: {CODE}}}}}"}, ["-cn=own"], "hydra.c"),
+        ({"own.yaml": "defaults: [evaluate]\nhydra: {searchpath: ['pkg://x']}"}, ["-cn=own"], "hydra.searchpath"),
         ({"../mine.yaml": f"{GLOBAL}hydra: {{callbacks: {{a: {CODE}}}}}"}, ["experiment=../../mine"], "hydra.c"),
         ({EXPERIMENT: f"{SWEEP}sweep: {{backend: dask, address: 'tcp://evil:1'}}"}, [], "sweep.address"),
         ({EXPERIMENT: f"{SWEEP}sweep: {{backend: slurm, slurm: {{setup: [id]}}}}"}, [], "sweep.slurm.setup"),
@@ -136,7 +136,7 @@ def test_a_file_from_elsewhere_cannot_choose_where_is_written_outside_the_workin
     ("files", "words", "named"),
     [
         ({"retriever/mine.yaml": "defaults: [bm25]\nk1: ${oc.env:KEY}"}, ["retriever=mine"], "retriever.k1=${oc.env"),
-        ({EXPERIMENT: f"{GLOBAL}x: $\nretriever: {{k1: '${{oc.decode:${{x}}{{a}}}}'}}"}, [], "retriever.k1="),
+        ({EXPERIMENT: f"{GLOBAL}x: $\nretriever: {{k1: '${{oc.decode:\"${{x}}{{a}}\"}}'}}"}, [], "retriever.k1="),
         ({EXPERIMENT: f"{GLOBAL}x: oc.env\nretriever: {{k1: '${{${{x}}:KEY}}'}}"}, [], "retriever.k1=${${x}"),
         ({EXPERIMENT: f"{SWEEP}sweep: {{union: [{{retriever.k1: ['${{x}}{{oc.env:KEY}}']}}]}}"}, [], "sweep.union"),
         (
