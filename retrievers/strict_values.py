@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from numbers import Integral, Real
@@ -93,16 +93,6 @@ def find_line_break(identifier: str) -> str | None:
     """Return the first character of an id that would end a column or a line in some reader, or None."""
     character = _LINE_BREAKING.search(identifier)
     return character[0] if character else None
-
-
-def check_line_ids(kind: str, ids: Iterable[str], file: str) -> None:
-    """Raise `ValueError` for an id that cannot stand in a line of tab-separated columns."""
-    for identifier in ids:
-        if not identifier or find_line_break(identifier) is not None:
-            raise ValueError(
-                f"the {kind} id {show_value(identifier)} is empty or contains a tab, a line break or NUL, so it cannot "
-                f"stand in {file}; rename it in the dataset"
-            )
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:

@@ -28,14 +28,20 @@ def write_verdicts(folder: Path, ids: Sequence[PairIds], verdicts: Sequence[Grad
     records = [{"query_id": q, "document_id": d, **verdict_columns(v)} for (q, d), v in pairs]
     graded = ((pair, verdict.grade) for pair, verdict in pairs if verdict.grade is not None)
     lines = b"".join(orjson.dumps(record) + b"\n" for record in records)
-    replace_texts(folder, {JUDGMENTS: _format_qrels(graded), VERDICTS: lines.decode()})
+    replace_texts(folder, {JUDGMENTS: format_qrels(graded), VERDICTS: lines.decode()})
 
 
 def write_people(folder: Path, ids: Sequence[PairIds], people: Ints) -> None:
     """Write people's grades as qrels, if there are any."""
     graded = [(pair, grade) for pair, grade in zip(ids, people.tolist(), strict=True) if grade != UNJUDGED]
     if graded:
-        replace_texts(folder, {PEOPLE: _format_qrels(graded)})
+        replace_texts(folder, {PEOPLE: format_qrels(graded)})
+
+
+def format_qrels(graded: Iterable[tuple[PairIds, float]]) -> str:
+    """Return graded pairs as the lines of a file of qrels; no id may end a column or a line."""
+    rows = (f"{query}\t{document}\t{grade:.0f}\n" for (query, document), grade in graded)
+    return f"query-id\tcorpus-id\tscore\n{''.join(rows)}"
 
 
 def format_scores(
@@ -51,11 +57,6 @@ def format_scores(
 def format_correction(report: JudgeReport) -> dict[str, str]:
     """Return the file of the estimates that people's grades correct."""
     return {"correction.json": _dump(asdict(report))}
-
-
-def _format_qrels(graded: Iterable[tuple[PairIds, float]]) -> str:
-    rows = (f"{query}\t{document}\t{grade:.0f}\n" for (query, document), grade in graded)
-    return f"query-id\tcorpus-id\tscore\n{''.join(rows)}"
 
 
 def _dump(content: object) -> str:

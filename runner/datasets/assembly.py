@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus
+from retrievers.strict_values import find_line_break, show_value
 from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
 from runner.datasets.filtering import check_fields, check_search_fields, find_gold_outside
 from runner.datasets.own_documents import OwnIdRule, OwnIds
@@ -50,6 +51,8 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
     unknown = _unknown_documents(source, raw, document_at, tables.values())
     document_at |= {identifier: len(raw.corpus) + i for i, identifier in enumerate(unknown)}
+    _check_line_breaks(source, "document", document_at)
+    _check_line_breaks(source, "query", query_at)
     judged = {kind: _judgments(raw, qrels, query_at, document_at) for kind, qrels in tables.items()}
 
     queries = _select_queries(source, raw, query_at, judged.values())
@@ -142,6 +145,17 @@ def describe_repeated_id(source: DatasetSource, table: Literal["document", "quer
     if others:
         return f"{others[0]}: the {table} id {identifier!r} is already used at {first}; ids must be unique"
     return f"{source.origin}: the {table} id {identifier!r} occurs more than once; ids must be unique"
+
+
+def _check_line_breaks(source: DatasetSource, table: Literal["document", "query"], ids: Iterable[str]) -> None:
+    """Raise `DatasetError` for an id that would end a column or a line in rankings, judgments or exports."""
+    for identifier in ids:
+        if (character := find_line_break(identifier)) is not None:
+            place = next(iter(source.places(table, identifier)), source.origin)
+            raise DatasetError(
+                f"{place}: the {table} id {show_value(identifier)} contains {character!r}, which ends a column or a "
+                "line in other files; rename it"
+            )
 
 
 def _locate(source: DatasetSource, query: str) -> str:

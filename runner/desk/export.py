@@ -12,6 +12,7 @@ import numpy as np
 
 from retrievers.files import replace_texts
 from runner.analysis.cells import protect_row
+from runner.analysis.judged_files import format_qrels
 from runner.config.arguments import arguments
 from runner.datasets.base import Dataset, Judgments
 from runner.datasets.export_formats import Format
@@ -31,7 +32,6 @@ def write_grades(folder: Path, assessments: Mapping[str, Assessment], queries: M
     """
     finals = merge_grades(assessments)
     folder.mkdir(parents=True, exist_ok=True)
-    qrels = ["query-id\tcorpus-id\tscore\n", *(f"{q}\t{d}\t{f.grade}\n" for f in finals for q, d in [f.pair])]
     columns = ("query_id", "document_id", "grade", "assessors", "judged_at", "settled", "note")
     rows = [
         (*final.pair, final.grade, ", ".join(final.assessors), final.at, final.is_settled, final.note)
@@ -47,7 +47,7 @@ def write_grades(folder: Path, assessments: Mapping[str, Assessment], queries: M
         for final in finals
     ]
     files = {
-        QRELS: "".join(qrels),
+        QRELS: format_qrels((final.pair, final.grade) for final in finals),
         TABLE: _format_csv(columns, rows),
         BOOK: _format_csv(("query", "docid", *grades), opinions),
     }

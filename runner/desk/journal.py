@@ -20,6 +20,7 @@ from typing import Any, Literal, Self, get_args
 import orjson
 from filelock import FileLock, Timeout
 
+from retrievers.strict_values import find_line_break
 from runner.analysis.sheet import PairIds
 from runner.config.objects import ConfigError
 
@@ -27,9 +28,6 @@ Action = Literal["grade", "skip", "unsure", "settle", "note", "undo"]
 """What a line says; `settle` is the final grade of a pair on which assessors differ."""
 
 _NAME = re.compile(r"\w[\w .@+-]{0,63}")
-
-_ID = re.compile(r"[^\t\n\r\0]+")
-"""Ids that fit in a line of `judgments.tsv`."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +231,7 @@ def _parse_entry(line: bytes, greatest: int) -> JournalEntry:
     action, query, document, at, grade, note, seconds = values
     if action not in get_args(Action):
         raise ValueError("the action does not exist")
-    if not all(isinstance(name, str) and _ID.fullmatch(name) for name in (query, document)):
+    if not all(isinstance(name, str) and name and find_line_break(name) is None for name in (query, document)):
         raise ValueError("an id is not a text without tabs and line breaks")
     if not isinstance(at, str) or not isinstance(note, str):
         raise ValueError("the time or the note is not a text")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
+from tests.strategies.ids import LINE_BREAKING
 
 CORPUS = '{"_id": "d 1", "title": "One", "text": "first"}\n{"id": 2, "text": "second", "metadata": {"a": 1}}\n'
 QUERIES = '{"_id": "q/1", "text": "", "metadata": {"type": "short"}}\n{"_id": "q2", "text": "what?"}\n'
@@ -43,6 +45,23 @@ def test_the_working_folder_is_read_by_its_dot(folder: Path, path: str, monkeypa
     monkeypatch.chdir(folder)
     here, named = (Beir(path=p).load() for p in (path.format(name=folder.name), str(folder)))
     assert (here.name, here.fingerprint) == (named.name, named.fingerprint)
+
+
+@pytest.mark.parametrize("character", LINE_BREAKING)
+@pytest.mark.parametrize("table", ["document", "query"])
+def test_an_id_that_would_end_a_column_or_a_line_is_refused_with_its_place(
+    folder: Path, table: str, character: str
+) -> None:
+    file = folder / ("corpus.jsonl" if table == "document" else "queries.jsonl")
+    known, identifier = ("d 1", f"d{character}1") if table == "document" else ("q/1", f"q{character}1")
+    file.write_text(file.read_text(encoding="utf-8").replace(json.dumps(known), json.dumps(identifier)), "utf-8")
+    (folder / "qrels/test.tsv").write_text("q2\t0\t2\t1\n", encoding="utf-8")
+    with pytest.raises(DatasetError) as refused:
+        Beir(path=str(folder)).load()
+    assert str(refused.value) == (
+        f"{file}:1: the {table} id {identifier!r} contains {character!r}, which ends a column or a line in other "
+        "files; rename it"
+    )
 
 
 def test_another_split_has_its_own_queries(folder: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from runner.config.objects import ConfigError
 from runner.desk.journal import AssessorJournal, fold_entries, load_journals, normalise_assessor
 
-PAIRS = [("q1", "d1"), ("q1", "d2"), ("q2", "d\u20283")]
+PAIRS = [("q1", "d1"), ("q1", "d2"), ("q2", "d\u00a03")]
 
 
 def write_some(folder: Path) -> Path:

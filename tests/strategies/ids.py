@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-PRINTABLE = st.characters(exclude_categories=["Cs", "Cc"])
+LINE_BREAKING = "\t\n\v\f\r\0\x1c\x1d\x1e\x85\u2028\u2029"
+"""What ends a column or a line in some reader: a tab, NUL and all that `str.splitlines` splits at."""
+
+PRINTABLE = st.characters(exclude_categories=["Cs", "Cc"], exclude_characters=LINE_BREAKING)
 PRINTABLE_IDS = st.text(PRINTABLE, max_size=6)
 STRIPPED_IDS = st.text(PRINTABLE, min_size=1, max_size=6).map(str.strip).filter(bool)
 """Ids that can stand in columns: not empty, without tabs, line ends, and white space around them."""
 
-COLUMN_IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\r\n"), min_size=1, max_size=5)
+COLUMN_IDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters=LINE_BREAKING), min_size=1, max_size=5)
 TOKEN_IDS = COLUMN_IDS.map(lambda text: "".join(text.split()).replace("\ufeff", "")).filter(bool)
 """Ids without white space, as TREC files have them."""
 
