@@ -94,7 +94,8 @@ def _build_shared_columns(queries: SharedColumns) -> Mapping[str, Any]:
 def describe_result(result: Result) -> dict[str, Any]:
     """Return a result without its queries, scores, rankings and single grades; `rebuild_result` takes it."""
     head = {name: getattr(result, name) for name in result.__dataclass_fields__ if name not in _TABLES}
-    head |= {"dataset": asdict(result.dataset), "timings": asdict(result.timings)}
+    stages = [asdict(stage) for stage in result.timings.stages]
+    head |= {"dataset": asdict(result.dataset), "timings": {**vars(result.timings), "stages": stages}}
     head |= {"abstention": result.abstention.to_dict(), "holes": result.holes and asdict(result.holes)}
     return head | ({"grades": result.grades.head()} if result.grades is not None else {})
 

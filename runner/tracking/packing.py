@@ -1,16 +1,19 @@
 """A result in one file of JSON and arrays, which is quickly written and read, and whose content cannot run code.
 
-It has what a record has (`runner.records`), which takes five times as long to write. The file is an `.npz` archive with
-a checksum for each part. Numbers that are not finite stay as they are.
+It has what a record has (`runner.records`), which takes several times as long to write. After a first line and a
+checksum come the length of the JSON, the JSON, which has the types and shapes of the arrays, and their bytes. Numbers
+that are not finite stay as they are.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +23,19 @@ from retrievers.id_table import IdTable
 from runner.records import describe_result, rebuild_result
 from runner.result import Hits, QueryTable, Result, SharedColumns
 
+_FIRST_LINE = b"retrieval-runner result 2\n"
+
+_CHECKSUM, _LENGTH = np.dtype("<u4"), np.dtype("<u8")
+
+_TYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("i4", "i8", "f4", "f8", "u1", "?")}
+"""The types that an array may have; none of them holds objects."""
+
 _OWN_COLUMNS = ("statuses", "errors", "notes")
 """The columns of queries that differ between results on one dataset."""
 
 
-def pack_result(result: Result, file: BinaryIO, **more: object) -> None:
-    """Write a result and `more` values for JSON to a file; of a large corpus, only the documents among the hits."""
+def pack_result(result: Result, **more: object) -> bytes:
+    """Return a result and `more` values for JSON as bytes; of a large corpus, only the documents among the hits."""
     queries, graded, hits = result.queries, result.grades, result.hits and result.hits.trim()
     arrays: dict[str, NDArray[Any]] = {"scores": result.scores, "shared": _pack_columns(queries.shared)}
     head: dict[str, Any] = {
@@ -40,25 +50,24 @@ def pack_result(result: Result, file: BinaryIO, **more: object) -> None:
         arrays |= {"document_ids": table.text, "document_id_starts": table.starts, "grades": hits.grades}
         arrays |= {"documents": hits.rankings.documents, "document_scores": hits.rankings.scores}
         arrays |= {} if hits.unknown is None else {"unknown": hits.unknown}
-    np.savez(file, allow_pickle=False, head=_to_bytes(head), **arrays)
+    return _join(head, arrays)
 
 
-def unpack_result(file: BinaryIO) -> tuple[Result, dict[str, Any]]:
-    """Return the result and the further values in a file; a damaged file, or one of another form, raises any error."""
-    with np.load(file, allow_pickle=False) as arrays:
-        head = json.loads(arrays["head"].tobytes())
-        shared, own = (
-            _unpack_columns(arrays["shared"].tobytes()),
-            {name: head["queries"][name] for name in _OWN_COLUMNS},
-        )
-        queries = QueryTable(**shared, **own)
-        scores, n = arrays["scores"], len(queries.ids)
-        optional = ("expected_grades", "clusters", "fields")
-        if scores.shape != (len(head["result"]["measures"]), n) or any(
-            len(column) != n and not (name in optional and not column) for name, column in vars(queries).items()
-        ):
-            raise ValueError("the columns do not have a value for each query")
-        hits = _read_hits(arrays, head, queries) if "documents" in arrays else None
+def unpack_result(content: bytes) -> tuple[Result, dict[str, Any]]:
+    """Return the result and the further values in bytes; those that are damaged or of another form raise any error."""
+    head, arrays = _split(content)
+    shared, own = (
+        _unpack_columns(arrays["shared"].tobytes()),
+        {name: head["queries"][name] for name in _OWN_COLUMNS},
+    )
+    queries = QueryTable(**shared, **own)
+    scores, n = arrays["scores"], len(queries.ids)
+    optional = ("expected_grades", "clusters", "fields")
+    if scores.shape != (len(head["result"]["measures"]), n) or any(
+        len(column) != n and not (name in optional and not column) for name, column in vars(queries).items()
+    ):
+        raise ValueError("the columns do not have a value for each query")
+    hits = _read_hits(arrays, head, queries) if "documents" in arrays else None
     return rebuild_result(head["result"], queries, scores, hits, head["grades"]), head["more"]
 
 
@@ -79,10 +88,33 @@ def _read_hits(arrays: Mapping[str, NDArray[Any]], head: Mapping[str, Any], quer
     return Hits(Rankings(documents, scores, errors=errors), ids, grades, head["metadata"], head["parents"], unknown)
 
 
+def _join(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    form = {name: (array.dtype.str, array.shape) for name, array in arrays.items()}
+    text = _to_bytes({"arrays": form, **head})
+    parts = [np.array(len(text), _LENGTH).tobytes(), text, *(array.tobytes() for array in arrays.values())]
+    body = b"".join(parts)
+    return _FIRST_LINE + np.array(zlib.crc32(body), _CHECKSUM).tobytes() + body
+
+
+def _split(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    start = len(_FIRST_LINE)
+    body = memoryview(content)[start + _CHECKSUM.itemsize :]
+    if not content.startswith(_FIRST_LINE) or np.frombuffer(content, _CHECKSUM, 1, start)[0] != zlib.crc32(body):
+        raise ValueError("the checksum does not match")
+    end = _LENGTH.itemsize + int(np.frombuffer(body, _LENGTH, 1)[0])
+    head, arrays = json.loads(bytes(body[_LENGTH.itemsize : end])), {}
+    for name, (kind, shape) in head["arrays"].items():
+        dtype, size = _TYPES[kind], math.prod(shape)
+        arrays[name] = np.frombuffer(body, dtype, size, end).reshape(shape)
+        end += size * dtype.itemsize
+    return head, arrays
+
+
 @lru_cache(maxsize=1)
 def _pack_columns(shared: SharedColumns) -> NDArray[np.uint8]:
     """Return the columns that all results on a dataset have in common."""
-    return _to_bytes({column.name: list(getattr(shared, column.name)) for column in fields(shared)})
+    columns = {column.name: list(getattr(shared, column.name)) for column in fields(shared)}
+    return np.frombuffer(_to_bytes(columns), np.uint8)
 
 
 @lru_cache(maxsize=1)
@@ -91,8 +123,8 @@ def _unpack_columns(content: bytes) -> dict[str, Any]:
     return {column.name: columns[column.name] for column in fields(SharedColumns)}
 
 
-def _to_bytes(content: object) -> NDArray[np.uint8]:
-    return np.frombuffer(json.dumps(content, default=_to_plain).encode(), np.uint8)
+def _to_bytes(content: object) -> bytes:
+    return json.dumps(content, default=_to_plain).encode()
 
 
 def _to_plain(value: Any) -> Any:  # noqa: ANN401 (any value of a setting)

@@ -12,7 +12,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ class Finished:
         )
         return ranked + self.result.scores.nbytes
 
-    @property
+    @cached_property
     def record(self) -> RunRecord:
         """Return the content of the run."""
         result, ended = self.result, now()

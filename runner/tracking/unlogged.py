@@ -13,7 +13,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from retrievers.files import replace_file
@@ -53,14 +53,13 @@ class Waiting:
     def read(self) -> Finished | None:
         """Return the result, None if the file is missing, damaged, or from another version of this program."""
         try:
-            with self.file.open("rb") as file:
-                result, more = unpack_result(file)
+            result, more = unpack_result(self.file.read_bytes())
             if more.pop("version") != _VERSION or not all(map(_is_file_name, more["reports"])):
                 return None
             entry = Finished(result, **more)
             _ = entry.record  # raises an error for values of other types
             return entry
-        except Exception:  # a damaged or forged archive may raise any error
+        except Exception:  # a damaged or forged file may raise any error
             return None
 
     def remove(self) -> None:
@@ -101,12 +100,12 @@ class Unlogged:
         if not self._made:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._made = True
-        more = {name: value for name, value in vars(entry).items() if name != "result"}
-        with replace_file(file, aside), aside.open("wb") as raw:
-            pack_result(entry.result, raw, version=_VERSION, **more)
-            size = raw.tell()
+        more = {of.name: getattr(entry, of.name) for of in fields(entry) if of.name != "result"}
+        content = pack_result(entry.result, version=_VERSION, **more)
+        with replace_file(file, aside):
+            aside.write_bytes(content)
         self._files[combination] = file
-        return Waiting(file, size, attempted=earlier is not None)
+        return Waiting(file, len(content), attempted=earlier is not None)
 
     def find(self, combination: str) -> Waiting | None:
         """Return the waiting result of a combination, None if there is none."""
