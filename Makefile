@@ -54,6 +54,7 @@ docs: setup  ## Write the generated pages of docs/, then build the site
 	$(PYTHON) -m runner.metrics.page docs/measures.md
 	$(PYTHON) -m release.licences docs/licences.md
 	$(PYTHON) -m release.configuration docs/configuration.md
+	$(PYTHON) -m release.security docs/security.md
 	$(MAKE) site
 
 site: $(DOCS)/.ready  ## Build the documentation site in site/; a broken link is an error

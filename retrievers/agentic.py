@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import NOTHING, Corpus, Rankings, create_empty_rankings, rank
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
@@ -56,6 +57,8 @@ class Agentic:
 
     Alternating search and a language model's judgment follows Yao et al. 2023 (ReAct) and Press et al. 2023.
     """
+
+    access: ClassVar[Access] = Access()
 
     base: Base
     llm: Chat

@@ -11,12 +11,15 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import pairwise
+from typing import ClassVar
 
 import regex
 import Stemmer
 from pydantic import field_validator
 from pydantic.dataclasses import dataclass as settings
 from stop_words import AVAILABLE_LANGUAGES, get_stop_words
+
+from retrievers.access import Access
 
 # The stop words of Lucene's EnglishAnalyzer, used for published BM25 figures.
 ENGLISH_STOP_WORDS = frozenset(
@@ -80,6 +83,8 @@ class Analyzer:
     identifier, lowercased, as a term.
     `bigrams` splits Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese into overlapping pairs of characters.
     """
+
+    access: ClassVar[Access] = Access()
 
     stemmer: str | None = "english"
     stopwords: str | tuple[str, ...] | None = "english"

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings
 from retrievers.block_search import Masks, search_in_parts
@@ -55,6 +56,7 @@ class BM25:
     1 in bm25+; the other variants have none.
     """
 
+    access: ClassVar[Access] = Access()
     applies_filters: ClassVar[bool] = True
 
     analyzer: Analyzer = Analyzer()

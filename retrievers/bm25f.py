@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, RetrieverError, check_search_fields
 from retrievers.bm25 import IDF, BM25Searcher, Weights
@@ -50,6 +51,7 @@ class BM25F:
     title and text together. A field of weight 0 is left out.
     """
 
+    access: ClassVar[Access] = Access()
     applies_filters: ClassVar[bool] = True
 
     analyzer: Analyzer = Analyzer()

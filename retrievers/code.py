@@ -22,6 +22,7 @@ _INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 PLUMBING: Mapping[str, str] = {
     "retrievers": "loads the names of the package when they are used",
+    "retrievers.access": "declares what classes use, which limits what configs and records create",
     "retrievers.code": "finds and hashes code",
     "retrievers.encoders.shards": "cuts documents into shards, whose texts are in their keys, and reports progress",
     "retrievers.errors": "defines an exception",

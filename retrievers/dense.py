@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.extras import check_installed
@@ -58,6 +59,7 @@ class Dense:
     `rescore` and `oversampling` apply at search time, to the stored index.
     """
 
+    access: ClassVar[Access] = Access()
     applies_filters: ClassVar[bool] = True
 
     encoder: Encoder

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, list_filters
 from retrievers.filter_forms import format_filter
 from retrievers.filters import Filter
@@ -94,10 +95,9 @@ class ExistingRetriever:
     pipelines of Haystack get it as `filters`, in Haystack's form. Other objects refuse queries with filters.
     """
 
+    access: ClassVar[Access] = Access(code=("factory",))
     applies_filters: ClassVar[bool] = True  # only the object shows whether it takes filters; if not, the search raises
     live: ClassVar[bool] = True
-    imported_settings: ClassVar[tuple[str, ...]] = ("factory",)
-    """The settings that name code to import, which only the command line may allow."""
 
     factory: str
     arguments: dict[str, Any] = Field(default_factory=dict)

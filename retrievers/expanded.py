@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, QueryText, Rankings, list_filters
 from retrievers.chat import Chat
 from retrievers.filters import Filter
@@ -54,6 +55,8 @@ class Expanded:
     hits keep the order of the base. `threads` is the number of queries expanded at a time. Only the prompt of the
     chosen method has an effect.
     """
+
+    access: ClassVar[Access] = Access()
 
     base: Base
     llm: Chat

@@ -11,13 +11,14 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, list_ids, list_types
 from retrievers.candidates import Candidates, Floats, lay_out, rank_candidates
 from retrievers.fusion_methods import FUSIONS, Method, Normalization, Parameters, PartHits
@@ -55,6 +56,8 @@ class Hybrid:
     is not searched, unless other queries need it. `depth` is the number of candidates from each part; null stands for
     the number of hits requested.
     """
+
+    access: ClassVar[Access] = Access(paths=("weights_file",))
 
     parts: Mapping[str, Retriever]
     method: Method = "weighted"

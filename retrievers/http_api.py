@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.addresses import ApiAddress, check_items
 from retrievers.base import Corpus, Rankings, RetrieverError
 from retrievers.connection import HEALTH_TIMEOUT_S, Connection, ServiceError
@@ -57,6 +58,7 @@ class Http:
     for. A reply of more than `response_bytes` is an error of its query.
     """
 
+    access: ClassVar[Access] = Access("services", names=("base_url", "ports"), secrets=("secret_headers",))
     live: ClassVar[bool] = True
 
     base_url: str | None = None

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, create_empty_rankings, rank
 from retrievers.encoders.base import Vectors
 from retrievers.encoders.multi_vector import MultiVectorModel, TokenVectors
@@ -33,6 +34,7 @@ _SPARE = 16
 class LateInteraction(MultiVectorModel):
     """Settings of late interaction, those of its model (`retrievers.encoders.multi_vector.MultiVectorModel`)."""
 
+    access: ClassVar[Access] = Access("models", names=("model",))
     MADE_BY: ClassVar[str] = MultiVectorModel.__module__
 
     def index(self, corpus: Corpus, store: Store) -> LateInteractionSearcher:

@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 from rank_bm25 import BM25L, BM25Okapi, BM25Plus
 
+from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings, create_empty_rankings, rank
 from retrievers.search import Work, build_rankings_key
@@ -33,6 +34,8 @@ class RankBM25:
     and plus, is the package's default when null: 0.5 and 1. Every document with a term of the query is a hit, whatever
     its score.
     """
+
+    access: ClassVar[Access] = Access()
 
     analyzer: Analyzer = Analyzer()
     variant: Literal["okapi", "l", "plus"] = "okapi"

@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, rank
 from retrievers.model_calls import CallsModelsPerCandidate, ModelCalls
 from retrievers.multistage import Base, CachedBase, complete_rankings, list_hits
@@ -33,6 +35,8 @@ class Reranked:
     A hit without text (a service returned a document that the corpus lacks) keeps its rank; the other hits share out
     the remaining ranks. The diagnostic `hits_without_text` counts the hits without text.
     """
+
+    access: ClassVar[Access] = Access()
 
     base: Base
     reranker: Reranker

@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings
 from retrievers.id_table import select_ids
 from retrievers.run_columns import Columns, DocumentIds, OrderedColumns, list_ranges
@@ -45,6 +46,7 @@ class RunFile:
     with its best score. Documents that the corpus lacks keep their rank.
     """
 
+    access: ClassVar[Access] = Access(paths=("path",))
     applies_filters: ClassVar[bool] = True  # by the system that wrote the file; reports count hits outside
     reads_texts: ClassVar[bool] = False
     live: ClassVar[bool] = True  # the file may have changed, and reading it is as quick as reading a cache

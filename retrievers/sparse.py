@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, Rankings
 from retrievers.block_search import Masks, search_in_parts
 from retrievers.encoders.sparse import SparseModel
@@ -39,6 +40,7 @@ class LearnedSparse(SparseModel):
     `document_terms` and `query_terms` keep the heaviest terms of each document and query; null keeps all.
     """
 
+    access: ClassVar[Access] = Access("models", names=("model",))
     MADE_BY: ClassVar[str] = SparseModel.__module__
     applies_filters: ClassVar[bool] = True
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import (
     Corpus,
     Rankings,
@@ -63,6 +64,7 @@ class SqliteFts:
     documents with any or all words of the query.
     """
 
+    access: ClassVar[Access] = Access()
     applies_filters: ClassVar[bool] = True
 
     tokenizer: Literal["unicode61", "porter", "trigram"] = "unicode61"

@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from retrievers.access import Access, find_access
 from retrievers.base import iter_parts
 from retrievers.code import code_of, hash_code, modules_behind
 from retrievers.store import fingerprint
@@ -62,7 +63,8 @@ def describe_code(settings: object) -> dict[str, str]:
 def _list_imported(settings: object) -> set[str]:
     """Return the modules that settings name as `module:name`, and the modules that those import."""
     modules: set[str] = set()
-    for name in getattr(settings, "imported_settings", ()):
+    access = find_access(type(settings)) or Access()
+    for name in access.code:
         modules |= modules_behind(str(getattr(settings, name)).partition(":")[0])
     return modules.union(*map(_list_imported, iter_parts(settings)))
 

@@ -25,6 +25,7 @@ from runner.comparison.explanation import AFTER, BEFORE, Design, Explanation, Te
 from runner.comparison.headline import GRADE
 from runner.comparison.labels import label_results
 from runner.comparison.settings_changes import SettingChange, list_settings_changes
+from runner.config.consent import Consent
 from runner.datasets.mixing import DatasetPair
 from runner.evaluation import Bench
 from runner.lookup import Named
@@ -58,7 +59,7 @@ def explain_difference(
     statistics: TableStatistics,
     options: ExplanationSettings,
     open_bench: Callable[[], Bench],
-    plugins: Sequence[str],
+    consent: Consent,
 ) -> Explanation:
     """Explain the difference of a candidate from a baseline; raises `NotComparable` with the reason if it cannot.
 
@@ -66,11 +67,11 @@ def explain_difference(
     """
     task = _Task(baseline, candidate, statistics, options)
     if not task.has_same_data:
-        return task.explain_by_evaluation(open_bench(), plugins)
+        return task.explain_by_evaluation(open_bench(), consent)
     if len(task.changes) + task.has_other_code <= 1:
         return task.explain_records(task.changes)
     try:
-        return task.explain_by_evaluation(open_bench(), plugins)
+        return task.explain_by_evaluation(open_bench(), consent)
     except NotComparable as reason:
         return task.explain_records(_join_changes(task.changes), f"Code and settings are not split, because {reason}.")
 
@@ -117,10 +118,11 @@ class _Task:
         aligned = reorder_queries(first, second.queries.ids)
         return self._build(design, columns, ends, Causes({}), [aligned, second], 0, [note] if note else [])
 
-    def explain_by_evaluation(self, bench: Bench, plugins: Sequence[str]) -> Explanation:
+    def explain_by_evaluation(self, bench: Bench, consent: Consent) -> Explanation:
         """Explain two results by evaluating mixtures of their settings and data."""
-        pair = self._load(bench, plugins)
-        evaluation = MixedEvaluation(self._results, pair, self.changes, bench, plugins)
+        pair = self._load(bench, consent)
+        moved = {**self._options.baseline_data, **self._options.candidate_data}
+        evaluation = MixedEvaluation(self._results, pair, self.changes, bench, consent, moved)
         nothing, notes = frozenset[str](), list[str]()
         design = self._choose_design(pair)
         evaluation.check([nothing, design.everything])
@@ -130,7 +132,7 @@ class _Task:
             joined = _join_changes(self.changes)
             notes.append(f"Settings are not split, because a mixture of them is invalid: {reason}.")
             design = replace(design, settings=joined, orders=())
-            evaluation = MixedEvaluation(self._results, pair, joined, bench, plugins)
+            evaluation = MixedEvaluation(self._results, pair, joined, bench, consent, moved)
         everything = design.everything
         kept = {nothing, everything, *(everything - {part} for part in pair.changed), frozenset(pair.changed)}
         evaluations = {}
@@ -153,12 +155,12 @@ class _Task:
         compared = [evaluations[frozenset(pair.changed)], evaluations[everything]]
         return self._build(design, columns, evaluations, causes, compared, len(evaluations), notes)
 
-    def _load(self, bench: Bench, plugins: Sequence[str]) -> DatasetPair:
+    def _load(self, bench: Bench, consent: Consent) -> DatasetPair:
         baseline, candidate = self._names
-        second = load_data("candidate", candidate, self._options.candidate_data, bench, plugins)
+        second = load_data("candidate", candidate, self._options.candidate_data, bench, consent)
         if self.has_same_data:
             return DatasetPair(second, second)
-        first = load_data("baseline", baseline, self._options.baseline_data, bench, plugins)
+        first = load_data("baseline", baseline, self._options.baseline_data, bench, consent)
         if (first.spans is None) != (second.spans is None):
             raise NotComparable(
                 "dataset.gold: gold is spans in only one of the results, which cannot be mixed with judgments; "

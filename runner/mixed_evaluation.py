@@ -11,8 +11,8 @@ from runner.analysis.attribution import Coalition
 from runner.comparison.comparability import NotComparable
 from runner.comparison.explanation import name_setting
 from runner.comparison.settings_changes import SettingChange, mix_settings
+from runner.config.consent import Consent, restore_values
 from runner.config.objects import ConfigError
-from runner.config.values import restore_values
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.chunking import Chunking, Whole
 from runner.datasets.given import GivenDataset
@@ -25,7 +25,7 @@ from runner.re_evaluation import build_recorded_experiment, check_repeatable
 from runner.result import Result
 
 
-def load_data(key: str, named: Named, moved: Mapping[str, Any], bench: Bench, plugins: Sequence[str]) -> Dataset:
+def load_data(key: str, named: Named, moved: Mapping[str, Any], bench: Bench, consent: Consent) -> Dataset:
     """Return the whole documents, queries and judgments of a result; raises `NotComparable` if they are not available.
 
     `moved` replaces recorded settings of the dataset; the setting explain.KEY_data gives them.
@@ -35,8 +35,9 @@ def load_data(key: str, named: Named, moved: Mapping[str, Any], bench: Bench, pl
     if not (recorded := result.config.get("dataset")):
         raise NotComparable(f"{place}: the record does not contain the settings of its dataset")
     try:
-        values = restore_values({"dataset": {**recorded, **moved}})["dataset"]
-        data = bench.datasets.load(build_dataset(values, plugins)[0])
+        left = {key: value for key, value in recorded.items() if key not in moved}
+        values = {**restore_values({"dataset": left}, consent)["dataset"], **moved}
+        data = bench.datasets.load(build_dataset(values, consent.plugins)[0])
     except (ConfigError, DatasetError, RetrieverError) as error:
         raise NotComparable(f"{place}: its data cannot be loaded ({error}); {way_out}") from error
     if data.fingerprint != result.dataset.fingerprint:
@@ -48,7 +49,10 @@ def load_data(key: str, named: Named, moved: Mapping[str, Any], bench: Bench, pl
 
 
 class MixedEvaluation:
-    """Evaluates coalitions: sets of settings and parts of the data that are the candidate's. Each is evaluated once."""
+    """Evaluates coalitions: sets of settings and parts of the data that are the candidate's. Each is evaluated once.
+
+    `moved` are settings of the command line that replace recorded ones of datasets.
+    """
 
     def __init__(
         self,
@@ -56,10 +60,11 @@ class MixedEvaluation:
         pair: DatasetPair,
         changes: Sequence[SettingChange],
         bench: Bench,
-        plugins: Sequence[str],
+        consent: Consent,
+        moved: Mapping[str, Any],
     ) -> None:
         self._results, self._pair, self._changes = results, pair, changes
-        self._bench, self._plugins = bench, plugins
+        self._bench, self._consent, self._moved = bench, consent, moved
         self._experiments: dict[frozenset[str], Experiment] = {}
         self._data: dict[tuple[int, ...], tuple[GivenDataset, Dataset]] = {}
         self._chunks: dict[tuple[int, str], Corpus] = {}
@@ -89,7 +94,7 @@ class MixedEvaluation:
             base = self._results[len(wanted) == len(self._changes)]
             mixed = replace(base, config=mix_settings(*self._results, wanted))
             try:
-                experiment = build_recorded_experiment(mixed, mixed, self._plugins)
+                experiment = build_recorded_experiment(mixed, mixed, self._consent, self._moved)
             except (ConfigError, DatasetError, RetrieverError) as error:
                 raise NotComparable(str(error)) from error
             check_repeatable(experiment, mixed, any_code=True)

@@ -16,14 +16,16 @@ from retrievers.run_file import RunFile
 from runner.comparison.comparability import NotComparable, check_comparable
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.data_effect import DataEffect, check_shared_queries, measure_data_effect
+from runner.config.consent import Consent, NotAllowedError, restore_values
 from runner.config.objects import ConfigError
-from runner.config.values import Settled, restore_values
+from runner.config.values import Settled
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.settings import CHUNKING, build_dataset
 from runner.environment import describe_code
 from runner.evaluation import Bench
 from runner.experiment import Experiment, build_experiment
 from runner.lookup import Named
+from runner.reports import console
 from runner.result import Result
 
 RE_EVALUATED = "re-evaluated"
@@ -42,7 +44,7 @@ def compare_on_same_data(
     primary: str | None,
     wanted: ReEvaluation,
     open_bench: Callable[[], Bench],
-    plugins: Sequence[str],
+    consent: Consent,
     dataset: Dataset | None = None,
 ) -> tuple[Comparison, DataEffect | None]:
     """Compare candidates with the first result; if data differ, evaluate its configuration on the candidates' data.
@@ -51,7 +53,7 @@ def compare_on_same_data(
     same. Raises `NotComparable`.
     """
     first, *candidates = results
-    again = _bring_to_data(first.result, [named.result for named in candidates], wanted, open_bench, plugins, dataset)
+    again = _bring_to_data(first.result, [named.result for named in candidates], wanted, open_bench, consent, dataset)
     systems = [again or first.result, *(named.result for named in candidates)]
     sources = [f"{first.source}, {RE_EVALUATED}" if again else first.source, *(named.source for named in candidates)]
     comparison = compare_results(systems, statistics, primary, sources)
@@ -69,7 +71,7 @@ def _bring_to_data(
     candidates: Sequence[Result],
     wanted: ReEvaluation,
     open_bench: Callable[[], Bench],
-    plugins: Sequence[str],
+    consent: Consent,
     dataset: Dataset | None,
 ) -> Result | None:
     """Return the baseline evaluated on the candidates' data; None if the results are comparable or data are unknown."""
@@ -85,7 +87,7 @@ def _bring_to_data(
             ) from None
         try:
             check_shared_queries(baseline, other)
-            return re_evaluate(baseline, other, open_bench(), plugins, wanted == "any_code", dataset)
+            return re_evaluate(baseline, other, open_bench(), consent, wanted == "any_code", dataset)
         except NotComparable as reason:
             raise NotComparable(
                 f"{problem}; the baseline cannot be evaluated on the candidate's data: {reason}"
@@ -97,7 +99,7 @@ def re_evaluate(
     baseline: Result,
     candidate: Result,
     bench: Bench,
-    plugins: Sequence[str],
+    consent: Consent,
     any_code: bool,
     dataset: Dataset | None = None,
 ) -> Result:
@@ -108,7 +110,7 @@ def re_evaluate(
     be restored.
     """
     try:
-        experiment = build_recorded_experiment(baseline, candidate, plugins)
+        experiment = build_recorded_experiment(baseline, candidate, consent)
         check_repeatable(experiment, baseline, any_code)
         if dataset is not None:
             bench.datasets.add(experiment.source, experiment.chunking, dataset)
@@ -123,20 +125,30 @@ def re_evaluate(
         raise NotComparable(str(error)) from error
 
 
-def load_documents(result: Result, bench: Bench, plugins: Sequence[str]) -> Corpus | None:
-    """Return the documents that a result was measured on; None if they cannot be loaded, or have changed since."""
+def load_documents(result: Result, bench: Bench, consent: Consent) -> Corpus | None:
+    """Return the documents that a result was measured on; None if they cannot be loaded, or have changed since.
+
+    If loading them needs more consent, a note says so.
+    """
     if not (recorded := result.config.get("dataset")):
         return None
     try:
-        data = bench.datasets.load(*build_dataset(restore_values({"dataset": recorded})["dataset"], plugins))
+        values = restore_values({"dataset": recorded}, consent)["dataset"]
+        data = bench.datasets.load(*build_dataset(values, consent.plugins))
+    except NotAllowedError as refusal:
+        console.note(f"the texts of the documents of {result.name} are not shown: {refusal}")
+        return None
     except (ConfigError, DatasetError, RetrieverError):
         return None
     return data.documents if data.fingerprint == result.dataset.fingerprint else None
 
 
-def build_recorded_experiment(baseline: Result, candidate: Result, plugins: Sequence[str]) -> Experiment:
+def build_recorded_experiment(
+    baseline: Result, candidate: Result, consent: Consent, moved: Mapping[str, Any] | None = None
+) -> Experiment:
     """Return the experiment of the baseline's recorded settings on the candidate's dataset.
 
+    `moved` are settings of the command line that replace recorded ones of the dataset.
     Raises `NotComparable` if the record or the retriever does not allow a second evaluation.
     """
     recorded, others = baseline.config, candidate.config
@@ -155,7 +167,8 @@ def build_recorded_experiment(baseline: Result, candidate: Result, plugins: Sequ
         raise NotComparable(
             f"{baseline.name} was measured on a live service ({services}), which may have changed since"
         )
-    data = {key: value for key, value in others["dataset"].items() if key != CHUNKING}
+    moved = moved or {}
+    data = {key: value for key, value in others["dataset"].items() if key != CHUNKING and key not in moved}
     if CHUNKING in recorded["dataset"]:
         data[CHUNKING] = recorded["dataset"][CHUNKING]
     public = {
@@ -165,7 +178,8 @@ def build_recorded_experiment(baseline: Result, candidate: Result, plugins: Sequ
         "dataset": data,
         "choices": {**recorded["choices"], "dataset": (others.get("choices") or {}).get("dataset", "")},
     }
-    config = {**restore_values(public), "plugins": list(plugins)}
+    config = {**restore_values(public, consent), "plugins": list(consent.plugins)}
+    config["dataset"], public["dataset"] = {**config["dataset"], **moved}, {**data, **moved}
     name = f"{baseline.name} {RE_EVALUATED}"
     return build_experiment(Settled(config, public, {}), name, baseline.swept)
 

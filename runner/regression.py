@@ -12,6 +12,7 @@ import yaml
 from runner.comparison.compare import TableStatistics
 from runner.comparison.gate import Gate, check_gate
 from runner.config import CONF
+from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench
@@ -38,6 +39,7 @@ def assert_no_regression(
     dataset: Dataset | None = None,
     re_evaluate: ReEvaluation = "auto",
     plugins: Sequence[str] = (),
+    trust: Sequence[str] = (),
     baselines: str | PathLike[str] = "baselines",
     experiment: str | None = None,
     tracking_uri: str | None = None,
@@ -54,11 +56,12 @@ def assert_no_regression(
     """
     tracking: Tracking = build_settings(Tracking, {"uri": tracking_uri, "experiment": experiment}, "tracking")
     folder = Path(baselines)
+    consent = Consent.of({"plugins": plugins, "trust": trust})
     results = [_find_result(given, tracking, folder) for given in (baseline, result)]
     own = build_settings(TableStatistics, statistics or {}, "statistics")
     place = store_settings({"store": {"path": str(store_path or "mlruns/cache")}})
     comparison, effect = compare_on_same_data(
-        results, own, primary, re_evaluate, lambda: Bench(open_store(place)), plugins, dataset
+        results, own, primary, re_evaluate, lambda: Bench(open_store(place)), consent, dataset
     )
     checks = check_gate(_build_gate(gate), comparison)
     violated = [check for check in checks if check.violated]

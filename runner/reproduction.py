@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,14 @@ import orjson
 
 from retrievers.base import RetrieverError
 from runner.comparison.comparability import NotComparable, check_comparable
+from runner.config.consent import Consent
 from runner.config.objects import ConfigError, suggestion
 from runner.datasets.base import DatasetError
 from runner.environment import describe_code, describe_environment
 from runner.evaluation import Bench
 from runner.re_evaluation import build_recorded_experiment, check_repeatable
 from runner.records import load_record
+from runner.reports.paper.documents import CELLS, RECORDS
 from runner.result import Result
 
 
@@ -81,7 +83,7 @@ def load_cell(word: str) -> RecordedCell:
         raise ConfigError(
             f"cell={word}: expected FOLDER@CELL (the folder of a table and one of its cells), such as paper@B3"
         )
-    file = Path(place).expanduser() / "cells.json"
+    file = Path(place).expanduser() / CELLS
     try:
         cells = {str(cell["id"]): cell for cell in orjson.loads(file.read_bytes())["cells"]}
     except OSError as error:
@@ -93,12 +95,18 @@ def load_cell(word: str) -> RecordedCell:
     if name.upper() not in cells:
         raise ConfigError(f"cell={word}: no such cell in {file}; {suggestion(name.upper(), cells)}")
     cell = cells[name.upper()]
-    record = load_record(file.parent / "records" / str(cell["record"]), rankings=False)
-    return RecordedCell(name.upper(), str(cell["measure"]), float(cell["mean"]), record)
+    try:
+        folder, measure, mean = str(cell["record"]), str(cell["measure"]), float(cell["mean"])
+    except (LookupError, TypeError, ValueError) as error:
+        raise ConfigError(f"cell={word}: the cell in {file} is incomplete ({error!r}); write the table again") from None
+    if folder != Path(folder).name:
+        raise ConfigError(f"cell={word}: {file} names the record {folder!r}, which is not a folder of {RECORDS}/")
+    record = load_record(file.parent / RECORDS / folder, rankings=False)
+    return RecordedCell(name.upper(), measure, mean, record)
 
 
 def reproduce(
-    cell: RecordedCell, bench: Bench, plugins: Sequence[str], dataset: Mapping[str, Any], tolerance: float
+    cell: RecordedCell, bench: Bench, consent: Consent, dataset: Mapping[str, Any], tolerance: float
 ) -> Reproduction:
     """Evaluate the configuration of a cell again; `dataset` replaces settings of the recorded dataset.
 
@@ -106,9 +114,8 @@ def reproduce(
     """
     record = cell.record
     recorded = dict(record.config.get("dataset") or {})
-    moved = replace(record, config={**record.config, "dataset": {**recorded, **dataset}})
     try:
-        experiment = build_recorded_experiment(record, moved, plugins)
+        experiment = build_recorded_experiment(record, record, consent, dataset)
         check_repeatable(experiment, record, any_code=True)
         again = bench.evaluate(experiment)
     except NotComparable as error:

@@ -19,7 +19,7 @@ from runner.__main__ import _complete_word, _take_verb, main
 from runner.config import CONF
 from runner.config.composing import compose_config, open_loader
 from runner.config.hydra_internals import iter_children
-from runner.config.objects import ConfigError, _locate, build_settings
+from runner.config.objects import ConfigError, build_settings, locate_class
 from runner.datasets.settings import CHUNKING
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
@@ -97,7 +97,7 @@ def unknown_parameters(node: DictConfig, place: str = "") -> Iterator[str]:
     children = dict(iter_children(node))
     if "_target_" in children:
         target = str(node._target_)
-        known = inspect.signature(_locate(target, "", [target.partition(".")[0]])).parameters
+        known = inspect.signature(locate_class(target, "", [target.partition(".")[0]])).parameters
         yield from (f"{place}{name}" for name in children if name not in ("_target_", CHUNKING, *known))
     for name, child in children.items():
         if name != "hydra" and isinstance(child, DictConfig):

@@ -34,6 +34,7 @@ from runner.comparison.compare import TableStatistics
 from runner.comparison.explanation import AFTER, BEFORE, Explanation
 from runner.comparison.gate import Gate
 from runner.comparison.term_gate import check_term
+from runner.config.consent import Consent
 from runner.evaluation import Bench
 from runner.explanation import ExplanationSettings, explain_difference
 from runner.lookup import Named
@@ -200,7 +201,7 @@ def test_settings_changed_together_are_split(exact: int, tmp_path: Path) -> None
     second = evaluate("candidate", replace(change_settings(rng, version), b=1.0), bench)
     options = ExplanationSettings(exact_settings=exact)
     named = Named(first, "first"), Named(second, "second")
-    explanation = explain_difference(*named, TableStatistics(test="t"), options, lambda: bench, [])
+    explanation = explain_difference(*named, TableStatistics(test="t"), options, lambda: bench, Consent())
     code, *others = explanation.list_terms("nDCG@10")
     assert [part.name.split()[0] for part in code.parts] == ["retriever.k1", "retriever.b"]
     assert sum(part.effect for part in code.parts) == pytest.approx(code.effect, abs=1e-12)
@@ -222,7 +223,7 @@ def test_a_difference_that_an_evaluation_does_not_reproduce_is_an_effect_of_the_
     old = replace(first, scores=first.scores * 0.5, environment={**first.environment, "code": {"retrievers": "old"}})
     second = evaluate("candidate", replace_documents(rng, version), bench)
     named = Named(old, "first"), Named(second, "second")
-    explanation = explain_difference(*named, TableStatistics(test="t"), ExplanationSettings(), lambda: bench, [])
+    explanation = explain_difference(*named, TableStatistics(test="t"), ExplanationSettings(), lambda: bench, Consent())
     code, documents, *_ = explanation.list_terms("nDCG@10")
     assert code.effect == pytest.approx(first.means["nDCG@10"] / 2, abs=1e-12)
     assert documents.effect == pytest.approx(second.means["nDCG@10"] - first.means["nDCG@10"], abs=1e-12)
@@ -242,7 +243,7 @@ def test_settings_that_cannot_be_evaluated_again_are_explained_by_the_records(tm
     first = replace(evaluate("baseline", version, bench), addresses={"retriever": "http://127.0.0.1:1"})
     second = evaluate("candidate", replace(version, k1=8.0, b=1.0), bench)
     named = Named(first, "first"), Named(second, "second")
-    explanation = explain_difference(*named, TableStatistics(test="t"), ExplanationSettings(), lambda: bench, [])
+    explanation = explain_difference(*named, TableStatistics(test="t"), ExplanationSettings(), lambda: bench, Consent())
     code, *_ = explanation.list_terms("nDCG@10")
     assert code.effect == pytest.approx(second.means["nDCG@10"] - first.means["nDCG@10"], abs=1e-12)
     assert not code.parts
@@ -260,7 +261,7 @@ def test_settings_without_a_valid_mixture_are_explained_together(tmp_path: Path)
         config = {**result.config, "dataset": {**result.config["dataset"], "chunking": chunking}}
         named.append(Named(replace(result, config=config), f"{size} words"))
     explanation = explain_difference(
-        named[0], named[1], TableStatistics(test="t"), ExplanationSettings(), lambda: bench, []
+        named[0], named[1], TableStatistics(test="t"), ExplanationSettings(), lambda: bench, Consent()
     )
     assert "Settings are not split, because a mixture of them is invalid" in explanation.notes[0]
     (setting,) = explanation.design.settings
@@ -276,7 +277,7 @@ def test_gold_in_spans_on_one_side_only_cannot_be_mixed(tmp_path: Path, monkeypa
     monkeypatch.setattr("runner.explanation.load_data", lambda *_: next(data))
     named = Named(first, "first"), Named(second, "second")
     with pytest.raises(NotComparable, match="gold is spans in only one of the results"):
-        explain_difference(*named, TableStatistics(), ExplanationSettings(), lambda: bench, [])
+        explain_difference(*named, TableStatistics(), ExplanationSettings(), lambda: bench, Consent())
 
 
 Run = Callable[..., tuple[str, str]]
@@ -364,4 +365,4 @@ def test_a_report_without_a_fingerprint_cannot_be_explained(tmp_path: Path) -> N
     report = replace(first, dataset=replace(first.dataset, fingerprint=""))
     named = Named(report, "report.json"), Named(first, "first")
     with pytest.raises(NotComparable, match=r"^baseline=report.json: a report does not identify its documents"):
-        explain_difference(*named, TableStatistics(), ExplanationSettings(), lambda: bench, [])
+        explain_difference(*named, TableStatistics(), ExplanationSettings(), lambda: bench, Consent())

@@ -23,8 +23,8 @@ POSIX_FUNCTIONS = {
 }  # fmt: skip
 """Functions of `os` that Windows lacks; `os.kill` is there, and ends the process or sends Ctrl-C."""
 
-GUARDED = {"runner/processes.py: os.sched_getaffinity"}
-"""Uses behind `hasattr`."""
+GUARDED = {"runner/processes.py: os.sched_getaffinity", "runner/sweep/jobs.py: os.getuid"}
+"""Uses behind `hasattr` or `os.name`."""
 
 
 def iter_uses(file: Path) -> Iterator[str]:

@@ -15,6 +15,7 @@ import pytest
 
 from runner.__main__ import main
 from runner.comparison.comparability import NotComparable
+from runner.config.consent import Consent
 from runner.evaluation import Bench
 from runner.re_evaluation import describe_versions, load_documents, re_evaluate
 from runner.records import load_record
@@ -203,7 +204,8 @@ def pair(project: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, Result
 
 
 def repeat(baseline: Result, candidate: Result, any_code: bool = False) -> Result:
-    return re_evaluate(baseline, candidate, Bench(open_store(StoreSettings("mlruns/cache"))), [], any_code)
+    consent = Consent(("services", "secrets"), ("json",))
+    return re_evaluate(baseline, candidate, Bench(open_store(StoreSettings("mlruns/cache"))), consent, any_code)
 
 
 def with_settings(of: Result, **changes: Any) -> Result:
@@ -227,7 +229,7 @@ LISTWISE = {
 @pytest.mark.parametrize(
     ("retriever", "reason"),
     [
-        ({"_target_": "my_plugin.Mine"}, "a config can only create classes of this program"),
+        ({"_target_": "my_plugin.Mine"}, r"the record wants to run code of a plug-in .*'plugins=\[my_plugin\]'"),
         ({"_target_": "retrievers.gone.Gone"}, r"retrievers\.gone\.Gone: cannot be imported"),
         (HTTP, "bm25 was measured on a live service, which may have changed"),
         ({"_target_": "retrievers.run_file.RunFile", "path": "x.trec"}, "read from a file, x.trec"),
@@ -239,10 +241,8 @@ LISTWISE = {
     ],
 )
 def test_a_configuration_that_cannot_be_evaluated_again_is_refused_with_the_reason(
-    pair: tuple[Result, Result], retriever: Any, reason: str, monkeypatch: pytest.MonkeyPatch
+    pair: tuple[Result, Result], retriever: Any, reason: str
 ) -> None:
-    if "json:loads" in str(retriever):
-        monkeypatch.setattr("runner.config.objects.OWN_MODULES", ("retrievers", "runner", "json"))
     with pytest.raises(NotComparable, match=reason):
         repeat(with_settings(pair[0], retriever=retriever), pair[1])
 
@@ -265,13 +265,13 @@ def test_data_that_are_gone_or_changed_since_the_evaluation_are_refused(pair: tu
 def test_only_the_documents_that_a_result_was_measured_on_are_loaded(pair: tuple[Result, Result]) -> None:
     before, now = pair
     bench = Bench(open_store(StoreSettings("mlruns/cache")))
-    documents = load_documents(now, bench, [])
+    documents = load_documents(now, bench, Consent())
     assert documents is not None
     assert dict(zip(documents.ids, documents.texts, strict=True)) == new_documents()
-    assert load_documents(before, bench, []) is None, "the data changed"
+    assert load_documents(before, bench, Consent()) is None, "the data changed"
     gone = {**now.config, "dataset": {**now.config["dataset"], "path": "gone"}}
-    assert load_documents(replace(now, config=gone), bench, []) is None
-    assert load_documents(replace(now, config={}), bench, []) is None
+    assert load_documents(replace(now, config=gone), bench, Consent()) is None
+    assert load_documents(replace(now, config={}), bench, Consent()) is None
 
 
 def test_a_baseline_whose_code_changed_is_refused_unless_that_is_accepted(pair: tuple[Result, Result]) -> None:

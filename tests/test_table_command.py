@@ -107,6 +107,7 @@ def test_records_of_a_table_and_the_latest_sweep_make_the_same_table(paper: Path
         ("gone@A1", "cannot be read"),
         ("odd@A1", "does not contain the cells of a table"),
         ("good@Z9", "no such cell"),
+        ("good@A1", "the cell in .*cells.json is incomplete"),
     ],
 )
 def test_a_cell_that_is_not_there_is_named(tmp_path: Path, word: str, message: str) -> None:
@@ -115,6 +116,14 @@ def test_a_cell_that_is_not_there_is_named(tmp_path: Path, word: str, message: s
         (tmp_path / name / "cells.json").write_text(text)
     with pytest.raises(ConfigError, match=message):
         load_cell(word if word == "paper" else f"{tmp_path}/{word}")
+
+
+@pytest.mark.parametrize("record", ["../../elsewhere", "/elsewhere", "records/1_1_bm25"])
+def test_a_cell_names_only_records_beside_it(tmp_path: Path, record: str) -> None:
+    cells = [{"id": "A1", "measure": "nDCG@10", "mean": 0.5, "record": record}]
+    (tmp_path / "cells.json").write_bytes(orjson.dumps({"cells": cells}))
+    with pytest.raises(ConfigError, match=r"names the record '.*', which is not a folder of records/$"):
+        load_cell(f"{tmp_path}@A1")
 
 
 def test_a_mistake_is_explained_in_one_line(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:

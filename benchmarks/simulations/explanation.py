@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from runner.comparison.compare import TableStatistics
 from runner.comparison.explanation import Explanation
+from runner.config.consent import Consent
 from runner.config.values import Settled
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Whole
@@ -197,7 +198,7 @@ def explain_versions(baseline: Version, candidate: Version, store: Path, test: s
         for name, version in (("baseline", baseline), ("candidate", candidate))
     )
     statistics = TableStatistics(test=test, permutations=2000)  # type: ignore[arg-type]  # one of the tests
-    return explain_difference(first, second, statistics, ExplanationSettings(), lambda: bench, [])
+    return explain_difference(first, second, statistics, ExplanationSettings(), lambda: bench, Consent())
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 from threadpoolctl import threadpool_limits
 
+from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.encoders.base import Embedded, Vectors, encode_alone
@@ -35,6 +37,8 @@ class LSAEncoder:
     The number of `dimensions` is at most the rank of the corpus. Deerwester et al. (1990), Indexing by latent semantic
     analysis; the SVD is randomised (Halko et al., 2011) with `seed`.
     """
+
+    access: ClassVar[Access] = Access()
 
     analyzer: Analyzer = Analyzer()
     dimensions: int = Field(default=256, ge=1)

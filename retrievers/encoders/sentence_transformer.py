@@ -14,9 +14,10 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.encoders.base import Embedded, Role, Vectors, embed_by_role
 from retrievers.encoders.model_settings import PromptedModel
-from retrievers.encoders.pretrained import Backend
+from retrievers.encoders.pretrained import Backend, is_bundled
 from retrievers.errors import RetrieverError
 from retrievers.search import Work
 from retrievers.store import Key, Store
@@ -36,6 +37,7 @@ class SentenceTransformerEncoder(PromptedModel):
     CPU multiplies 8-bit integers, and a vector depends on the other texts of its batch (`retrievers.encoders.int8`).
     """
 
+    access: ClassVar[Access] = Access("models", names=("model",), is_bundled=is_bundled)
     WORK: ClassVar[Mapping[Role, WorkKind]] = {"document": DOCUMENT_VECTORS, "query": QUERY_VECTORS}
 
     model: str = "all-MiniLM-L6-v2"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.extras import check_installed
@@ -41,6 +42,8 @@ class VectorFiles:
     `.npy` and `.safetensors`, a matrix whose rows have their ids, one per line, in a file of the same name that ends in
     `.txt`. Vectors of other ids are ignored. The identity is the content of the files, wherever they are.
     """
+
+    access: ClassVar[Access] = Access(paths=("documents", "queries"))
 
     documents: str
     queries: str

@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.postgres_live import LiveStatement, build_query, open_columns
@@ -69,6 +70,8 @@ class Postgres:
 
     `concurrency` is the number of queries that are searched at a time, each through its own connection.
     """
+
+    access: ClassVar[Access] = Access("services", names=("dsn",), secrets=("dsn",))
 
     dsn: str | None = Field(default=None, repr=False)
     rank: Literal["ts_rank", "ts_rank_cd", "vector"] = "ts_rank_cd"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.qdrant_shard import (
@@ -65,6 +66,7 @@ class Qdrant:
     ranking by vectors, 0.5 for equal weights. dbsf sums scores, scaled by their mean and standard deviation.
     """
 
+    access: ClassVar[Access] = Access()
     applies_filters: ClassVar[bool] = True
 
     encoder: Encoder | None = None

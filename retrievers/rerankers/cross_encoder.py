@@ -6,11 +6,13 @@ import time
 from collections.abc import Sequence
 from functools import cache, partial
 from threading import Lock
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.encoders.batches import encode_in_batches
 from retrievers.encoders.model_settings import PretrainedModel
 from retrievers.encoders.pretrained import Backend, replace_surrogates
@@ -27,6 +29,8 @@ class CrossEncoderReranker(PretrainedModel):
 
     `max_length` is in tokens of query and document together. Batches may have pairs of several queries.
     """
+
+    access: ClassVar[Access] = Access("models", names=("model",))
 
     model: str = "cross-encoder/ms-marco-MiniLM-L6-v2"
     max_length: int | None = Field(default=None, ge=8)

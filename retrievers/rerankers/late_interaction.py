@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.encoders.base import Vectors, time_alone
 from retrievers.encoders.multi_vector import MultiVectorModel
 from retrievers.max_sim import score_max_sim
@@ -31,6 +32,7 @@ class LateInteractionReranker(MultiVectorModel):
     `pool_factor` is above 1.
     """
 
+    access: ClassVar[Access] = Access("models", names=("model",))
     MADE_BY: ClassVar[str] = MultiVectorModel.__module__
 
     def open(self, store: Store) -> Rerank:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
@@ -44,6 +46,8 @@ class ListwiseReranker:
     first `max_words` words of each candidate. The score is 1 / rank. If a call fails, the order of the base is kept.
     `threads` is the number of queries reranked at a time.
     """
+
+    access: ClassVar[Access] = Access()
 
     llm: Chat
     window: int = Field(default=20, ge=2)

@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
@@ -42,6 +44,8 @@ class PointwiseReranker:
     base; a reply without a grade counts as 0. If a call fails, the order of the base is kept for its query. `threads`
     is the number of calls at a time.
     """
+
+    access: ClassVar[Access] = Access()
 
     llm: Chat
     highest: int = Field(default=10, ge=1)

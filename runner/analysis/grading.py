@@ -11,12 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus
 from retrievers.chat import Chat
 from retrievers.multistage import NO_TEXT
@@ -49,6 +50,8 @@ class Grading:
     `document_field` in its metadata, the first group of `document_pattern` in its id, the document that it was cut
     from, or else the chunk itself. `reference` is a file of grades from another source to compare with.
     """
+
+    access: ClassVar[Access] = Access(paths=("prompt", "reference"))
 
     llm: Chat
     prompt: LocalPath = "bundled:usefulness.txt"

@@ -12,8 +12,9 @@ from runner.api.data import locate
 from runner.comparison.compare import TableStatistics
 from runner.comparison.explanation import Explanation
 from runner.config.composing import compose_config
+from runner.config.consent import Consent, restore_values
 from runner.config.objects import build_settings
-from runner.config.values import restore_values, settle
+from runner.config.values import settle
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Whole
 from runner.datasets.settings import build_dataset
@@ -61,13 +62,16 @@ def explain(
     datasets: Sequence[Dataset] = (),
     primary: str | None = None,
     store_path: str | PathLike[str] | None = None,
+    plugins: Sequence[str] = (),
+    trust: Sequence[str] = (),
     **statistics: Any,  # noqa: ANN401 (checked)
 ) -> ResultExplanation:
     """Explain why the measures of a candidate differ from those of a baseline.
 
     The settings of each result are evaluated on the data of the other. `datasets` are those that were created in Python
     or have moved; others are loaded again by their recorded settings. `primary` is the primary measure, by default that
-    of the results. `store_path` is where work is cached; None means the default of the command line. `statistics` are
+    of the results. `store_path` is where work is cached; None means the default of the command line. `plugins` and
+    `trust` say what the recorded settings may do, as on the command line. `statistics` are
     settings of `conf/explain.yaml`: test, correction, confidence, alpha, permutations and seed. Raises `NotComparable`
     for results that cannot be explained, `ConfigError` for unknown settings.
     """
@@ -78,7 +82,7 @@ def explain(
     own = build_settings(TableStatistics, statistics, "statistics")
     options = ExplanationSettings(primary=None if primary is None else str(parse_primary(primary)))
     config = settle(*compose_config("evaluate", locate(None, store_path))).config
-    plugins = config.get("plugins") or ()
+    consent = Consent.of({"plugins": plugins, "trust": trust})
 
     @cache
     def open_bench() -> Bench:
@@ -86,11 +90,11 @@ def explain(
         known = {dataset.fingerprint: dataset for dataset in datasets}
         for result in results.values():
             if dataset := known.get(result.dataset.fingerprint):
-                recorded = restore_values({"dataset": result.config["dataset"]})["dataset"]
-                bench.datasets.add(build_dataset(recorded, plugins)[0], Whole(), dataset)
+                recorded = restore_values({"dataset": result.config["dataset"]}, consent)["dataset"]
+                bench.datasets.add(build_dataset(recorded, consent.plugins)[0], Whole(), dataset)
         return bench
 
     named = [Named(result, name) for name, result in results.items()]
-    explanation = explain_difference(named[0], named[1], own, options, open_bench, plugins)
+    explanation = explain_difference(named[0], named[1], own, options, open_bench, consent)
     values: Mapping[str, Any] = {field.name: getattr(explanation, field.name) for field in fields(Explanation)}
     return ResultExplanation(**values)

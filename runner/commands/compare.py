@@ -22,6 +22,7 @@ from runner.comparison.compare import Comparison, TableStatistics, is_same_evalu
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate
 from runner.config.addresses import LocalPath
+from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings
 from runner.config.values import resolve_config
@@ -91,6 +92,7 @@ def main(cfg: DictConfig) -> int:
     """Compare results, show them and write reports; return 1 for a violated gate."""
     config = resolve_config(cfg)
     own = build_settings(CompareSettings, config)
+    consent = Consent.of(config)
     statistics, gate = own.statistics, build(config["gate"], "gate")
     baselines, tracking = Path(own.baselines), build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
@@ -105,12 +107,12 @@ def main(cfg: DictConfig) -> int:
     results = _load_results(words["baseline"], words["candidate"], find_results)
     with Status("comparing"):
         comparison, effect = compare_on_same_data(
-            results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, config["plugins"]
+            results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, consent
         )
     checks = check_gate(gate, comparison)
     if own.output is not None:
         with Status("documents"):
-            documents = load_documents(comparison.results[-1], bench(), config["plugins"])
+            documents = load_documents(comparison.results[-1], bench(), consent)
         place = create_place(tracking, [find_run_id(source) for source in comparison.sources])
         page = comparison_page(comparison, checks, effect, documents, place, own.report.texts)
         _write(own.output, comparison, checks, own.compare, effect, page)

@@ -16,6 +16,7 @@ from runner.comparison.explanation import Explanation
 from runner.comparison.gate import Check
 from runner.comparison.term_gate import check_term
 from runner.config.addresses import LocalPath
+from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.evaluation import Bench
@@ -53,6 +54,7 @@ def main(cfg: DictConfig) -> int:
     """Explain a difference and write reports; return 1 for a violated gate."""
     config = resolve_config(cfg)
     own = build_settings(ExplainSettings, config)
+    consent = Consent.of(config)
     gate, tracking = build(config["gate"], "gate"), build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     baseline, candidate = (
@@ -62,7 +64,7 @@ def main(cfg: DictConfig) -> int:
     bench = cache(lambda: Bench(open_store(store_settings(config))))
     options = replace(own.explain, primary=_parse_primary(own.explain.primary))
     with Status("explaining"):
-        explanation = explain_difference(baseline, candidate, own.statistics, options, bench, config["plugins"])
+        explanation = explain_difference(baseline, candidate, own.statistics, options, bench, consent)
         checks = check_term(gate, explanation, options.term)
     if own.output is not None:
         _write(own.output, explanation, checks)

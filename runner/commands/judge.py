@@ -22,6 +22,7 @@ from runner.analysis.people import FEWEST, name_runs, report_judge
 from runner.analysis.prediction_powered import GradedSample
 from runner.analysis.verdicts import GradeVerdict, cut_warning
 from runner.config.addresses import LocalPath
+from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.desk.desk import DeskSettings
@@ -82,10 +83,11 @@ def main(cfg: DictConfig) -> int:
     words = as_typed(config["run"], "run", HydraConfig.get().overrides.task)
     own = build_settings(JudgeSettings, config, plugins=config["plugins"])
     _check_judge(own)
+    consent = Consent.of(config)
     tracking = build(config["tracking"], "tracking")
     with Status("reading the results"):
         run, results = _load_results(words, tracking)
-        ranked = load_rankings(results, own.judging.depth, config["plugins"])
+        ranked = load_rankings(results, own.judging.depth, consent)
     folder = Path(own.output or f"mlruns/judgments/{run}").expanduser()
     if own.by == "hand":
         return _judge_by_hand(own, results, ranked, folder)

@@ -8,6 +8,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.comparison.compare import TableStatistics
+from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.desk.desk import DeskSettings
@@ -48,7 +49,7 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError("tracking=none: no runs are stored, so none can be shown; choose another store")
     runs = Runs(tracking)
     shown = select_shown(words, ",".join(sweep) or None, runs)
-    results = StoredResults(runs, Bench(open_store(store_settings(config))), config["plugins"])
+    results = StoredResults(runs, Bench(open_store(store_settings(config))), Consent.of(config))
     with bind_socket(HOST, own.port) as listener:
         access = LoopbackAccess(format_address(listener))
         with Desks(results, DeskSettings(), own.depth, own.assessor, access) as desks:

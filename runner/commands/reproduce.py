@@ -10,6 +10,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from runner.config.consent import Consent
 from runner.config.objects import build_settings
 from runner.config.values import resolve_config
 from runner.evaluation import Bench
@@ -40,7 +41,7 @@ def main(cfg: DictConfig) -> int:
     cell = load_cell(word)
     with Status(f"evaluating {cell.record.name}"):
         outcome = reproduce(
-            cell, Bench(open_store(store_settings(config))), config["plugins"], own.dataset, own.tolerance
+            cell, Bench(open_store(store_settings(config))), Consent.of(config), own.dataset, own.tolerance
         )
     console.document(
         lambda: {

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.analysis.clusters import Clusters
 from runner.analysis.comparison import Differences, compare
 from runner.analysis.corrections import correct
@@ -50,6 +51,8 @@ class Gate:
     drop must be significant at `alpha`; its p-value is corrected for all checked drops over all queries, or for all
     drops by type. If `alpha` is null, every drop beyond its limit counts.
     """
+
+    access: ClassVar[Access] = Access()
 
     floors: Floors = Field(default_factory=dict)
     floors_by_type: dict[str, Floors] = Field(default_factory=dict)

@@ -7,6 +7,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+SPLIT = "{split}"
+"""The placeholder in a path of a dataset for the name of a split, which contains no dot and no slash."""
+
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """The beginning of an address: s3://, gs://, https://. A single letter would be a Windows drive."""
 

@@ -176,11 +176,15 @@ def _with_trust_last(overrides: Sequence[str]) -> list[str]:
 def _with_plugins_last(overrides: Sequence[str]) -> list[str]:
     """Return the overrides with `plugins` set last.
 
-    The module of a factory that is named on the command line (`retriever.factory=module:name`) is added to them.
+    A module that a setting of the command line names to be run is added to them: that of a factory
+    (`retriever.factory=module:name`) or a package to read (`source.package`).
     """
     named, others = _partition("plugins", overrides)
-    factories = (word.partition("=")[2] for word in others if word.partition("=")[0].endswith(".factory"))
+    named_by = {key: value for key, _, value in (word.lstrip("+").partition("=") for word in others)}
+    factories = (value for key, value in named_by.items() if key.endswith(".factory"))
     modules = [module for words in factories for module in re.findall(r"([\w.]+):", words)]
+    if package := named_by.get("source.package", "").strip("'\""):
+        modules.append(package)
     plugins = named[-1] if named else "[]"
     if modules and plugins.startswith("["):
         plugins = f"[{','.join(filter(None, (plugins.strip('[] '), *dict.fromkeys(modules))))}]"

@@ -1,8 +1,9 @@
 """Build objects from a config: `_target_` names a class, whose signature is the schema.
 
-Unlike Hydra's `instantiate`, it only creates classes of this program, of installed plug-ins and of modules named on the
-command line, and only if a parameter accepts the object. So a YAML file from elsewhere cannot create arbitrary classes.
-Its errors name the setting.
+Unlike Hydra's `instantiate`, it only creates classes of this program that declare what they use
+(`retrievers.access`), of installed plug-ins and of modules named on the command line, and only if a parameter accepts
+the object. Settings that name code are checked alike. So a YAML file from elsewhere cannot run arbitrary code.
+Errors name the setting.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import inspect
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar, get_type_hints
 
 from pydantic import ValidationError
 
+from retrievers.access import find_access
 from runner.config.projects import list_plugins
 
 OWN_MODULES = ("retrievers", "runner")
@@ -37,7 +39,7 @@ def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: AN
     if isinstance(node, Mapping):
         if "_target_" not in node:
             return {key: build(value, _join(path, key), plugins) for key, value in node.items()}
-        target = _locate(str(node["_target_"]), path, plugins)
+        target = locate_class(str(node["_target_"]), path, plugins)
         return _create(target, {key: value for key, value in node.items() if key != "_target_"}, path, plugins)
     if isinstance(node, (list, tuple)):
         return [build(value, f"{path}.{position}", plugins) for position, value in enumerate(node)]
@@ -92,8 +94,9 @@ def _join(path: str, key: str) -> str:
 
 def _create(target: type, given: Mapping[str, Any], path: str, plugins: Sequence[str]) -> Any:  # noqa: ANN401 (any configured object)
     _check_names(target, given, path)  # before building objects for unknown parameters
-    for name in getattr(target, "imported_settings", ()):  # these settings name code, as `_target_` does
-        _check_module(str(given.get(name, "")).partition(":")[0], str(given.get(name, "")), _join(path, name), plugins)
+    access = find_access(target)
+    for name in (name for name in (access.code if access else ()) if given.get(name)):
+        _check_code(str(given[name]), _join(path, name), plugins)
     return _call(target, {key: build(value, _join(path, key), plugins) for key, value in given.items()}, path)
 
 
@@ -122,24 +125,81 @@ def near(word: str, possible: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, sorted(possible), n=1, cutoff=alike)), None)
 
 
-def _locate(target: str, path: str, plugins: Sequence[str]) -> type:
+def locate_class(target: str, path: str, plugins: Sequence[str] = ()) -> type:
+    """Return the class that `_target_` names in the node at `path`; raises `ConfigError` unless it may be created."""
     module, _, name = target.rpartition(".")
     _check_module(module, target, f"{path}._target_", plugins)
     try:
         located = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:
         raise ConfigError(f"{path}._target_={target}: cannot be imported ({error})") from error
     if not inspect.isclass(located):
         raise ConfigError(f"{path}._target_={target}: should be a class")
-    _check_module(
-        located.__module__, target, f"{path}._target_", plugins
-    )  # a module may have imported it from anywhere
+    home = located.__module__  # a module may have imported it from anywhere
+    _check_module(home, target, f"{path}._target_", plugins)
+    if is_own(home) and find_access(located) is None:
+        raise ConfigError(f"{path}._target_={target}: a config cannot create this class; see --help for the choices")
     return located
 
 
+def _check_code(name: str, path: str, plugins: Sequence[str]) -> None:
+    """Raise `ConfigError` for a module, or an object as `module:name`, that the command line does not allow to run.
+
+    An object must be defined in an allowed module, and so must each module on the way to it: a module of the user may
+    have imported anything. This program's own packages contain no factory.
+    """
+    module, colon, words = name.partition(":")
+    _check_module(module, name, path, plugins)
+    if not colon:
+        return
+    check_factory(name, path)
+    try:
+        thing: Any = importlib.import_module(module)
+        for word in words.split("."):
+            thing = getattr(thing, word)
+            if inspect.ismodule(thing):
+                _check_module(thing.__name__, name, path, plugins)
+    except ConfigError:
+        raise
+    except Exception:
+        return
+    for home in _list_homes(thing):
+        check_factory(name, path, home)
+        _check_module(home, name, path, plugins)
+
+
+def check_factory(name: str, path: str, home: str = "") -> None:
+    """Raise `ConfigError` for a factory of this program, by its name, `module:name`, or the module that defines it."""
+    module, colon, _ = name.partition(":")
+    if colon and (is_own(module) or is_own(home)):
+        raise ConfigError(f"{path}={name}: this program contains no factory; name a function of your own")
+
+
+def _list_homes(thing: Any) -> list[str]:  # noqa: ANN401 (any object)
+    """Return the modules that define an object, and the object or class to which a method is bound."""
+    if isinstance(thing, partial):
+        return _list_homes(thing.func)
+    own = [str(getattr(thing, "__module__", None) or type(thing).__module__)]
+    return [*own, *_list_homes(thing.__self__)] if inspect.ismethod(thing) else own
+
+
+def is_own(module: str) -> bool:
+    """Return whether a module belongs to this program."""
+    return _is_within(module, OWN_MODULES)
+
+
+def is_allowed(module: str, plugins: Sequence[str]) -> bool:
+    """Return whether a module is, or belongs to, one of the modules that the command line names."""
+    return _is_within(module, plugins)
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module belongs to an installed plug-in."""
+    return _is_within(module, list_plugins().values())
+
+
 def _check_module(module: str, target: str, path: str, plugins: Sequence[str]) -> None:
-    allowed = (*OWN_MODULES, *plugins)
-    if not (_is_within(module, allowed) or _is_within(module, list_plugins().values())):
+    if not (is_own(module) or is_allowed(module, plugins) or is_installed(module)):
         raise ConfigError(
             f"{path}={target}: a config can only create classes of this program; to allow another module, name it "
             f"on the command line: 'plugins=[{module.partition('.')[0]}]'"

@@ -173,30 +173,6 @@ def check_values(value: Any, path: str = "") -> None:  # noqa: ANN401 (any plain
         raise ConfigError(f"{path}: the number has more than 64 bits; set a smaller one")
 
 
-def restore_values(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recorded config in which references to environment variables are replaced by their values.
-
-    Raises `ConfigError` for a variable that is not set, and for a secret, because secrets are not recorded.
-    """
-    note_references(recorded)
-
-    def restore(node: Any, path: str) -> Any:  # noqa: ANN401 (any value)
-        if isinstance(node, Mapping):
-            return {key: restore(value, f"{path}.{key}" if path else str(key)) for key, value in node.items()}
-        if isinstance(node, list):
-            return [restore(value, f"{path}.{position}") for position, value in enumerate(node)]
-        if isinstance(node, str) and HIDDEN in node:
-            raise ConfigError(
-                f"{path}: the value is a secret, so it was not recorded; use an environment variable, as in "
-                "${oc.env:NAME}"
-            )
-        if isinstance(node, str) and RESOLVER in node:
-            return resolve_config(OmegaConf.create({path: node}))[path]
-        return node
-
-    return {key: restore(value, key) for key, value in recorded.items()}
-
-
 def _check_plugins(plugins: Any) -> None:  # noqa: ANN401 (any value)
     if not isinstance(plugins, list) or not all(isinstance(module, str) and module for module in plugins):
         example = plugins if isinstance(plugins, str) and plugins else "my_module"

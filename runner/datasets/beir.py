@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.filtering import DocumentFields, read_filters
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -22,6 +23,8 @@ class Beir(DatasetSource):
     `documents` and `queries` name other files, inside the folder or elsewhere; None for no documents. `type_field`
     names the field of a query, or of its metadata, that contains its type.
     """
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "path", "documents", "queries"))
 
     path: str
     documents: str | None = "corpus.jsonl"

@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus
 from runner.datasets.sections import sections
 from runner.datasets.words import sentence_ends, word_starts
@@ -41,6 +42,8 @@ class Chunking(Protocol):
 @settings(frozen=True, config={"extra": "forbid"})
 class Whole:
     """No chunking: documents are searched whole."""
+
+    access: ClassVar[Access] = Access()
 
     def split(self, corpus: Corpus) -> Corpus:
         """Return the same corpus."""
@@ -71,6 +74,8 @@ class _Sized:
 class Tokens(_Sized):
     """Chunks with a fixed number of words, wherever these end; all but the last are full."""
 
+    access: ClassVar[Access] = Access()
+
     def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
         return _chunks(corpus, self._pieces)
@@ -83,6 +88,8 @@ class Tokens(_Sized):
 @settings(frozen=True, config={"extra": "forbid"})
 class Sentences(_Sized):
     """Chunks of whole sentences, as many as fit in `size` words including `overlap`; longer sentences are split."""
+
+    access: ClassVar[Access] = Access()
 
     def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""
@@ -99,6 +106,8 @@ class Headings(_Sized):
 
     Headings are added to the title, after that of the document. A document without headings is split as by `Tokens`.
     """
+
+    access: ClassVar[Access] = Access()
 
     def split(self, corpus: Corpus) -> Corpus:
         """Return the chunks of all documents."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, RepeatedIdError, RetrieverError
 from runner.datasets.assembly import assemble, describe_repeated_id
 from runner.datasets.base import (
@@ -22,7 +23,7 @@ from runner.datasets.base import (
 )
 from runner.datasets.files import SourceRecord, grade_of
 from runner.datasets.filtering import DocumentFields, read_filters
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 _ID = ("_id", "id")
 
@@ -30,6 +31,8 @@ _ID = ("_id", "id")
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class GivenDataset(DatasetSource):
     """A dataset in the memory of this process, identified by the fingerprint of its `content`."""
+
+    access: ClassVar[Access] = Access(paths=SHARED_PATHS)
 
     content: str
     dataset: Any = Field(default=None, repr=False)  # a Dataset; with this type, pydantic would check every field

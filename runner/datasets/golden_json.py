@@ -15,12 +15,13 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 BUNDLED = "bundled:"
 """The prefix of paths to files that come with this package."""
@@ -43,6 +44,7 @@ class GoldenJson(DatasetSource):
     can search.
     """
 
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "path", "items"))
     golden: ClassVar[bool] = True
 
     path: str

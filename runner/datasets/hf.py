@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.extras import check_installed
 from runner.datasets.base import DatasetError, Raw, corpus_of
 from runner.datasets.beir import build_queries, iter_documents
@@ -17,7 +18,7 @@ from runner.datasets.files import SourceRecord, json_lines
 from runner.datasets.files import qrels as read_qrels
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ir_datasets import EXTRA
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.tabular import Tabular, iter_parquet
 
 _PATTERNS = ("corpus*", "queries*", "qrels*", "data/*", "default/*", "*.tsv", "*.tsv.gz")
@@ -37,6 +38,8 @@ class HuggingFace(DatasetSource):
     read from the repository whose name ends in "-qrels". `revision` and, for the repository of judgments,
     `qrels_revision` are a branch, a tag or a commit.
     """
+
+    access: ClassVar[Access] = Access("services", names=("name", "qrels"), paths=SHARED_PATHS)
 
     name: str
     revision: str | None = None

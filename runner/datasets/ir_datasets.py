@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.extras import check_installed
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 EXTRA = "datasets"
 """The extra that installs the libraries for datasets by name."""
@@ -26,6 +27,8 @@ class IrDatasets(DatasetSource):
     field `text`, or else the library's default text of a document; without `query_text`, it is the library's default
     text of a query. A document's field `title` is its title.
     """
+
+    access: ClassVar[Access] = Access("services", names=("id",), paths=SHARED_PATHS)
 
     id: str
     document_text: str | tuple[str, ...] | None = None

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.datasets import files
 from runner.datasets.base import GradeInterval, Qrel, Queries, Raw, corpus_of
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ratings import QrelsFormat, grade, grade_ratings, match_queries, read_ratings, recognise_format
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.tabular import Tabular, is_table
 from runner.datasets.trec import Trec
 from runner.datasets.ubi import THRESHOLDS, ClickModel, read_clicks
@@ -37,6 +38,8 @@ class JudgedFiles(DatasetSource):
     `click_actions` and the settings after it are those of `ClickModel`. `documents` are read as by `Trec`; a retriever
     with its own index does not need them, and their texts are only for readers.
     """
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "qrels", "queries", "documents"))
 
     qrels: str
     queries: str | None = None

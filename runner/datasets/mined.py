@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 CONTEXTS = "contexts"
 """The value of `corpus` with which the contexts of the rows are the only documents."""
@@ -32,6 +33,8 @@ class Mined(DatasetSource):
     `contexts` for only the documents in the rows, which makes search easy. `type_field` names the field of a row's
     metadata that contains the type of a query; null for `suite`, if it exists.
     """
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "path", "corpus"))
 
     path: str
     corpus: str | None = None

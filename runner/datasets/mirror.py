@@ -13,8 +13,7 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-from runner.config.addresses import check_reachable
-from runner.datasets.splits import SPLIT
+from runner.config.addresses import SPLIT, check_reachable
 from runner.objects import Objects, ObjectStatus, find_cache_folder
 
 _WILD = re.compile(r"[*?\[]")

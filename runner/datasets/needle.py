@@ -13,15 +13,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw
 from runner.datasets.files import SourceRecord
 from runner.datasets.folder import corpus_of_folder, is_document, warn_skipped
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.spans import GoldSpan, parse_span
 
 _TYPES = ("type", "dimension", "variant", "category")
@@ -45,6 +46,8 @@ class Needle(DatasetSource):
     `answer_fields` the answer in words; the first existing one is used. `type_field` names the field of its type; null
     for the first existing one of `type`, `dimension`, `variant` and `category`.
     """
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "questions", "documents"))
 
     questions: str
     documents: str

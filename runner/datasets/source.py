@@ -15,6 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RepeatedIdError, RetrieverError
+from runner.config.addresses import SPLIT
 from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.assembly import add_qrels, assemble, describe_repeated_id
@@ -22,7 +23,10 @@ from runner.datasets.base import Dataset, DatasetError, Raw
 from runner.datasets.overlap import SIMILARITY, attach_spans
 from runner.datasets.own_documents import ExcludeSelf, OwnIdRule
 from runner.datasets.spans import SPANS, GoldSpan, anchor_spans, check_spans, list_span_qrels, read_spans
-from runner.datasets.splits import SPLIT, list_splits
+from runner.datasets.splits import list_splits
+
+SHARED_PATHS = ("spans", "extra_qrels")
+"""The settings of every source that name files."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})

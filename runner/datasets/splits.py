@@ -6,8 +6,7 @@ import glob
 import re
 from pathlib import Path
 
-SPLIT = "{split}"
-"""The placeholder in a path for the name of a split, which contains no dot and no slash."""
+from runner.config.addresses import SPLIT
 
 
 def list_splits(path: str) -> set[str]:

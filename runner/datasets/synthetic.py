@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, read_chunks
 from runner.datasets.files import SourceRecord
 from runner.datasets.folder import corpus_of_folder, warn_skipped
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 BESIDE = ".chunks.jsonl"
 """The suffix of the file of chunks next to the file of queries."""
@@ -35,6 +36,8 @@ class Synthetic(DatasetSource):
     the corpus. With `gold=spans`, documents are joined from their chunks, and gold is the file of spans next to the
     queries.
     """
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "path", "corpus"))
 
     path: str
     corpus: str | None = None

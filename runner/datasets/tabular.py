@@ -9,17 +9,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.run_formats import TABLES, TableFormat
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.variants import no_query_has
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Tabular(DatasetSource):
     are joined by line breaks. `query_answer` is the expected answer of a query, in words. Without `qrel_grade`, every
     grade is 1. By default, the format follows from the file's extension.
     """
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "queries", "documents", "qrels"))
 
     queries: str
     documents: str | None = None

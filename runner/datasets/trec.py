@@ -6,14 +6,15 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.datasets import beir, files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.filtering import DocumentFields
-from runner.datasets.source import DatasetSource
+from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 Format = Literal["trec", "tsv", "jsonl"]
 
@@ -46,6 +47,8 @@ class Trec(DatasetSource):
     document are the content of the tags `title_tags` and `text_tags` (if empty, all that remains), and a query is that
     of the `topic_fields`.
     """
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "topics", "qrels", "documents"))
 
     topics: str
     qrels: str

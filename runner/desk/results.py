@@ -18,9 +18,12 @@ from runner.analysis.people import name_runs
 from runner.analysis.prediction_powered import Ints
 from runner.analysis.sheet import PairIds
 from runner.analysis.verdicts import GradeVerdict
+from runner.config.consent import Consent, restore_values
 from runner.config.objects import ConfigError, build
 from runner.datasets.base import Dataset
+from runner.datasets.chunking import Chunking
 from runner.datasets.settings import build_dataset
+from runner.datasets.source import DatasetSource
 from runner.desk.pairs import DeskPool
 from runner.reports import console
 from runner.result import Result, ResultError
@@ -66,7 +69,7 @@ def name_judged(runs: Sequence[str]) -> str:
     return runs[0] if len(runs) == 1 else "-".join(sorted(run[:8] for run in runs))
 
 
-def load_rankings(results: Sequence[Result], depth: int, plugins: Sequence[str]) -> list[JudgedRankings]:
+def load_rankings(results: Sequence[Result], depth: int, consent: Consent) -> list[JudgedRankings]:
     """Return the rankings of results with their dataset, which is loaded again and split as it was for each result.
 
     Documents among the first `depth` hits that the dataset lacks are added if the retrievers can return them by id.
@@ -75,7 +78,7 @@ def load_rankings(results: Sequence[Result], depth: int, plugins: Sequence[str])
     if len(prints) > 1:
         names = ", ".join(sorted(result.dataset.name for result in prints.values()))
         raise ConfigError(f"run: the sweep has several datasets ({names}); choose one of its combinations")
-    built = [build_dataset(result.config["dataset"], plugins) for result in results]
+    built = [build_recorded_dataset(result, consent) for result in results]
     whole = built[0][0].load()
     if whole.spans is not None:
         raise ConfigError(
@@ -88,7 +91,7 @@ def load_rankings(results: Sequence[Result], depth: int, plugins: Sequence[str])
         if (dataset.fingerprint, dataset.corpus.fingerprint) != (summary.fingerprint, summary.corpus_fingerprint):
             raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate it again")
     if all(dataset.whole is None for dataset in datasets.values()):
-        whole = _add_documents(whole, results, depth, plugins)
+        whole = _add_documents(whole, results, depth, consent)
         datasets = dict.fromkeys(datasets, whole)
     ranked = []
     for (_, chunking), result in zip(built, results, strict=True):
@@ -98,7 +101,13 @@ def load_rankings(results: Sequence[Result], depth: int, plugins: Sequence[str])
     return ranked
 
 
-def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plugins: Sequence[str]) -> Dataset:
+def build_recorded_dataset(result: Result, consent: Consent) -> tuple[DatasetSource, Chunking]:
+    """Return the source and the chunking of the dataset that a result was measured on; raises `ConfigError`."""
+    values = restore_values({"dataset": result.config.get("dataset") or {}}, consent)["dataset"]
+    return build_dataset(values, consent.plugins)
+
+
+def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, consent: Consent) -> Dataset:
     """Return the dataset with the documents among the first hits that it lacks, fetched from the retrievers by id."""
     documents = dataset.corpus
     for result in results:
@@ -108,7 +117,8 @@ def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, plug
         ids = [result.hits.documents[place] for place in first[(first != NOTHING) & (grades < 0)].tolist()]
         if not all(name in documents.positions for name in ids):
             try:
-                retriever = build(result.config.get("retriever"), "retriever", plugins)
+                settings = restore_values({"retriever": result.config.get("retriever")}, consent)["retriever"]
+                retriever = build(settings, "retriever", consent.plugins)
             except ConfigError as error:
                 console.note(f"the texts of hits outside the dataset are not available ({error})")
                 continue

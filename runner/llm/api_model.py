@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.chat import ChatError
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError
@@ -73,6 +74,10 @@ class Spent:
 
     calls: int
     nanos: int
+
+
+API_ACCESS = Access("services", names=("base_url", "model"), paths=("ledger",), secrets=("base_url", "api_key_env"))
+"""What every model behind an API uses. Its key is sent to the address."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import BudgetSpent, ChatError
 from retrievers.encoders.base import Embedded, Vectors
@@ -30,7 +31,7 @@ from retrievers.progress import REPORT_INTERVAL_S
 from retrievers.store import Store, fingerprint
 from retrievers.templates import fill_template, get_path
 from retrievers.threads import map_threads
-from runner.llm.api_model import STOP, Answer, ModelRequest
+from runner.llm.api_model import API_ACCESS, STOP, Answer, ModelRequest
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.faults import fault_of_form
 from runner.llm.http_model import HttpModel, read_items, to_floats
@@ -65,6 +66,7 @@ class ApiEncoder(HttpModel):
     and costs are planned from earlier calls. A text is cut after `max_length` tokens before it is sent.
     """
 
+    access: ClassVar[Access] = replace(API_ACCESS, paths=(*API_ACCESS.paths, "tokenizer"))
     usual_key: ClassVar[str] = "OPENAI_API_KEY"
     group: ClassVar[str] = "encoder"
     label: ClassVar[str] = "embeddings"

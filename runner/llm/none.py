@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.chat import Reply
 from runner.config.objects import ConfigError
 
@@ -11,6 +14,8 @@ from runner.config.objects import ConfigError
 @settings(frozen=True, config={"extra": "forbid"})
 class NoLLM:
     """Settings without a language model; asking it is an error."""
+
+    access: ClassVar[Access] = Access()
 
     def ask(self, question: str, system: str = "", purpose: str = "") -> Reply:
         """Raise `ConfigError`."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.excerpts import shorten_text
 from retrievers.extras import check_installed
-from runner.llm.api_model import Answer
+from runner.llm.api_model import API_ACCESS, Answer
 from runner.llm.client import LLM
 from runner.llm.faults import SHOWN, Fault, fault_of, fault_of_form
 
@@ -36,6 +37,7 @@ class OpenAI(LLM):
     `temperature` and `seed` are sent with each request unless they are null: some models reject them.
     """
 
+    access: ClassVar[Access] = API_ACCESS
     usual_key: ClassVar[str] = "OPENAI_API_KEY"
 
     temperature: float | None = Field(default=0.0, ge=0, le=2)
@@ -59,6 +61,8 @@ class OpenAI(LLM):
 @settings(frozen=True, config={"extra": "forbid"})
 class Azure(LLM):
     """Settings of a model on Azure OpenAI: `model` is the deployment, `base_url` the resource."""
+
+    access: ClassVar[Access] = API_ACCESS
 
     model: str = Field(min_length=1)
     base_url: str = Field(min_length=1)
@@ -84,6 +88,7 @@ class Azure(LLM):
 class Anthropic(LLM):
     """Settings of a model behind Anthropic's messages API, which has no seed; newer models reject a temperature."""
 
+    access: ClassVar[Access] = API_ACCESS
     usual_key: ClassVar[str] = "ANTHROPIC_API_KEY"
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.base import Corpus
 from retrievers.chat import ChatError, Reply
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
@@ -26,7 +27,7 @@ from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store, fingerprint
 from retrievers.templates import get_path
 from retrievers.threads import map_threads
-from runner.llm.api_model import Answer, ModelRequest, Spent
+from runner.llm.api_model import API_ACCESS, Answer, ModelRequest, Spent
 from runner.llm.client import BYTES_PER_TOKEN, TEMPLATE_TOKENS
 from runner.llm.faults import fault_of_form
 from runner.llm.http_model import HttpModel, read_items, to_floats
@@ -58,6 +59,7 @@ class ApiReranker(HttpModel):
     the base is kept. A blank text is not sent and comes last.
     """
 
+    access: ClassVar[Access] = API_ACCESS
     group: ClassVar[str] = "reranker"
     label: ClassVar[str] = "reranker"
     price_hint: ClassVar[str] = (

@@ -7,7 +7,6 @@ A desk writes nothing before its first decision. The grades of those that have d
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -58,10 +57,9 @@ class Desks:
             return self._apps[shown.key]
 
     def _create(self, shown: ShownRuns) -> ASGIApp:
-        plugins: Sequence[str] = self._results.plugins
         runs = shown.runs if shown.kind != "sweep" else list_combinations(shown.runs[0], self._results.runs)
         results = [self._results.runs.record(run) for run in runs]
-        ranked = load_rankings(results, self._depth, plugins)
+        ranked = load_rankings(results, self._depth, self._results.consent)
         judged = FOLDER / name_judged([run.id for run in shown.runs])
         pool, strata = build_desk_pool(results, ranked, self._depth, judged)
         folder = judged / "by_hand"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from runner.analysis.failures import Lexicon
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.insights import find_insights
+from runner.config.consent import restore_values
 from runner.config.objects import ConfigError, build_settings
-from runner.config.values import restore_values
 from runner.look.records import SweepRecords
 from runner.look.results import StoredResults, describe_failed
 from runner.look.shown import ShownRuns
@@ -92,7 +92,7 @@ class PageBuilder:
             raise ConfigError(f"the sweep {sweep.name} has no finished combination yet")
         failures = [describe_failed(run) for run in self.results.runs.of_sweep(sweep, "FAILED")]
         first = next(iter(results.values()))
-        recorded = restore_values({"statistics": first.config.get("statistics")})
+        recorded = restore_values({"statistics": first.config.get("statistics")}, self.results.consent)
         statistics = build_settings(Statistics, recorded["statistics"], "statistics")
         boards = build_boards(results, failures, first.primary, statistics, records.read_course(results))
         if board >= len(boards):

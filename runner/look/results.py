@@ -8,10 +8,11 @@ from contextlib import suppress
 from retrievers.base import Corpus, RetrieverError
 from retrievers.texts import fetch_documents
 from runner.comparison.leaderboard import FailedCombination
+from runner.config.consent import Consent, NotAllowedError, restore_values
 from runner.config.objects import ConfigError, build
-from runner.config.values import restore_values
 from runner.evaluation import Bench
 from runner.re_evaluation import load_documents
+from runner.reports import console
 from runner.reports.evaluation.rankings import DEPTH, MOST_GOLD
 from runner.result import Result, ResultError
 from runner.sweep.boards import BestRankings, Board
@@ -24,11 +25,12 @@ _NO_DOCUMENTS = Corpus([], [])
 class StoredResults:
     """Reads results and documents, and keeps them; of the combinations of a sweep, without their rankings."""
 
-    def __init__(self, runs: Runs, bench: Bench, plugins: Sequence[str]) -> None:
-        self.runs, self.bench, self.plugins = runs, bench, plugins
+    def __init__(self, runs: Runs, bench: Bench, consent: Consent) -> None:
+        self.runs, self.bench, self.consent = runs, bench, consent
         self._light: dict[str, Result] = {}
         self._whole: dict[str, Result] = {}
         self._documents: dict[str, Corpus] = {}
+        self._refusals: set[str] = set()
 
     def read(self, run: Run) -> Result:
         """Return the result of a run with its rankings; raises `ResultError`."""
@@ -59,7 +61,7 @@ class StoredResults:
         """Return the documents of a result's dataset; none if it cannot be loaded, or has changed since."""
         name = result.dataset.fingerprint
         if name not in self._documents:
-            self._documents[name] = load_documents(result, self.bench, self.plugins) or _NO_DOCUMENTS
+            self._documents[name] = load_documents(result, self.bench, self.consent) or _NO_DOCUMENTS
         return self._documents[name]
 
     def read_texts(self, results: Sequence[Result], query: int) -> dict[str, tuple[str, str]]:
@@ -84,8 +86,13 @@ class StoredResults:
         if not ids:
             return _NO_DOCUMENTS
         try:
-            settings = restore_values({"retriever": result.config.get("retriever")})["retriever"]
-            return fetch_documents(build(settings, "retriever", self.plugins), _NO_DOCUMENTS, ids)
+            settings = restore_values({"retriever": result.config.get("retriever")}, self.consent)["retriever"]
+            return fetch_documents(build(settings, "retriever", self.consent.plugins), _NO_DOCUMENTS, ids)
+        except NotAllowedError as refusal:
+            if str(refusal) not in self._refusals:
+                self._refusals.add(str(refusal))
+                console.note(f"documents outside the dataset of {result.name} are shown as ids: {refusal}")
+            return _NO_DOCUMENTS
         except (ConfigError, RetrieverError):
             return _NO_DOCUMENTS
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import TOKEN_MEASURES, Measure, add_depth, expand, parse_primary
 
@@ -22,6 +23,8 @@ class MetricSettings:
     `thresholds` are stored in ascending order without duplicates. Raises if a measure is unknown or has a cutoff beyond
     `depth`.
     """
+
+    access: ClassVar[Access] = Access()
 
     measures: tuple[str, ...] = tuple(name for name in FORMULAS if name not in TOKEN_MEASURES)
     k_values: tuple[Annotated[int, Field(ge=1)], ...] = (1, 3, 5, 10, 100)

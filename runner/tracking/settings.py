@@ -6,10 +6,12 @@ import os
 import re
 import shlex
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.config.values import without_secrets
 
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "http", "https", "databricks")
@@ -43,6 +45,8 @@ class Tracking:
     every combination of a sweep; single runs always have them. `background` logs in a separate process while the work
     continues.
     """
+
+    access: ClassVar[Access] = Access("services", names=("uri",), paths=("uri",))
 
     uri: str = Field(default=None, validate_default=True)  # filled in below
     experiment: str = Field(default=None, min_length=1, validate_default=True)

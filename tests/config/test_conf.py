@@ -21,7 +21,7 @@ from runner import commands
 from runner.comparison.compare import TableStatistics
 from runner.config import CONF
 from runner.config.composing import open_loader
-from runner.config.objects import ConfigError, _locate, build_settings
+from runner.config.objects import ConfigError, build_settings, locate_class
 from runner.config.values import settle
 from runner.datasets.settings import CHUNKING
 from runner.experiment import build_experiment
@@ -114,7 +114,7 @@ def test_each_file_opens_with_what_it_is_and_the_command_that_runs_it(file: Path
 @pytest.mark.parametrize("file", TARGETS, ids=named)
 def test_each_file_has_exactly_the_parameters_of_its_target(file: Path) -> None:
     values = load_settings(file)
-    parameters = set(inspect.signature(_locate(values.pop("_target_"), "", ())).parameters)
+    parameters = set(inspect.signature(locate_class(values.pop("_target_"), "", ())).parameters)
     given = set(values) | list_places(file)
     if file.stem == "_given":
         given.add("dataset")  # a value in memory, which no file can name

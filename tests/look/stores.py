@@ -14,6 +14,7 @@ import orjson
 import uvicorn
 
 from runner.comparison.compare import TableStatistics
+from runner.config.consent import Consent
 from runner.desk.desk import DeskSettings
 from runner.desk.guard import LoopbackAccess
 from runner.evaluation import Bench
@@ -90,7 +91,7 @@ def serve_store(tracking: Tracking, folder: Path, *words: str, sweep: str | None
     """Serve the runs that words name until the block ends."""
     runs = Runs(tracking)
     shown = select_shown(words, sweep, runs)
-    results = StoredResults(runs, Bench(open_store(StoreSettings(str(folder / "cache")))), [])
+    results = StoredResults(runs, Bench(open_store(StoreSettings(str(folder / "cache")))), Consent())
     with bind_socket("127.0.0.1", 0) as listener:
         listener.listen()
         access = LoopbackAccess(format_address(listener))

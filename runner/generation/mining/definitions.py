@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, describe_choices
 from runner.datasets import files
@@ -32,6 +33,8 @@ class Definitions:
     searched for in the suite's folder, in `definitions` and in the folders above. `imports` is a JSON file of facts
     about missing code, by case and file; null means SUITE_imports.json in `definitions` or in the folder above.
     """
+
+    access: ClassVar[Access] = Access(paths=("definitions", "targets"))
 
     definitions: LocalPath
     targets: LocalPath

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.datasets.files import SourceRecord
 from runner.generation.mining.base import Case
 from runner.generation.mining.code import Code, code_from_facts, parse_code
@@ -75,6 +76,8 @@ class SuiteKind(Protocol):
 class NamedAnswers:
     """Questions whose answers name their targets: `answers`, each with `fully_qualified_class_name`."""
 
+    access: ClassVar[Access] = Access()
+
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
         """Yield the `question` of each entry, with the names of all its answers."""
         for entry in suite.entries:
@@ -99,6 +102,8 @@ class Imports:
     among the cases of the suite, log(n / df) / log(n). The name with the largest weight is the primary one; others
     count if their weight is at least `threshold`.
     """
+
+    access: ClassVar[Access] = Access()
 
     mention: float = Field(default=0.6, ge=0)
     use: float = Field(default=0.2, ge=0)
@@ -139,6 +144,8 @@ class Options:
     `code_snippet`, or a `section` of a `file` in its `code_snippet_ref`; if a question about code has no code, it has a
     fault.
     """
+
+    access: ClassVar[Access] = Access()
 
     def cases(self, suite: Suite, targets: Targets) -> Iterator[Case]:
         """Yield the `question` of each entry, with its code and the names of the correct answers."""

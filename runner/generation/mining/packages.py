@@ -16,12 +16,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.excerpts import shorten_text
 from runner.config.objects import ConfigError
 from runner.generation.mining.base import Case, MiningInput
@@ -39,6 +40,8 @@ class Package:
     part of their name that is in `exclude` or starts with an underscore are left out; `methods` decides whether methods
     are targets.
     """
+
+    access: ClassVar[Access] = Access(code=("package",))
 
     package: str
     queries: int = Field(default=300, ge=1)

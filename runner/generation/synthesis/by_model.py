@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from string import Template
-from typing import Self
+from typing import ClassVar, Self
 
 import regex
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.chat import Chat, Reply
 from retrievers.store import fingerprint
@@ -78,6 +79,8 @@ class ByModel:
     model is told why and asked again, up to `retries` times; then the query is dropped. At most a share of
     `most_overlap` of the terms of a `low_overlap` query, as produced by the `analyzer`, may be in a golden.
     """
+
+    access: ClassVar[Access] = Access(paths=("prompts",))
 
     llm: Chat
     analyzer: Analyzer = Analyzer()

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.store import fingerprint
 from runner.config.addresses import LocalPath
@@ -41,6 +42,8 @@ class Deterministic:
     between the bounds of `overlap`, but phrases keep at least two words even if the share then exceeds it. The
     `analyzer` decides what a term is and which words are stop words.
     """
+
+    access: ClassVar[Access] = Access(paths=("lexicon",))
 
     analyzer: Analyzer = Analyzer()
     lexicon: LocalPath | None = "bundled:english.txt"

@@ -8,12 +8,13 @@ from functools import lru_cache
 from pathlib import Path
 from string import punctuation
 from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import regex
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from runner.datasets.folder import is_document
 from runner.datasets.words import SPACELESS
 from runner.generation.synthesis.base import Chunks, Request, check_names
@@ -50,6 +51,8 @@ class QueryLimits:
     `caps` are the maximum numbers of tokens by type, `lengths` the minimum and maximum of the types defined by length.
     At most a share of `copied` of a query's words may occur consecutively in a golden; exact snippets are exempt.
     """
+
+    access: ClassVar[Access] = Access()
 
     caps: Mapping[str, Count] = field(default_factory=dict)
     lengths: Mapping[str, tuple[Count, Count]] = field(default_factory=dict)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.chat import Chat
 from retrievers.store import fingerprint
@@ -75,6 +76,8 @@ class Validation:
     the goldens. In mode `llm`, a model answers from the goldens only and rates their relevance, which must be at least
     `min_relevance`. Mode `hybrid` is `nonllm`, with a share of `sample_rate` of the failures validated by the model.
     """
+
+    access: ClassVar[Access] = Access()
 
     mode: Literal["none", "nonllm", "llm", "hybrid"] = "nonllm"
     gates: Gates = Gates()
