@@ -79,9 +79,9 @@ class ExistingRetriever:
     `interface` says how to call the object. auto recognises llama_index (`retrieve(query)`), langchain
     (`invoke(query)`), haystack (`run`, of a component or a pipeline) and search (`search(queries, k)`, with all queries
     at once); any other object is called as a function of the query, and of the number of hits if it has a second
-    parameter. Hits are ids, pairs of an id and a score, documents, or a mapping of ids to scores, which is ranked by
-    its scores. The number of hits is
-    usually set when the object is built and should be `metrics.depth`.
+    parameter. Hits are ids, pairs (tuples or lists) of an id and a score, documents, or a mapping of ids to scores,
+    which is ranked by its scores. The number of hits is usually set when the object is built and should be
+    `metrics.depth`.
 
     `item_id` is the path of a document's id, such as `metadata.page`. If it is null, the candidates are the `ID_NAMES`
     in the metadata, the id of a node's document (`ref_doc_id`) and the hit's own id: the first that is an id of the
@@ -344,7 +344,7 @@ class ExistingSearcher:
     def _parse_hit(self, hit: Any, rank: int) -> tuple[str, float]:  # noqa: ANN401 (any document)
         if isinstance(hit, (str, Number)):
             return parse_id(hit), 1 / rank
-        if isinstance(hit, tuple) and len(hit) == 2:
+        if isinstance(hit, (tuple, list)) and len(hit) == 2:
             item, score = hit
             return (parse_id(item) if isinstance(item, (str, Number)) else self._find_id(item)), float(score)
         score = get_value(hit, self.settings.score or "score")

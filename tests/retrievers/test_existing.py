@@ -78,6 +78,7 @@ class Pipeline:
     [
         (lambda query: ["b", "a"], [("b", 1.0), ("a", 0.5)]),
         (lambda query, k: [("b", 2.5), ("a", 0.5), ("c", 0.1)][: k - 1], [("b", 2.5), ("a", 0.5)]),
+        (lambda query, k: [["b", 2.5], [7, np.float32(0.5)]], [("b", 2.5), ("7", 0.5)]),
         (lambda query: {"b": 2, "new": 1}, [("b", 2.0), ("new", 1.0)]),
         (lambda query: [{"id": 7, "score": 2.0}, {"_id": "a", "score": 1.0}], [("7", 2.0), ("a", 1.0)]),
         (LangChain(), [("b", 1.0), ("a", 0.5)]),
