@@ -13,6 +13,7 @@ from retrievers.base import NOTHING, Rankings
 from runner.analysis.clusters import number_clusters
 from runner.analysis.significance import mean_interval
 from runner.metrics.abstention import list_statuses, measure_abstention
+from runner.metrics.foreign_ids import list_id_warnings
 from runner.metrics.reach import list_depth_warnings, list_token_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
@@ -102,6 +103,7 @@ def measure(
         addresses=dict(rankings.addresses),
         own_gold=queries.own_gold,
         warnings=[
+            *list_id_warnings(grader, rankings),
             *list_depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
             *list_token_warnings(grader, rankings, scores.measures),
         ],

@@ -137,6 +137,8 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out = _open_output()
     low_high = numbers.interval(result.intervals.get(result.primary))
     out.print(Text.assemble((result.name, "bold"), "  on ", tables.heading(result)))
+    for warning in tables.warnings(result):
+        out.print(Text(f"warning: {warning}", style="yellow"))
     if address := tables.describe_addresses(result):
         out.print(Text(f"answered by {address}"))
     if index := tables.describe_index(result):
@@ -146,8 +148,6 @@ def show_result(result: Result, hardest: int = 3) -> None:
     print_table(out, tables.measures_table(result))
     whole = [f"{m} {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
     out.print(Text("\n".join(["", *([", ".join(whole)] if whole else []), tables.outcomes_line(result)])))
-    for warning in tables.warnings(result):
-        out.print(Text(f"warning: {warning}", style="yellow"))
     print_sections(out, iter_result_sections(result, Insights(), hardest))
     out.print(Text(f"\n{tables.cost(result)}", style="dim"))
 

@@ -1,0 +1,65 @@
+"""Hits whose ids the judgments write differently, or do not have, are said before any score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def report(here: Path, capsys: pytest.CaptureFixture[str], judged: list[str], hits: list[str]) -> tuple[str, str]:
+    """Evaluate one hit and one judgment a query; return what is printed before and after the score."""
+    (here / "qrels.tsv").write_text("".join(f"q{i}\t0\t{name}\t1\n" for i, name in enumerate(judged)))
+    (here / "run.json").write_text(json.dumps({f"q{i}": [name] for i, name in enumerate(hits)}))
+    words = ["dataset=judged", "dataset.qrels=qrels.tsv", "retriever=run", "retriever.path=run.json", "tracking=none"]
+    capsys.readouterr()
+    assert main(words) == 0
+    before, _, after = " ".join(capsys.readouterr().out.split()).partition("nDCG@10")
+    return before, after
+
+
+@pytest.mark.parametrize(
+    ("judged", "hit", "differs"),
+    [
+        ("https://x.org/My%20Page", "https://x.org/My Page", "percent-encoding"),
+        ("d1  ", "d1", "white space at the ends"),
+        ("DOC-1", "doc-1", "capital letters"),
+        ("7", "7.0", "the format of a number"),
+        ("7", "007", "the format of a number"),
+        ("Doc%207", " doc 7", "percent-encoding and white space at the ends and capital letters"),
+    ],
+)
+def test_ids_that_differ_only_in_their_look_are_named_first(
+    here: Path, capsys: pytest.CaptureFixture[str], judged: str, hit: str, differs: str
+) -> None:
+    before, _ = report(here, capsys, [judged], [hit])
+    assert "warning: 0 of 1 queries with hits and gold have a judged hit; hits are judged under" in before
+    such = f"which differs in {differs}: {judged!r} in the judgments, {hit!r} in the hits; write ids alike"
+    assert " ".join(such.split()) in before
+
+
+def test_one_padded_id_among_good_ones_is_said_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = report(here, capsys, ["a", "b", "c "], ["a", "b", "c"])
+    assert "warning: hits are judged under another spelling (1), which differs in white space at the ends" in before
+    assert after.startswith(" 0.667")
+
+
+def test_ids_of_other_documents_are_said_with_one_of_each(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, _ = report(here, capsys, ["a", "b"], ["x", "y"])
+    assert "warning: 0 of 2 queries with hits and gold have a judged hit" in before
+    assert "hits have ids such as 'x', judgments such as 'a'" in before
+
+
+def test_wrong_hits_of_some_queries_are_no_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = report(here, capsys, ["a", "b"], ["a", "x"])
+    assert "warning" not in before + after
+    assert after.startswith(" 0.500")
