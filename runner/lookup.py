@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.config.objects import ConfigError, suggestion
+from runner.golden.needle_results import describe_unknown
 from runner.golden.reading import is_report, read_report, report_content
-from runner.records import load_record
+from runner.records import is_record, load_record
 from runner.result import Result
 from runner.tracking.fetching import Runs, format_runs
 from runner.tracking.logged import Run
@@ -142,6 +143,8 @@ def _baseline(name: str, baselines: Path) -> Named:
 def _of_file(path: Path, search_type: str) -> list[Named]:
     content = None if path.is_dir() else _json(path)
     if not is_report(content):
+        if content is not None and not is_record(content):
+            raise ConfigError(f"{path}: {describe_unknown(content)}")
         if search_type:
             raise ConfigError(
                 f"{path}@{search_type}: a search type can be chosen only in a report with several search types; remove "

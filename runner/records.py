@@ -133,6 +133,11 @@ def format_record(result: Result) -> bytes:
     return orjson.dumps(head, option=options, default=str)
 
 
+def is_record(content: object) -> bool:
+    """Return whether the content of a JSON file may be the head of a record."""
+    return isinstance(content, Mapping) and "version" in content
+
+
 def load_record(path: Path, rankings: bool = True) -> Result:
     """Return the result in a folder or its `result.json`, with or without its rankings; raises `ResultError`."""
     file = path / "result.json" if path.is_dir() else path

@@ -177,6 +177,14 @@ def test_a_report_of_our_own_is_read_back_as_the_result_that_it_is_of(
         assert list(again.queries.statuses) == list(result.queries.statuses)
 
 
+def test_the_search_configuration_of_a_report_is_kept(tmp_path: Path) -> None:
+    own = {"retriever": {"k1": 1.2}, "rrf_k": 60}
+    (one,) = read_report(written(tmp_path, {**report(query("q1", {"a": "high"}, ["a"])), "search_configuration": own}))
+    assert one.config["search_configuration"] == own
+    again = golden_report([one], datetime(2026, 1, 1, tzinfo=UTC))
+    assert again["search_configuration"] == own
+
+
 def test_a_report_has_every_measure_but_those_that_say_why_not() -> None:
     assert {*MEASURES, *UNREAD} == set(MetricSettings().measures)
     assert all(UNREAD.values())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from retrievers.base import NOTHING
+from runner.config.objects import ConfigError
 from runner.golden.reading import read_report
 from runner.lookup import results_called
 from runner.result import ResultError
@@ -78,3 +79,21 @@ def test_a_cell_that_is_no_rank_names_its_line(tmp_path: Path) -> None:
     path = write(tmp_path, "question_id,question,target_doc_id,fast_rank\nq1,a?,d,first\n", "ranks.csv")
     with pytest.raises(ResultError, match="line 2: 'fast_rank' is 'first'; it must be a number"):
         read_report(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "has"),
+    [
+        (
+            {"strategy": "hybrid", "results": [{"query": "a?", "hits": 3}] * 400},
+            "an object with strategy, results, and 400 rows with query, hits under 'results'",
+        ),
+        ([{"realistic_q1": "a?", "rank": 2}] * 40, "40 rows with realistic_q1, rank"),
+        ({}, "an object with no fields"),
+    ],
+)
+def test_an_unknown_result_file_is_answered_with_the_known_forms(tmp_path: Path, content: object, has: str) -> None:
+    with pytest.raises(ConfigError, match=r"results\.json: unknown form of results") as caught:
+        results_called(str(write(tmp_path, content)), Tracking(), tmp_path)
+    assert f"it has {has}. Known forms are" in str(caught.value)
+    assert "'per_question' with 'target_doc_id' and 'SYSTEM_rank'" in str(caught.value)

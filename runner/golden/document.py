@@ -23,6 +23,9 @@ from runner.result import Hits, Result, count_statuses
 SHOWN = 10
 """How many retrieved items per query are described with their metadata and the gaps between their scores."""
 
+_OF_EVALUATION = ("choices", "dataset", "metrics", "statistics")
+"""The groups of recorded settings that do not decide what a search returns."""
+
 _FAMILIES = {"P": "precision", "R": "recall"}
 _MEANS = {"RR": "mrr", "AP": "map"}
 _VALUES = {"RR": "reciprocal_rank", "AP": "average_precision"}
@@ -42,13 +45,18 @@ def golden_report(results: Sequence[Result], at: datetime, parallel: bool = Fals
     if len(types) == 1:
         ((name, result),) = types.items()
         config = _config(results, {"search_type": name, "config_hash": result.config_hash})
-        return {**head, "config": config, **_evaluation(name, result, listed)}
+        own = {"search_configuration": _search_configuration(result)}
+        return {**head, "config": config, **own, **_evaluation(name, result, listed)}
     sides = {"search_types_evaluated": list(types), "parallel_execution": parallel}
     return {
         **head,
         "config": _config(results, sides),
         "results_by_search_type": {
-            name: {"config_hash": result.config_hash, **_evaluation(name, result, listed)}
+            name: {
+                "config_hash": result.config_hash,
+                "search_configuration": _search_configuration(result),
+                **_evaluation(name, result, listed),
+            }
             for name, result in types.items()
         },
         "comparison": comparison(types, measure_names(results[0].measures)),
@@ -87,6 +95,13 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
         "target_item_count": first.dataset.documents if target == "corpus" else target,
         "actual_item_count": first.dataset.documents,
     }
+
+
+def _search_configuration(result: Result) -> Any:  # noqa: ANN401 (whatever a report had)
+    """Return the settings that decide what a search returns, as a report that was read had them, or as recorded."""
+    if (given := result.config.get("search_configuration")) is not None:
+        return given
+    return {name: value for name, value in result.config.items() if name not in _OF_EVALUATION}
 
 
 def _cutoffs(measures: Sequence[str]) -> list[int]:

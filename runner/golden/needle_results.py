@@ -20,6 +20,7 @@ RANK, LATENCY = "_rank", "_latency_ms"
 CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
 
 _IDS = ("id", "question_id")
+_SHOWN = 8  # the largest number of field names in a message
 _TYPES = ("type", "category", "dimension", "variant")
 
 
@@ -31,6 +32,32 @@ def is_needle_results(content: object) -> bool:
         isinstance(rows := content.get(name), list) and rows and isinstance(rows[0], Mapping) and field in rows[0]
         for name, field in (("per_question", "target_doc_id"), ("results", "retrieved_chunks"))
     )
+
+
+def describe_unknown(content: object) -> str:
+    """Return what the content of a JSON file has instead of one of the known forms of results, and these forms."""
+    rows = content if isinstance(content, list) else None
+    if isinstance(content, Mapping):
+        name, rows = next(((name, of) for name, of in content.items() if isinstance(of, list) and of), ("", None))
+        has = f"an object with {_list_fields(content)}" + (f", and {_count_rows(rows)} under {name!r}" if rows else "")
+    else:
+        has = _count_rows(rows) if rows else f"{type(content).__name__} {content!r:.40}"
+    return (
+        f"unknown form of results: it has {has}. Known forms are a result record (result.json with 'version'), a "
+        "golden report ('query_results' or 'results_by_search_type'), 'per_question' with 'target_doc_id' and "
+        "'SYSTEM_rank', and 'results' with 'retrieved_chunks' (docs/compare.md); convert the file to one of these, "
+        "or to a TREC run for retriever=run"
+    )
+
+
+def _count_rows(rows: Sequence[object]) -> str:
+    fields = f" with {_list_fields(rows[0])}" if isinstance(rows[0], Mapping) else ""
+    return f"{len(rows):,} rows{fields}"
+
+
+def _list_fields(content: Mapping[str, object]) -> str:
+    names = list(map(str, content))
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "") if names else "no fields"
 
 
 def rows_of_csv(path: Path) -> Mapping[str, Any]:

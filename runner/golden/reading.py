@@ -58,6 +58,7 @@ class _Part:
     query_results: Annotated[list[_Query], Field(min_length=1)]
     timing: dict[str, Any] = field(default_factory=dict)
     own_gold: list[str] = field(default_factory=list)
+    search_configuration: Any = None
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class _Report:
     query_results: list[_Query] | None = None
     timing: dict[str, Any] = field(default_factory=dict)
     own_gold: list[str] = field(default_factory=list)
+    search_configuration: Any = None
     results_by_search_type: dict[str, _Part] = field(default_factory=dict)
 
 
@@ -110,7 +112,8 @@ def read_report(path: Path) -> list[Result]:
         parts = report.results_by_search_type
         if report.query_results is not None:
             name = report.config.search_type or "search"
-            parts = {name: _Part(query_results=report.query_results, timing=report.timing, own_gold=report.own_gold)}
+            own = {key: getattr(report, key) for key in ("timing", "own_gold", "search_configuration")}
+            parts = {name: _Part(query_results=report.query_results, **own)}
         if not parts:
             raise ResultError("the report has no results for any search type")
         return [_result(report, search_type, part) for search_type, part in parts.items()]
@@ -132,6 +135,7 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
         "choices": {"retriever": search_type},
         "dataset": {"path": report.config.dataset_path},
         "metrics": {"k_values": list(settings.k_values), "depth": settings.depth},
+        **({"search_configuration": part.search_configuration} if part.search_configuration else {}),
     }
     graded = ([(i, _grade(q, i, report.config.relevance)) for i in dict.fromkeys(q.expected_items)] for q in queries)
     gold = [sorted((pair for pair in of if pair[1] > 0), key=lambda pair: (-pair[1], pair[0])) for of in graded]
