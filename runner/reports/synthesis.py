@@ -25,6 +25,7 @@ def types_table(types: Mapping[str, TypeFigures]) -> Table:
     """Return what became of each type, and how hard its queries are, with all types together last."""
     columns = [
         Column("type"),
+        Column("requested", number, numeric=True),
         Column("generated", number, numeric=True),
         Column("accepted", number, numeric=True),
         Column("share", percent, numeric=True),
@@ -97,6 +98,7 @@ def describe_located(ways: Mapping[str, int]) -> str:
     )
 
 
-def _counts(of: Sequence[TypeFigures]) -> tuple[int, int, float | None]:
+def _counts(of: Sequence[TypeFigures]) -> tuple[int, int, int, float | None]:
+    requested = sum(part.requested for part in of)
     generated, accepted = sum(part.generated for part in of), sum(part.accepted for part in of)
-    return generated, accepted, accepted / generated if generated else None
+    return requested, generated, accepted, accepted / generated if generated else None

@@ -27,13 +27,14 @@ DEPTH = 10
 
 @dataclass(frozen=True)
 class TypeFigures:
-    """The figures of the queries of one type.
+    """The figures of the queries of one type. Not every query that was requested could be written (`generated`).
 
     `length` is the mean number of words of the accepted queries, `overlap` the mean share of their words in goldens.
     `bm25_first` and `bm25_first_ten`, measures of difficulty, are the shares of accepted queries for which BM25 ranks a
     golden first, or among the first ten of all chunks. They are None if no query was accepted.
     """
 
+    requested: int
     generated: int
     accepted: int
     rejected: Mapping[str, int]
@@ -47,8 +48,9 @@ class TypeFigures:
         """Return the figures as a JSON object."""
         difficulty = {"bm25_hit_at_1": self.bm25_first, "bm25_hit_at_10": self.bm25_first_ten}
         return {
-            "generated": self.generated, "accepted": self.accepted, "rejected": dict(self.rejected),
-            "mean_words": self.length, "lexical_overlap": self.overlap, "difficulty": difficulty,
+            "requested": self.requested, "generated": self.generated, "accepted": self.accepted,
+            "rejected": dict(self.rejected), "mean_words": self.length, "lexical_overlap": self.overlap,
+            "difficulty": difficulty,
         }  # fmt: skip
 
 
@@ -63,6 +65,7 @@ def summarize_types(outcome: SynthesisResult, store: Store) -> dict[str, TypeFig
         ranks_of_type = [ranks[id(query)] for query in accepted]
         types[name] = TypeFigures(
             len(queries),
+            sum(bool(query.draft.query) for query in queries),
             len(accepted),
             dict(sorted(reasons.items())),
             _mean([len(words(query.draft.query)) for query in accepted]),
@@ -80,7 +83,8 @@ def summary(outcome: SynthesisResult, types: Mapping[str, TypeFigures], config: 
     used = {query.request.bundle.goldens[0] for query in outcome.accepted}
     return {
         "wanted": config["count"],
-        "generated": len(outcome.candidates),
+        "requested": len(outcome.candidates),
+        "generated": sum(bool(query.draft.query) for query in outcome.candidates),
         "accepted": len(outcome.accepted),
         "exhausted": outcome.exhausted,
         "types": {name: of_type.plain for name, of_type in types.items()},
@@ -111,10 +115,16 @@ def figures(types: Mapping[str, TypeFigures]) -> dict[str, float]:
     """Return the figures of types by name, for a tracker."""
     figures: dict[str, float] = {}
     for name, of in types.items():
-        figures |= {f"generated/{name}": of.generated, f"accepted/{name}": of.accepted}
+        figures |= {
+            f"requested/{name}": of.requested,
+            f"generated/{name}": of.generated,
+            f"accepted/{name}": of.accepted,
+        }
         measured = {"lexical_overlap": of.overlap, "bm25_hit_at_1": of.bm25_first, "bm25_hit_at_10": of.bm25_first_ten}
         figures |= {f"{figure}/{name}": value for figure, value in measured.items() if value is not None}
-    return figures | {kind: sum(getattr(of, kind) for of in types.values()) for kind in ("generated", "accepted")}
+    return figures | {
+        kind: sum(getattr(of, kind) for of in types.values()) for kind in ("requested", "generated", "accepted")
+    }
 
 
 def _overlap(chunks: Chunks, candidate: Candidate) -> float:

@@ -120,9 +120,12 @@ def test_an_answer_that_occurs_again_in_its_document_is_the_one_in_the_gold_chun
 def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are() -> None:
     types = summarize_types(OUTCOME, MemoryStore())
     told = summary(OUTCOME, types, {"count": 2})
-    assert (told["wanted"], told["generated"], told["accepted"], told["exhausted"]) == (2, 4, 2, False)
+    assert (told["wanted"], told["requested"], told["accepted"], told["exhausted"]) == (2, 4, 2, False)
+    assert told["generated"] == 3  # the fourth was never written
+    assert (told["types"]["long"]["requested"], told["types"]["long"]["generated"]) == (2, 1)
     keyword = told["types"]["keyword"]
     assert keyword == {
+        "requested": 2,
         "generated": 2,
         "accepted": 1,
         "rejected": {"bm25 rank": 1},
@@ -142,10 +145,10 @@ def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are
 def test_tables_show_every_type_and_reason() -> None:
     types = summarize_types(OUTCOME, MemoryStore())
     rows = types_table(types).texts()
-    assert [row[:4] for row in rows] == [
-        ["keyword", "2", "1", "50.0%"],
-        ["long", "2", "1", "50.0%"],
-        ["all", "4", "2", "50.0%"],
+    assert [row[:5] for row in rows] == [
+        ["keyword", "2", "2", "1", "50.0%"],
+        ["long", "2", "1", "1", "100.0%"],
+        ["all", "4", "3", "2", "66.7%"],
     ]
     assert reasons_table(types).texts() == [["bm25 rank", "1", "keyword 1"], ["no prose", "1", "long 1"]]
     assert chunks_line(3, OUTCOME.rejected, 2) == "3 chunks of 2 documents; left out: too short 1"
