@@ -69,6 +69,10 @@ class LateInteractionSearcher:
         seconds[TIMED_QUERIES:] = np.nan
         return Rankings(rankings.documents, rankings.scores, seconds)
 
+    def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
+        """Return what the model cut."""
+        return self.settings.count_cuts(self.corpus, queries, store)
+
 
 def rank_max_sim(query: Vectors, documents: TokenVectors, k: int, tie_order: NDArray[np.int32]) -> Rankings:
     """Return the k best documents for one query, by the tie rule, out of those with a token.

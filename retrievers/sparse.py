@@ -102,6 +102,10 @@ class LearnedSparseSearcher:
             seconds[position] += time.perf_counter() - began
         return replace(rankings, seconds=seconds)
 
+    def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
+        """Return what the model cut."""
+        return self.settings.count_cuts(self.corpus, queries, store)
+
     def compile(self) -> None:
         """Compile the search with a query that has no terms."""
         columns = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)

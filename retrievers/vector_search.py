@@ -27,6 +27,7 @@ from retrievers.base import (
     rank,
 )
 from retrievers.encoders.base import Embedded, Encoder, PlannedEncoder, Vectors
+from retrievers.encoders.cuts import CuttingModel
 from retrievers.filters import Filter, group_by_selectivity
 from retrievers.points import Nearest, Points, PointStream, Subset, build_points, rank_exactly
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key, list_diagnosed_depths
@@ -164,13 +165,17 @@ class VectorSearcher:
         return replace(rankings, seconds=seconds)
 
     def diagnostics(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
-        """Return the mean recall of the exact top k, and how many queries had fewer hits; nothing for an exact search.
+        """Return what the encoder cut; for an index that is not exact, also its recall and its short answers.
 
+        `index_recall_at_k` is the mean recall of the exact top k.
         `short_answers_at_k` counts the queries with a direction that had fewer hits than there are documents to find.
         For queries with filters, both are also given by selectivity (`filters.SELECTIVITY`).
         """
-        if self.exact:
-            return {}
+        encoder = self.space.encoder
+        cuts = encoder.count_cuts(self.space.corpus, queries, store) if isinstance(encoder, CuttingModel) else {}
+        return cuts if self.exact else cuts | self._compare_with_exact(queries, k, store)
+
+    def _compare_with_exact(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
         exact = self._load_exact(queries, k, store)
         answered = exact[:, 0] != NOTHING
         if not answered.any():

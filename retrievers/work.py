@@ -104,6 +104,7 @@ DRAFTS = WorkKind("drafts", "setup")
 VERDICTS = WorkKind("verdicts", "setup")
 LATENCY = WorkKind("latency", "measure", "queries timed alone", counted=False)
 DIAGNOSTICS = WorkKind("diagnostics", "measure", counted=False)
+TEXTS_CUT = WorkKind("texts cut", "measure", counted=False)
 EXACT_NEIGHBOURS = WorkKind(
     "exact neighbours", "measure", "exact search, for recall", counted=False, step=PlanStep.SEARCH_EXACTLY
 )

@@ -18,6 +18,7 @@ import numpy as np
 from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
 from retrievers.blocks import search_in_blocks
+from retrievers.encoders.cuts import CutKind
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.search import search_cached
 from retrievers.texts import fetch_documents
@@ -47,6 +48,7 @@ from runner.result import DatasetSummary, Measurements, Result, Timings
 from runner.selectivity import measure_by_selectivity
 from runner.span_sensitivity import measure_by_threshold
 from runner.store.base import WorkStore
+from runner.text_cuts import describe_cuts
 
 DETECTED = "detected_language"
 """The field with the detected language of a query."""
@@ -193,6 +195,9 @@ class Bench:
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
         documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents)
         measurements = measure(rankings, grader, settings, experiment.statistics, queries, documents)
+        sizes: dict[CutKind, int] = {"documents": len(dataset.corpus), "queries": len(dataset.queries)}
+        cuts = describe_cuts(rankings.diagnostics, sizes, "chunks" if dataset.whole else "documents")
+        measurements = replace(measurements, warnings=[*measurements.warnings, *cuts])
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)

@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.encoders.base import Role, plan_by_role
 from retrievers.encoders.batches import encode_in_batches
+from retrievers.encoders.cuts import Cuts, Length, count_by_role, measure_lengths
 from retrievers.encoders.pretrained import (
     Backend,
     check_library,
@@ -116,6 +117,33 @@ class PromptedModel(PretrainedModel):
         key = Key.of(ENCODING_PLANNED, self.made_by, **parts)
         return store.share(key, lambda: plan_by_role(corpus, queries, self.build_key, self.build_live_key()))
 
+    def open_model(self, store: Store) -> Any:  # noqa: ANN401 (any class of sentence-transformers)
+        """Return the open model, which all who need it share through the store."""
+        return store.share(self.build_live_key(), self._open)
+
+    def _open(self) -> Any:  # noqa: ANN401 (any class of sentence-transformers)
+        """Open the model."""
+        raise NotImplementedError
+
+    def count_cuts(self, corpus: Corpus, queries: Sequence[str], store: Store) -> dict[str, float]:
+        """Return what the model cuts from documents and queries (`retrievers.encoders.cuts`)."""
+
+        def count(role: Role, texts: Sequence[str]) -> Cuts:
+            return Cuts.of(self.measure_lengths(self.open_model(store), role, texts))
+
+        return count_by_role(corpus, queries, self.build_key, count, self.made_by, store)
+
+    def measure_lengths(self, model: Any, role: Role, texts: Sequence[str]) -> list[Length]:  # noqa: ANN401 (see above)
+        """Return the tokens of each text with its prompt, and how many of these an open model does not read."""
+        prompt = self._find_prompt(model, role) or ""
+        return measure_lengths(model, [f"{prompt}{replace_surrogates(text)}" for text in texts], role)
+
+    def _find_prompt(self, model: Any, role: Role) -> str | None:  # noqa: ANN401 (see above)
+        """Return the prompt of texts in a role, the one saved with the open model if the settings have none."""
+        prompt = self.get_prompt(role)
+        saved = getattr(model, "prompts", None) or {}
+        return prompt if prompt is not None else next((saved[n] for n in _SAVED_PROMPTS[role] if n in saved), None)
+
     def encode_texts(
         self,
         model: Any,  # noqa: ANN401 (any class of sentence-transformers)
@@ -125,9 +153,7 @@ class PromptedModel(PretrainedModel):
         **options: object,
     ) -> list[Any]:
         """Return what an open model makes of each text in a role, by its method `encode`, in batches."""
-        prompt = self.get_prompt(role)
-        saved = getattr(model, "prompts", None) or {}
-        counted = prompt if prompt is not None else next((saved[n] for n in _SAVED_PROMPTS[role] if n in saved), None)
+        prompt, counted = self.get_prompt(role), self._find_prompt(model, role)
 
         def encode_batch(batch: list[str]) -> Sequence[Any]:
             results: Sequence[Any] = encode(

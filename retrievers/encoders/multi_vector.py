@@ -123,7 +123,7 @@ class MultiVectorModel(PromptedModel):
 
     def open_once(self, store: Store) -> Callable[[], MultiVectorEncoder]:
         """Return a function that opens the model, through the store, when it is first called."""
-        return cache(lambda: store.share(self.build_live_key(), self._open))
+        return cache(lambda: self.open_model(store))
 
     def encode(self, model: MultiVectorEncoder, role: Role, texts: Sequence[str]) -> list[Vectors]:
         """Return a matrix for each text, whose rows are the vectors of its tokens; none for a blank text."""

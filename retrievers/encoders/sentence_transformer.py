@@ -55,7 +55,7 @@ class SentenceTransformerEncoder(PromptedModel):
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Return the vectors of the corpus; shards that the store lacks are encoded."""
         # Opened for the first new text, as separate work that is not timed as encoding.
-        model = cache(lambda: store.share(self.build_live_key(), self._open))
+        model = cache(lambda: self.open_model(store))
         return embed_by_role(corpus, self.build_key, lambda role, texts: self._encode(model(), role, texts), store)
 
     def plan(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:

@@ -63,7 +63,7 @@ class SparseModel(PromptedModel):
 
     def _open_once(self, store: Store) -> Callable[[], SparseEncoder]:
         """Return a function that opens the model, through the store, when it is first called."""
-        return cache(lambda: store.share(self.build_live_key(), self._open))
+        return cache(lambda: self.open_model(store))
 
     def _open(self) -> SparseEncoder:
         """Open the model and encode a word, so that the first text takes no longer than others."""

@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.encoders.batches import encode_in_batches
+from retrievers.encoders.cuts import measure_lengths
 from retrievers.encoders.model_settings import PretrainedModel
 from retrievers.encoders.pretrained import Backend, replace_surrogates
 from retrievers.errors import RetrieverError
@@ -61,7 +62,7 @@ class _LoadedCrossEncoder:
         self.score([("word", "word")], None)
 
     def score(self, pairs: Sequence[Pair], batch_tokens: int | None) -> PairScores:
-        """Return the score of each pair, and its share of the seconds of its batch."""
+        """Return the score of each pair, its share of the seconds of its batch, and its tokens, read or not."""
         from torch.nn import Identity
 
         def predict(batch: Sequence[Pair]) -> list[tuple[float, float]]:
@@ -81,4 +82,5 @@ class _LoadedCrossEncoder:
                     f"model={self._name}: the model returned NaN or infinite scores, for example for the query "
                     f"{query!r}"
                 )
-        return dict(zip(pairs, scores, strict=True))
+        lengths = measure_lengths(self._model, cleaned)
+        return {pair: (*score, *length) for pair, score, length in zip(pairs, scores, lengths, strict=True)}

@@ -53,7 +53,10 @@ class _LoadedMaxSim:
         self._bytes, self._alone = 0, Lock()
 
     def score(self, pairs: Sequence[Pair]) -> PairScores:
-        """Return the score of each pair, 0 if one of the two is blank, and its share of the seconds of all."""
+        """Return the score of each pair, 0 if one of the two is blank, its share of the seconds of all, and its tokens.
+
+        The tokens of a pair are those of its query and of its text; either may be cut.
+        """
         queries, texts = dict.fromkeys(query for query, _ in pairs), dict.fromkeys(text for _, text in pairs)
         with self._alone:
             began = time.perf_counter()
@@ -65,7 +68,12 @@ class _LoadedMaxSim:
             scores = [self._score_one(vectors[query], self._vectors[text]) for query, text in pairs]
             self._drop(texts)
             share = (time.perf_counter() - began) / len(pairs)
-        return {pair: (score, share) for pair, score in zip(pairs, scores, strict=True)}
+            of_query = dict(
+                zip(queries, self._encoder.measure_lengths(self._model, "query", list(queries)), strict=True)
+            )
+            of_text = dict(zip(texts, self._encoder.measure_lengths(self._model, "document", list(texts)), strict=True))
+        lengths = [of_query[query].join(of_text[text]) for query, text in pairs]
+        return {pair: (score, share, *length) for pair, score, length in zip(pairs, scores, lengths, strict=True)}
 
     @staticmethod
     def _score_one(query: Vectors, document: Vectors) -> float:

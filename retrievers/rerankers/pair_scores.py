@@ -13,6 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
+from retrievers.encoders.cuts import Cuts
 from retrievers.notes import QueryLog
 from retrievers.progress import report_progress
 from retrievers.rerankers.base import CandidateScores
@@ -22,8 +23,10 @@ from retrievers.work import LIVE_PAIR_SCORES, PAIR_SCORES
 Pair = tuple[str, str]
 """A query and a text."""
 
-PairScores = dict[Pair, tuple[float, float]]
-"""The score of each pair, and its share of the seconds of its batch."""
+PairScores = dict[Pair, tuple[float, ...]]
+"""The score of each pair, its share of the seconds of its batch, its tokens, and how many of these are not read."""
+
+_COLUMNS = {"scores": np.float32, "seconds": np.float32, "tokens": np.int32, "unread": np.int32}
 
 _TOGETHER = 256
 """How many pairs, of one query or several, are scored together."""
@@ -66,16 +69,21 @@ class PairScorer:
         key = Key.of(PAIR_SCORES, self.made_by, **identity, **size, **self.parts)
         key = key.with_check(check_rows, len(texts), ("scores", "seconds"))
         kept = store.arrays(key, lambda: self._score_new(query, texts, block, known))
-        both = zip(kept["scores"].tolist(), kept["seconds"].tolist(), strict=True)
-        known.update(zip(((query, text) for text in texts), both, strict=True))
-        return CandidateScores(kept["scores"], QueryLog(float(kept["seconds"].sum())))
+        columns = zip(*(kept[name].tolist() for name in _COLUMNS), strict=True)
+        known.update(zip(((query, text) for text in texts), columns, strict=True))
+        unread = kept["unread"]
+        cuts = Cuts(int(np.count_nonzero(unread)), int(kept["tokens"].sum()), int(unread.sum()))
+        figures = cuts.to_figures("pairs") if cuts.tokens else {}
+        return CandidateScores(kept["scores"], QueryLog(float(kept["seconds"].sum()), figures=figures))
 
     def _score_new(self, query: str, texts: Sequence[str], block: Sequence[Pair], known: PairScores) -> Arrays:
-        """Return the scores of a query's candidates and their seconds.
+        """Return the scores of a query's candidates, and the other columns of pairs.
 
         If one of them is new, all new pairs of the block are scored now.
         """
         if any((query, text) not in known for text in texts):
             known.update(self.score([pair for pair in dict.fromkeys(block) if pair not in known]))
-        scores, seconds = zip(*(known[query, text] for text in texts), strict=True)
-        return {"scores": np.array(scores, dtype=np.float32), "seconds": np.array(seconds, dtype=np.float32)}
+        columns = zip(*(known[query, text] for text in texts), strict=True)
+        return {
+            name: np.array(column, dtype=kind) for (name, kind), column in zip(_COLUMNS.items(), columns, strict=True)
+        }

@@ -21,10 +21,10 @@ def prepare_store(migrated: Path, folder: Path) -> None:
     shutil.copy(migrated, folder / "mlruns" / "mlflow.db")
 
 
-def run_logged(folder: Path, *words: str) -> None:
-    """Run a command in a folder; it must succeed."""
+def run_logged(folder: Path, *words: str, code: int = 0) -> None:
+    """Run a command in a folder; it must end with an exit code."""
     with contextlib.chdir(folder):
-        assert main([*words, "tracking.background=false"]) == 0
+        assert main([*words, "tracking.background=false"]) == code
 
 
 def read_figures(folder: Path) -> dict[str, dict[str, float]]:

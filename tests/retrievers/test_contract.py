@@ -103,6 +103,9 @@ class SparseByWords(LearnedSparse):
     def list_parts(self, role: str) -> dict[str, object]:
         return {"model": self.model}
 
+    def count_cuts(self, corpus: Corpus, queries: Sequence[str], store: Store) -> dict[str, float]:
+        return {}
+
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
         return [Work(Key.of(QUERY_TERM_WEIGHTS, "retrievers.store", queries=fingerprint(*queries)))]
 

@@ -57,13 +57,13 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
             pass
 
         def score(self, pairs: Sequence[tuple[str, str]], batch_tokens: int | None) -> Any:
-            return {pair: (float(len(pair[1])), 0.0) for pair in pairs}
+            return {pair: (float(len(pair[1])), 0.0, 0, 0) for pair in pairs}
 
     class Opened:
         def encode_query(self) -> None: ...
         def encode_document(self) -> None: ...
 
-    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder: Opened())
+    monkeypatch.setattr(SentenceTransformerEncoder, "open_model", lambda encoder, store: Opened())
     monkeypatch.setattr(SentenceTransformerEncoder, "encode_texts", encode_texts)
     monkeypatch.setattr(cross_encoder, "_LoadedCrossEncoder", Loaded)
 

@@ -162,6 +162,17 @@ def test_equal_texts_have_equal_scores(model: str) -> None:
     assert [name for name in ids_of(rankings, corpus)[0] if name != "b"] == ["d", "c", "a"]
 
 
+def test_the_pairs_that_are_cut_are_counted_with_their_tokens(model: str) -> None:
+    texts = ["ships one two three", "ships one two three four five six", "ships one two three four five"]
+    corpus = Corpus(["short", "long", "longish"], texts)
+    settings = Reranked(BM25(), CrossEncoderReranker(model, max_length=8))  # 3 more tokens separate the texts
+    figures = search_cached(settings, corpus, ["ships", "ships five"], 3, MemoryStore()).diagnostics
+    lengths = [1 + 3 + 4, 1 + 3 + 7, 1 + 3 + 6, 2 + 3 + 4, 2 + 3 + 7, 2 + 3 + 6]
+    assert figures["pairs_cut"] == sum(length > 8 for length in lengths)
+    assert figures["pairs_tokens"] == sum(lengths)
+    assert figures["pairs_tokens_unread"] == sum(max(length - 8, 0) for length in lengths)
+
+
 def test_a_pair_is_cut_at_max_length(model: str, harbour: Corpus) -> None:
     corpus = Corpus(["short", "long"], ["ships one two three", "ships one two three four five six"])
     scores = search(Reranked(BM25(), CrossEncoderReranker(model, max_length=8)), corpus, ["ships"], 2).scores

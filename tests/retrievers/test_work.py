@@ -20,9 +20,9 @@ OWN = {name: value for name, value in vars(work).items() if isinstance(value, Wo
 NO_MODEL = {
     "candidates", "live pair scores", "live vectors", "query terms", "points", "searcher", "encoding planned",
     "live code", "live postings", "live fts5 database", "live vector index", "live qdrant index", "live pair model",
-    "live rankings",
+    "live rankings", "texts cut",
 }  # fmt: skip
-"""The kinds of work in memory only, which no plan lists."""
+"""The kinds of work in memory only, or so brief, that no plan lists them."""
 
 NOT_PLANNED = {"rankings of a block", "pair scores", "bundles", "drafts", "verdicts"}
 """The kinds of work that no plan lists, because what they are done for shows only during a search or synthesis."""

@@ -1,0 +1,72 @@
+"""Every figure that the code logs is read from a database by a test here, or is listed as one that is not yet.
+
+A new figure fails until a test expects its value, which is neither 0 nor 1.
+"""
+
+from __future__ import annotations
+
+import re
+
+from runner.metrics.formulas import FORMULAS
+from runner.tracking.record import metric_name
+from tests.figures import test_evaluations, test_grading, test_mining, test_searches, test_text_cuts, test_traces
+from tests.figures.in_code import list_names
+
+EXPECTED = [
+    (name, value)
+    for module in (test_evaluations, test_grading, test_mining, test_searches, test_text_cuts, test_traces)
+    for name, value in module.EXPECTED.items()
+]
+MEASURED_BY_OTHERS = {"Judged", "TokenR", "TokenP", "TokenIoU"}
+"""Measures whose values tests of `tests/metrics` compare with oracles, but none here reads from a database."""
+
+NOT_YET = {
+    "base.{}": "of the retriever that a reranker or an expansion searches with",
+    "encoding_ms": "of a service that is sent vectors",
+    "requested": "of a synthesis",
+    "requested/{}": "of a synthesis",
+    "generated/{}": "of a synthesis",
+    "accepted/{}": "of a synthesis",
+    "lexical_overlap": "of a synthesis",
+    "bm25_hit_at_1": "of a synthesis",
+    "bm25_hit_at_10": "of a synthesis",
+    "generated": "of a synthesis",
+    "hits_without_text": "of a reranker of unknown hits",
+    "judge/{}": "of a judged pool",
+    "pairs": "of a judged pool",
+    "clamped": "of a judged pool",
+    "llm_calls": "of a retriever that asks a language model",
+    "llm_failures": "of a retriever that asks a language model",
+    "llm_tokens_in": "of a retriever that asks a language model",
+    "llm_tokens_out": "of a retriever that asks a language model",
+    "llm_cost": "of a retriever that asks a language model",
+    "race/queries": "of a combination that a race drops",
+    "race/p": "of a combination that a race drops",
+    "race/partial_mean": "of a combination that a race drops",
+    "race/partial_mean_of_leader": "of a combination that a race drops",
+    "grade/errors": "of a grading that fails for good",
+    "grade/spread": "of several grades of a query",
+}
+ALWAYS_ZERO = {"recall_lost": "without a threshold, no result is dropped"}
+NOT_LOGGED = {
+    "unasked": "the start of grade/unasked", "asked": "the start of grade/asked", "_cut": "the end of documents_cut",
+    "ragas_context_relevance": "a figure of one query", "1.5bit": "a setting", "2bit": "a setting",
+}  # fmt: skip
+
+
+def is_expected(name: str) -> bool:
+    """Return whether a test expects a figure of this name with a value that is neither 0 nor 1."""
+    pattern = re.compile(re.escape(name).replace(r"\{\}", ".+") + r"(, step \d+)?")
+    return any(pattern.fullmatch(logged) and value not in (0, 1) for logged, value in EXPECTED)
+
+
+def test_every_figure_in_the_code_has_a_test_or_is_listed() -> None:
+    missing = {name for name in list_names() if not is_expected(name)}
+    assert missing == {*NOT_YET, *ALWAYS_ZERO, *NOT_LOGGED}
+
+
+def test_every_measure_is_read_from_a_database() -> None:
+    formulas = [name for name in FORMULAS if name not in MEASURED_BY_OTHERS]
+    assert [
+        name for name in formulas if not (is_expected(metric_name(name)) or is_expected(f"{metric_name(name)}_at_{{}}"))
+    ] == []
