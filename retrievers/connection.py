@@ -17,6 +17,7 @@ import httpx
 from retrievers.base import RetrieverError
 from retrievers.excerpts import shorten_text
 from retrievers.retry import backoff, parse_retry_after
+from retrievers.strict_values import parse_reply
 from retrievers.transport import LimitedTransport, limit_total_time
 
 HEALTH_TIMEOUT_S = 5.0
@@ -92,7 +93,12 @@ class Connection:
             else:
                 seconds = time.perf_counter() - start
                 if response.is_success:
-                    return _parse_json(content), seconds
+                    try:
+                        return parse_reply(content), seconds
+                    except ValueError as error:
+                        raise ServiceError(
+                            f"{method} {self.base_url}{path}: the reply is not JSON that can be read ({error})"
+                        ) from error
                 reason = self._describe_refusal(response, content)
                 requested_wait = parse_retry_after(response.headers) or 0.0
                 if response.status_code not in BUSY:
@@ -165,10 +171,3 @@ def read_secret(variable: str, setting: str) -> str:
 def resolve_port(url: httpx.URL) -> int:
     """Return the port of an address, or the default port of its scheme."""
     return url.port or {"http": 80, "https": 443}[url.scheme]
-
-
-def _parse_json(content: bytes) -> object:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ServiceError(f"the reply is not JSON ({type(error).__name__})") from error

@@ -25,6 +25,9 @@ _BLANKS = " \t\n\v\f\r"
 _LARGEST_EXACT = 2**53
 """The number up to which every whole number is exact in a 64-bit float."""
 
+_LARGEST_COUNT = 2**31
+"""The highest count that a reply may have; the ledger adds up counts and their costs in 64 bits."""
+
 _KEY = re.compile(rb'(?<!\\)"[ \t\n\r]*:')
 _LINE_BREAKING = re.compile("[\t\n\v\f\r\0\x1c-\x1e\x85\u2028\u2029]")
 
@@ -82,6 +85,24 @@ def parse_json(content: bytes) -> Any:  # noqa: ANN401 (any JSON)
     if rb"\\" in content or len(_KEY.findall(content)) != _count_keys(value):
         json.loads(content, object_pairs_hook=_refuse_repeated_keys)
     return value
+
+
+def parse_reply(content: bytes | str) -> Any:  # noqa: ANN401 (any JSON)
+    """Return the JSON of a service's reply, in which texts may have lone surrogates; raises `ValueError`.
+
+    An object with the same key twice is refused.
+    """
+    try:
+        return json.loads(content, object_pairs_hook=_refuse_repeated_keys)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def parse_count(value: object) -> int:
+    """Return a number that a reply counts, such as tokens, rounded; raises `ValueError` for one that is impossible."""
+    if isinstance(value, str) or not 0 <= (number := parse_number(value)) <= _LARGEST_COUNT:
+        raise ValueError(f"{show_value(value)} is not a number from 0 to {_LARGEST_COUNT:,}")
+    return round(number)
 
 
 def split_columns(line: bytes) -> list[bytes]:

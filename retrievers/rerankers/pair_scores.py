@@ -67,7 +67,7 @@ class PairScorer:
         identity = {"query": fingerprint(query), "texts": fingerprint(*texts)}
         size = {"rows": len(texts), "characters": sum(map(len, texts))}
         key = Key.of(PAIR_SCORES, self.made_by, **identity, **size, **self.parts)
-        key = key.with_check(check_rows, len(texts), ("scores", "seconds"))
+        key = key.with_check(check_rows, len(texts), tuple(_COLUMNS))
         kept = store.arrays(key, lambda: self._score_new(query, texts, block, known))
         columns = zip(*(kept[name].tolist() for name in _COLUMNS), strict=True)
         known.update(zip(((query, text) for text in texts), columns, strict=True))

@@ -260,13 +260,15 @@ def _list_values(encoder: ApiEncoder, text: PaidText) -> dict[str, object]:
 
 def _read_answer(encoder: ApiEncoder, texts: Sequence[PaidText], reply: object) -> Answer:
     vectors = {
-        texts[position].key: _read_vector(get_path(item, encoder.vector)).tobytes()
+        texts[position].key: _read_vector(get_path(item, encoder.vector))
         for position, item in read_items(reply, encoder.vectors, encoder.position, len(texts))
     }
     if len(set(map(len, vectors.values()))) > 1:
         raise ValueError("the vectors have different lengths")
+    if not any(vector.any() for vector in vectors.values()):
+        raise ValueError("all vectors are zero, although no text is blank")
     tokens = encoder.count_billed(reply, encoder.tokens)
-    return Answer(tokens=None if tokens is None else (tokens, 0), vectors=vectors)
+    return Answer(tokens=None if tokens is None else (tokens, 0), vectors={k: v.tobytes() for k, v in vectors.items()})
 
 
 def _read_vector(value: object) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.strict_values import parse_count
 from retrievers.templates import MISSING, fill_address, fill_template, get_path, has_placeholder
 from runner.llm.api_model import ApiModel
 
@@ -56,14 +57,15 @@ class HttpModel(ApiModel, ABC):
     def count_billed(self, reply: object, path: str | None) -> int | None:
         """Return the number at a path of a reply; None without a path, or if an optional value is missing.
 
-        Raises `LookupError`, or `ValueError` for a value that is not a number.
+        Raises `LookupError`, or `ValueError` for a value that is not a possible count.
         """
         value = MISSING if path is None else get_path(reply, path)
         if value is MISSING or value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-            raise ValueError(f"{path} is {value!r}")
-        return round(value)
+        try:
+            return parse_count(value)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
 
 def read_items(reply: object, path: str, position: str | None, n: int) -> list[tuple[int, Any]]:
@@ -83,8 +85,13 @@ def read_items(reply: object, path: str, position: str | None, n: int) -> list[t
 
 def to_floats(values: object) -> NDArray[np.float32]:
     """Return numbers as 32-bit floats; raises `ValueError` unless all are finite."""
-    with np.errstate(over="ignore"):  # numbers that are too large become infinite
-        floats = np.asarray(values, dtype=np.float32)
+    if isinstance(values, list) and not {*map(type, values)} <= {int, float}:  # numpy converts texts and booleans
+        raise ValueError("a vector is not a list of finite numbers")
+    try:
+        with np.errstate(over="ignore"):  # numbers that are too large become infinite
+            floats = np.asarray(values, dtype=np.float32)
+    except OverflowError as error:  # a whole number of very many digits
+        raise ValueError("a vector is not a list of finite numbers") from error
     if floats.ndim != 1 or not len(floats) or not np.isfinite(floats).all():
         raise ValueError("a vector is not a list of finite numbers")
     return floats

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 
 from retrievers.connection import Connection, ServiceError
+from retrievers.strict_values import parse_reply
 from runner.llm.faults import Fault, fault_of_form, fault_of_status
 
 RESPONSE_BYTES = 256 << 20
@@ -36,10 +36,10 @@ def post_json(address: str, path: str, payload: Mapping[str, Any], header: str, 
         raise Fault("malformed", str(error), tokens=None) from error
     text = content.decode("utf-8", "replace")
     try:
-        reply: object = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        reply: object = parse_reply(text)
+    except ValueError as error:
         if response.is_success:
-            raise fault_of_form(text) from error
+            raise fault_of_form(f"{error}: {text}") from error
         reply = None
     if not response.is_success:
         raise fault_of_status(response.status_code, reply, response.headers, text)

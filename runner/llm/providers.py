@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import threading
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -17,6 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.excerpts import shorten_text
 from retrievers.extras import check_installed
+from retrievers.strict_values import parse_count
 from runner.llm.api_model import API_ACCESS, Answer
 from runner.llm.client import LLM
 from runner.llm.faults import SHOWN, Fault, fault_of, fault_of_form
@@ -121,9 +123,9 @@ class Anthropic(LLM):
         if not isinstance(message, Message) or not isinstance(message.content, list) or not message.usage:
             raise fault_of_form(message)
         usage = message.usage
-        tokens_in = usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
+        tokens_in = (usage.input_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens)
         text = "".join(block.text for block in message.content if block.type == "text")
-        return _check_answer(text, message.stop_reason == "refusal", (tokens_in, usage.output_tokens))
+        return _check_answer(text, message.stop_reason == "refusal", _count_tokens(tokens_in, usage.output_tokens))
 
 
 def _complete(client: openai.OpenAI, llm: LLM, limit: str, seed: int | None, question: str, system: str) -> Answer:
@@ -149,8 +151,16 @@ def _read_completion(completion: ChatCompletion) -> Answer:
         raise fault_of_form(completion)
     choice, usage = completion.choices[0], completion.usage
     is_refusal = bool(choice.message.refusal) or choice.finish_reason == "content_filter"
-    tokens = (usage.prompt_tokens or 0, usage.completion_tokens or 0) if usage else None
+    tokens = _count_tokens((usage.prompt_tokens,), usage.completion_tokens) if usage else None
     return _check_answer(choice.message.content or choice.message.refusal or "", is_refusal, tokens)
+
+
+def _count_tokens(tokens_in: Iterable[object], tokens_out: object) -> tuple[int, int] | None:
+    """Return the tokens in and out, None if one is not a possible count; the SDKs do not validate."""
+    try:
+        return sum(parse_count(part or 0) for part in tokens_in), parse_count(tokens_out or 0)
+    except ValueError:
+        return None
 
 
 def _check_answer(text: str, is_refusal: bool, tokens: tuple[int, int] | None) -> Answer:

@@ -30,7 +30,6 @@ NOT_YET = {
     "lexical_overlap": "of a synthesis",
     "bm25_hit_at_1": "of a synthesis",
     "bm25_hit_at_10": "of a synthesis",
-    "generated": "of a synthesis",
     "hits_without_text": "of a reranker of unknown hits",
     "judge/{}": "of a judged pool",
     "pairs": "of a judged pool",

@@ -52,6 +52,23 @@ def test_each_provider_brings_question_and_instructions_to_the_model_and_its_ans
     assert isinstance(llm, Chat)
 
 
+@pytest.mark.parametrize("tokens", [2**63, -1, [3]])
+def test_tokens_that_cannot_be_are_unknown_so_that_the_call_counts_at_its_most(
+    tokens: object, create_llm: CreateLLM
+) -> None:
+    message = {"role": "assistant", "content": "Yes."}
+    reply = {
+        "id": "c", "object": "chat.completion", "created": 1, "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": tokens, "completion_tokens": 2, "total_tokens": 5},
+    }  # fmt: skip
+    with FakeLLM(respond=lambda path, body: reply) as fake:
+        llm = create_llm(fake, OpenAI, max_tokens=7, price_in=1.0, price_out=10.0)
+        assert llm.ask("?").text == "Yes."
+    assert (spent(llm).calls, spent(llm).tokens_in, spent(llm).failures) == (1, 0, {})
+    assert spent(llm).cost == pytest.approx((64 + 1 + 7 * 10) / 1e6)
+
+
 @pytest.mark.parametrize("kind", PROVIDERS)
 def test_what_is_null_is_not_sent(kind: type[LLM], create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:

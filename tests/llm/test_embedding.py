@@ -142,7 +142,15 @@ def test_what_will_not_pass_ends_it_and_what_was_paid_for_is_kept(
         {"data": [{"index": 0, "embedding": "?"}]},
         {"data": [{"index": 0, "embedding": [1.0, float("nan")]}]},
         {"data": [{"index": 0, "embedding": [1e300]}]},
+        {"data": [{"index": 0, "embedding": [10**400]}]},
+        {"data": [{"index": 0, "embedding": ["1", "2"]}]},
+        {"data": [{"index": 0, "embedding": [True, 0.5]}]},
+        {"data": [{"index": 0, "embedding": [0.0, -0.0]}]},
+        {"data": [{"index": 0, "embedding": base64.b64encode(bytes(8)).decode()}]},
         {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": "3"}},
+        {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": -3}},
+        {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": 2**63}},
+        {"data": [{"index": 0, "embedding": [1.0]}], "usage": {"prompt_tokens": float("inf")}},
     ],
 )
 def test_an_unusable_reply_is_a_failure_that_counts_at_its_most(reply: Any, make: MakeEncoder) -> None:

@@ -101,6 +101,10 @@ UNREADABLE = {
     "no json": (b"<html>", "not JSON"),
     "nothing": (b"", "not JSON"),
     "endless brackets": (b"[" * 100_000, "not JSON"),
+    "a key twice": (
+        b'{"results": [{"item_id": "a", "item_id": "b", "score": 1}]}',
+        "'item_id' occurs twice in an object",
+    ),
     "no results": ({"hits": []}, "has no results"),
     "no list": ({"results": {"a": 1}}, "is not a list"),
     "no id": ({"results": [{"score": 1}]}, "has no item_id"),

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.strict_values import parse_id, parse_json, parse_number, parse_whole, split_columns
+from retrievers.strict_values import (
+    parse_count,
+    parse_id,
+    parse_json,
+    parse_number,
+    parse_reply,
+    parse_whole,
+    split_columns,
+)  # fmt: skip
 from tests.strategies.json_values import EXACT_JSON, REPEATING_PAIRS
 
 
@@ -77,3 +85,15 @@ def test_a_key_that_occurs_twice_is_refused(pairs: list[tuple[str, object]], gap
 )
 def test_only_tabs_or_ascii_white_space_separate_columns(line: bytes, columns: list[bytes]) -> None:
     assert split_columns(line) == columns
+
+
+@pytest.mark.parametrize("value", ["3", -1, 2**31 + 1, 2**63, 1e300, float("nan"), True, None, [3]])
+def test_what_cannot_count_anything_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match="is not a number"):
+        parse_count(value)
+
+
+def test_a_reply_may_have_lone_surrogates_but_no_key_twice() -> None:
+    assert parse_reply(b'{"id": "\\ud800", "n": 7}') == {"id": "\ud800", "n": 7}
+    with pytest.raises(ValueError, match="the key 'id' occurs twice in an object; keep one"):
+        parse_reply('{"id": 1, "id": 2}')
