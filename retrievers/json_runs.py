@@ -38,7 +38,7 @@ class _Hits:
         ranked = np.array([self._kinds[query] != "score" for query in columns.query_ids], bool)[columns.queries]
         scores = columns.scores.copy()
         scores[ranked] = score_ranks(columns.scores[ranked])
-        return columns._replace(scores=scores)
+        return Columns(columns.queries, scores, columns.query_ids, columns.documents)
 
     def iter_record(self, row: object, place: str) -> Iterator[tuple[str, str, float]]:
         """Yield the hits of a record: one, or those of a query in a list."""

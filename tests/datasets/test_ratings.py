@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from retrievers.filters import parse_filter
 from runner.__main__ import main
@@ -19,6 +18,7 @@ from runner.datasets.exporting import export
 from runner.datasets.judged import JudgedFiles
 from tests.datasets.test_exporting import again, small
 from tests.strategies.datasets import datasets
+from tests.strategies.ids import COLUMN_IDS
 from tests.strategies.settings import at_most
 from tests.strategies.texts import ONE_LINE_TEXTS
 
@@ -208,7 +208,7 @@ def test_the_queries_of_qrels_are_those_that_they_name_without_texts(tmp_path: P
 
 
 @settings(max_examples=at_most(30))
-@given(dataset=datasets(st.text(min_size=1), ONE_LINE_TEXTS.filter(bool), typed=True))
+@given(dataset=datasets(COLUMN_IDS, ONE_LINE_TEXTS.filter(bool), typed=True))
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_is_exported_as_ratings_reads_back_as_the_same_dataset(format: Format, dataset: Dataset) -> None:
     if len(set(dataset.queries.texts)) < len(dataset.queries):

@@ -340,7 +340,7 @@ def test_a_number_that_no_record_holds_is_refused_before_any_work(
 ) -> None:
     assert main([f"{setting}=99999999999999999999", INLINE]) == 2
     said = capsys.readouterr().err
-    assert f"{setting}=" in said
+    assert f"{setting}: " in said
     assert len(said.splitlines()) == 1
     assert not (here / "mlruns" / "cache").exists()
 

@@ -31,7 +31,16 @@ from retrievers.rank_bm25 import RankBM25
 from retrievers.search import Work, is_live, plan_rankings, search_cached
 from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
-from retrievers.work import DIAGNOSTICS, LATENCY, LIVE_MODEL, POSTINGS, RANKINGS, TOKENS_BY_TIE_ORDER, WorkKind
+from retrievers.work import (
+    DIAGNOSTICS,
+    LATENCY,
+    LIVE_MODEL,
+    POSTINGS,
+    RANKINGS,
+    TEXTS_CUT,
+    TOKENS_BY_TIE_ORDER,
+    WorkKind,
+)
 from runner.__main__ import main
 from runner.evaluation import Bench
 from runner.experiment import Experiment
@@ -52,7 +61,7 @@ MINE = WorkKind("mine", "index")
 
 T = TypeVar("T")
 
-MEASURED = {LATENCY, DIAGNOSTICS}
+MEASURED = {LATENCY, DIAGNOSTICS, TEXTS_CUT}
 """The kinds of work that are a part of searching, planned with it."""
 
 IN_MEMORY = {LIVE_MODEL, TOKENS_BY_TIE_ORDER}
