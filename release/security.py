@@ -53,10 +53,9 @@ def _import_class(name: str) -> type:
 
 def render_table() -> str:
     """Return the table, with a sentence on the other classes."""
-    others = len(list_names()) - len(list_classes())
     rows = (_render_row(name, find_access(kind) or Access()) for name, kind in list_classes())
     return "\n".join([
-        f"{others} other classes of the program can be created by neither a config nor a record.",
+        "All other classes of the program can be created by neither a config nor a record.",
         "",
         "| class | a record creates it | runs code of others | opens | files that its settings name |",
         "|---|---|---|---|---|",
