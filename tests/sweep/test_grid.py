@@ -16,7 +16,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runner.config import CONF
-from runner.config.objects import ConfigError, build
+from runner.config.objects import ConfigError, build_settings
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
 from runner.sweep.settings import Space
@@ -306,5 +306,5 @@ def test_a_grid_is_the_product_with_what_conditions_say_done_to_each_point(
 )
 def test_a_mistake_in_the_settings_is_said_in_one_line(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        build({"_target_": "runner.sweep.settings.Space", **settings}, "sweep")
+        build_settings(Space, settings, "sweep")
     assert str(caught.value).startswith(message)
