@@ -162,8 +162,8 @@ def _from_table(table: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has
                 f"{path}: has neither a score column nor a rank column; its columns are {', '.join(has)}"
             )
         columns = _number(table[query], table[document], table[score or rank], path)
-        scores = columns.scores if score else _score_ranks(columns, path)
-        return Columns(columns.queries, scores, columns.query_ids, columns.documents)
+        values = columns.scores if score else _score_ranks(columns, path)
+        return Columns(columns.queries, values, columns.query_ids, columns.documents)
     column = table[lists].combine_chunks()
     scores = next((name for name in SCORES if name in has), None)
     lengths = compute.fill_null(compute.list_value_length(column), 0).to_numpy()
