@@ -56,7 +56,7 @@ def corrections(words: list[str], message: str) -> Iterator[list[str]]:
     if "add -m " in message:
         yield ["-m", *words]
     for override in re.findall(
-        r"(?:write|such as|as|quotes:|dashes:|set) ('[^']+=.*?'(?=[\s;)]|$)|\S+=(?!VALUE)[^\s;]+)", message
+        r"(?:write|such as|as|quotes:|of its own:|dashes:|set) ('[^']+=.*?'(?=[\s;)]|$)|\S+=(?!VALUE)[^\s;]+)", message
     ):
         (typed,) = shlex.split(override)
         yield replaced(words, typed)
