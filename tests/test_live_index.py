@@ -83,7 +83,7 @@ def test_a_judge_reads_texts_that_only_the_index_has(
         assert main([*SETTINGS, f"retriever.base_url={api.url}", *JUDGED, "--json"]) == 0
         run = json.loads(capsys.readouterr().out)["run"]
         words = ["llm=openai", "llm.model=m", f"llm.base_url={server.url}", "judging.backoff_s=0", "output=judged"]
-        assert main(["judge", f"run={run}", *words]) == 0
+        assert main(["judge", f"run={run}", *words, "trust=[services]"]) == 0
     (result,) = results(here)
     assert result.hits
     hits = {name: set(result.hits.ids(place)) for place, name in enumerate(result.queries.ids)}

@@ -35,6 +35,8 @@ def here(tracking: Tracking, index: Index, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     write_files(index.documents, tmp_path, QUERIES)
     write(tmp_path, {match[1]: block for block in blocks(PAGE, "yaml") if (match := YAML.match(block))})
+    (project,) = blocks(PAGE, "toml")
+    write(tmp_path, {"pyproject.toml": project})
     return tmp_path
 
 
