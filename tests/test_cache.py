@@ -241,6 +241,30 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
     assert left(entries) == {"postings"}
 
 
+@pytest.mark.parametrize("trust", ["[]", "[services]", "[secrets]", "[services,secrets]"])
+def test_no_table_is_dropped_on_a_server_that_an_entry_names(
+    here: Path, trust: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "hunter2")
+    dropped: list[str] = []
+    monkeypatch.setattr("runner.commands.cache.drop_table", lambda parts, digest: dropped.append(digest))
+    table = keep(here, "postgres index", 9, server="host=evil.example user=me", schema="retrieval_runner")
+    nameless = keep(here, "postgres index", 8)  # without an address, there is nothing to drop
+    other = keep(here, "rankings", 7)
+    code = main(["cache", "cache.older_than=0d", "cache.remove=true", f"trust={trust}"])
+    shown = capsys.readouterr().err.splitlines()
+    assert not nameless.exists()
+    assert not other.exists()
+    if trust == "[services,secrets]":
+        assert (code, dropped, shown, table.exists()) == (0, [table.name], [], False)
+        return
+    assert (code, dropped, table.exists()) == (1, [], True)
+    (line,) = shown
+    assert "1 entry, " in line
+    assert "(host=evil.example user=me)" in line
+    assert line.endswith("add 'trust=[services,secrets]'")
+
+
 def test_a_machine_is_told_everything(entries: dict[str, Path], out: Lines) -> None:
     told = orjson.loads("\n".join(out("--json")))
     assert (told["store"], len(told["entries"])) == ("mlruns/cache", 4)

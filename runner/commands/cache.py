@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import RetrieverError
 from retrievers.engines.postgres_tables import drop_table
 from retrievers.work import kind_of
+from runner.config.consent import Consent, shorten
 from runner.config.objects import ConfigError, build, build_settings, suggestion
 from runner.config.values import resolve_config
 from runner.reports import cache as report
@@ -26,6 +27,9 @@ from runner.tracking.leftovers import find_orphaned_artifacts, waiting_results
 
 FAILED = 1
 """The exit code if an entry is damaged or cannot be removed."""
+
+DROPPING = ("services", "secrets")
+"""The words of `trust` with which tables are dropped: an entry of a store is data, and names the server."""
 
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -80,6 +84,10 @@ def main(cfg: DictConfig) -> int:
     selection = select_entries(present, own, now)
     damage = _find_damage(store, selection) if own.verify else None
     doomed = selection if damage is None else list(damage)
+    on_servers = _group_by_server(doomed) if own.remove and not own.verify else {}
+    kept = {} if set(DROPPING).issubset(Consent.of(config).trust) else on_servers
+    stay = {entry for entries in kept.values() for entry in entries}
+    doomed = [entry for entry in doomed if entry not in stay]
     failures = _remove(store, doomed, own.verify) if own.remove else {}
     removed = [entry for entry in doomed if own.remove and entry not in failures]
     waiting, orphans = waiting_results(store.run_files), find_orphaned_artifacts(build(config["tracking"], "tracking"))
@@ -92,7 +100,13 @@ def main(cfg: DictConfig) -> int:
         console.line(line)
     for entry, reason in failures.items():
         console.error(f"{entry.place}: cannot be removed ({reason})")
-    return FAILED if damage or failures else 0
+    for server, entries in kept.items():
+        console.error(
+            f"{store.location}: {report.describe_size(entries)} kept: the store names the server of the tables "
+            f"({shorten(server)}), and a password may be sent to it; to drop the tables, add "
+            f"'trust=[{','.join(DROPPING)}]'"
+        )
+    return FAILED if damage or failures or kept else 0
 
 
 def select_entries(present: Sequence[Entry], own: CacheSettings, now: float) -> list[Entry]:
@@ -132,12 +146,28 @@ def _find_damage(store: WorkStore, selection: Sequence[Entry]) -> dict[Entry, st
     return damage
 
 
+def _group_by_server(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Return the entries that stand for a table of a server, by the address in their manifests."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if (server := _find_server(entry)) is not None:
+            groups.setdefault(server, []).append(entry)
+    return groups
+
+
+def _find_server(entry: Entry) -> str | None:
+    """Return the address of the server with the table of an entry, None without a table."""
+    return (
+        entry.parts["server"] if kind_of(entry.kind).external and {"server", "schema"} <= entry.parts.keys() else None
+    )
+
+
 def _remove(store: WorkStore, doomed: Iterable[Entry], damaged: bool) -> dict[Entry, str]:
     """Remove entries and the leftovers of dead processes; return the reason for each entry that was not removed."""
     failures = {}
     for entry in doomed:
         try:
-            if kind_of(entry.kind).external and not damaged:
+            if _find_server(entry) is not None and not damaged:
                 drop_table(entry.parts, entry.digest)
             store.remove(entry, only_damaged=damaged)
         except OSError as error:

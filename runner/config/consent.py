@@ -104,7 +104,7 @@ def restore_values(recorded: Mapping[str, Any], consent: Consent) -> dict[str, A
 def _describe_refusal(refused: Sequence[_Action]) -> str:
     """Return what a record wants to do, and the settings that allow it all."""
     first = {action.trust: action for action in reversed(refused)}
-    wishes = [f"{TRUSTED[action.trust]} ({_shorten(action.shown)})" for action in reversed(first.values())]
+    wishes = [f"{TRUSTED[action.trust]} ({shorten(action.shown)})" for action in reversed(first.values())]
     modules = dict.fromkeys(action.module for action in refused if action.module)
     words = dict.fromkeys(action.trust for action in refused if not action.module)
     settings = [f"'{key}=[{','.join(names)}]'" for key, names in (("trust", words), ("plugins", modules)) if names]
@@ -113,7 +113,8 @@ def _describe_refusal(refused: Sequence[_Action]) -> str:
     )
 
 
-def _shorten(value: object) -> str:
+def shorten(value: object) -> str:
+    """Return a value in a record as one line of at most about 100 characters."""
     text = json.dumps(value, default=str)[1:-1] if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
@@ -131,10 +132,10 @@ def _restore(node: Any, path: str) -> Any:  # noqa: ANN401 (any value)
     if not isinstance(node, str) or RESOLVER not in node:
         return node
     if "${" in _REFERENCE.sub("", node):
-        raise ConfigError(f"{path}={_shorten(node)}: a record may refer only to environment variables")
+        raise ConfigError(f"{path}={shorten(node)}: a record may refer only to environment variables")
     value = resolve_config(OmegaConf.create({path: node}))[path]
     if isinstance(value, Mapping):
-        raise ConfigError(f"{path}={_shorten(node)}: should be a value, not a group of settings")
+        raise ConfigError(f"{path}={shorten(node)}: should be a value, not a group of settings")
     return value
 
 

@@ -173,7 +173,7 @@ def test_a_table_is_listed_dropped_and_made_again(
     assert list_tables(cluster) - before == {f"index_{entry.digest}"}
     assert entry.bytes > 8192  # the table's size, not that of the note
     assert "tester" in entry.parts["server"]
-    assert main(["cache", "cache.kind=postgres index", "cache.remove=true"]) == 0
+    assert main(["cache", "cache.kind=postgres index", "cache.remove=true", "trust=[services,secrets]"]) == 0
     assert list_tables(cluster) == before
     assert not [entry for entry in store.list_entries() if entry.kind == "postgres index"]
     rankings = own.index(harbour, DiskStore(Path("mlruns/cache"))).search(["ships"], 3)
