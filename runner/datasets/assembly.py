@@ -33,8 +33,7 @@ Table = TypeVar("Table", Corpus, Queries)
 def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     """Check the content of a format's files, limit its size, and return it as a dataset.
 
-    Unjudged queries are dropped, unless a setting keeps them, and negative grades count as 0, as in trec_eval. Raises
-    `DatasetError`.
+    Unjudged queries are dropped, unless a setting keeps them. Raises `DatasetError`.
     """
     name = source.name or _derive_name(Path(source.origin))
     if not source.has_documents:
@@ -206,7 +205,7 @@ def _unknown_documents(
 def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], document_at: Mapping[str, int]) -> Judgments:
     queries = np.fromiter((query_at[query] for query, _, _ in qrels), np.int32, len(qrels))
     documents = np.fromiter((document_at[document] for _, document, _ in qrels), np.int32, len(qrels))
-    grades = np.fromiter((max(grade, 0) for _, _, grade in qrels), np.int32, len(qrels))
+    grades = np.fromiter((grade for _, _, grade in qrels), np.int32, len(qrels))
     order = np.lexsort((documents, queries))
     queries, documents, grades = queries[order], documents[order], grades[order]
     repeats = (queries[1:] == queries[:-1]) & (documents[1:] == documents[:-1])

@@ -79,8 +79,9 @@ GivenQrels: TypeAlias = Mapping[str, Mapping[str, int] | Iterable[str]] | Iterab
 class Judgments:
     """Grades of (query, document) pairs, as positions, sorted by query, then document (three int32 columns).
 
-    A grade above 0 is gold, 0 is judged irrelevant (a hard negative). Judged documents that are not in the corpus (kept
-    if requested) have positions from the size of the corpus upwards.
+    A grade above 0 is gold, 0 is judged irrelevant (a hard negative). A negative grade is neither: as in trec_eval, it
+    is irrelevant for most measures, and not judged for Bpref and infAP. Judged documents that are not in the corpus
+    (kept if requested) have positions from the size of the corpus upwards.
     """
 
     queries: NDArray[np.int32]

@@ -122,7 +122,7 @@ class GoldenJson(DatasetSource):
             _check_expected_count(record, {len(grades) for grades in own.values()})
             general = {}
             for grades in own.values():
-                general |= {item: max(grade, general.get(item, 0)) for item, grade in grades.items()}
+                general |= {item: max(grade, general.get(item, grade)) for item, grade in grades.items()}
         query = record.identifier("query_id")
         own = {search_type: dict.fromkeys(general, 0) | grades for search_type, grades in own.items()}
         qrels = {search_type: [(query, *grade) for grade in grades.items()] for search_type, grades in own.items()}

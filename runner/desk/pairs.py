@@ -61,7 +61,7 @@ class DeskPool:
         grades = dict(
             zip(
                 zip(judgments.queries.tolist(), judgments.documents.tolist(), strict=True),
-                judgments.grades.tolist(),
+                np.maximum(judgments.grades, 0).tolist(),  # -1 is UNJUDGED
                 strict=True,
             )
         )

@@ -24,10 +24,14 @@ Measure names are those of ir_measures: `metrics.measures=[nDCG,P@5,RR]`. The na
 case-sensitive. A name without a cutoff stands for every cutoff in `metrics.k_values`. Systems are ranked by
 `metrics.primary`, the highest mean first; `Judged`, which only describes the judgments, cannot be the primary measure.
 
-A gold document is one with a grade above 0. Every measure is first computed for each query and then averaged over the
-queries that have gold. Built-in measures have values from 0 to 1. A query without any results scores 0. Queries
-without gold, and queries whose search failed, are excluded from means. Equal scores are ordered by document id,
-descending, as in trec_eval ([ties](explanations/ties.md)).
+A gold document is one with a grade above 0. As in trec_eval, a negative grade means that a document was pooled but
+not assessed: Bpref, infAP and measures with `judged_only=True` take it for unjudged, all others for irrelevant. Reports
+show it as 0.
+
+Every measure is first computed for each query and then averaged over the queries that have gold. Built-in measures have
+values from 0 to 1. A query without any results scores 0. Queries without gold, and queries whose search failed, are
+excluded from means. Equal scores are ordered by document id, descending, as in trec_eval
+([ties](explanations/ties.md)).
 
 Token measures count words of gold spans. They need `dataset.gold=spans` and are then measured at every cutoff in
 `metrics.k_values` and at every word budget in `metrics.token_budgets`: [gold spans](spans.md).

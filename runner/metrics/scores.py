@@ -23,7 +23,7 @@ from runner.metrics.graded import Floats, Graded, find_starts
 from runner.metrics.measures import Measure, parse
 from runner.metrics.tokens import TokenGold
 
-REPEATED = -2
+REPEATED = np.iinfo(np.int32).min
 """The grade of a judged document that already appears at a better rank: neither a second hit nor irrelevant."""
 
 
@@ -155,12 +155,11 @@ class Grader:
     def grades(self, rankings: Rankings) -> NDArray[np.int32]:
         """Return the grade at each rank (n x k), -1 for no document or an unjudged one.
 
-        The later chunks of a judged document have grade 0.
+        Negative grades and the later chunks of a judged document are shown as 0.
         """
         graded = self.grade(rankings)
         grades = np.full(rankings.documents.shape, NOTHING, dtype=np.int32)
-        seen = graded.grades if self.document_of is None else np.maximum(graded.grades, 0)
-        grades[graded.queries, graded.ranks - 1] = seen
+        grades[graded.queries, graded.ranks - 1] = np.maximum(graded.grades, 0)
         return grades
 
     def _documents(self, rankings: Rankings) -> NDArray[np.int32]:

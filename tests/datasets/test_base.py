@@ -137,8 +137,8 @@ def test_of_several_extra_qrels_the_last_one_counts(tmp_path: Path) -> None:
         Ready(extra_qrels=("",))
 
 
-def test_a_negative_grade_counts_as_irrelevant() -> None:
-    assert named(assemble(Ready(), raw([("q1", "d1", -2), ("q1", "d2", 1)]))) == {("q1", "d1"): 0, ("q1", "d2"): 1}
+def test_a_negative_grade_stays_negative() -> None:
+    assert named(assemble(Ready(), raw([("q1", "d1", -2), ("q1", "d2", 1)]))) == {("q1", "d1"): -2, ("q1", "d2"): 1}
 
 
 def test_the_same_judgment_twice_is_one() -> None:
@@ -259,9 +259,7 @@ def test_limits_keep_every_judgment_of_the_kept_queries(
     dataset = assemble(source, everything)
     queries, documents = set(dataset.queries.ids), list(dataset.corpus.ids)
     assert named(dataset) == {
-        (q, d): max(g, 0)
-        for (q, d), g in qrels.items()
-        if q in queries and (unknown == "keep" or d in everything.corpus.ids)
+        (q, d): g for (q, d), g in qrels.items() if q in queries and (unknown == "keep" or d in everything.corpus.ids)
     }
     assert documents == [d for d in everything.corpus.ids if d in documents]
     assert list(dataset.queries.ids) == [q for q in everything.queries.ids if q in queries]

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import Rankings, create_empty_rankings
+from runner.datasets.base import Dataset
 from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import TOKEN_MEASURES, Measure, expand, parse
@@ -26,11 +27,24 @@ from tests.metrics.worlds import (
     read_collection,
 )
 from tests.strategies.judgments import worlds
+from tests.strategies.settings import at_most
 
 CUTOFFS = [1, 2, 3, 5, 10, 40]
 TREC_EVAL = (parse("RR"), *expand(["nDCG", "P", "R", "Success", "AP", "Rprec", "Bpref"], CUTOFFS))
 OTHER_TIE_RULE = expand(["Judged", *(f"RR@{k}" for k in CUTOFFS)], CUTOFFS)
 """Measures that ir_measures has from elsewhere, where equal scores are ordered by id, ascending."""
+
+KNOWS_UNJUDGED = tuple(
+    parse(name)
+    for name in (
+        "infAP",
+        "RR(judged_only=True)",
+        *(f"{name}(judged_only=True)@5" for name in ("nDCG", "P", "R", "AP", "Success")),
+        "SetF",
+        "IPrec@0.5",
+    )
+)
+"""Measures of ir_measures, among them those for which a negative grade means that a document was not judged."""
 
 
 def agree(world: World, measures: tuple[Measure, ...]) -> None:
@@ -53,6 +67,25 @@ def simple(qrels: dict[int, dict[int, int]], *rows: list[int], n_documents: int 
 @given(worlds())
 def test_any_rankings_with_ties_score_as_in_trec_eval(world: World) -> None:
     agree(world, TREC_EVAL)
+
+
+@settings(max_examples=at_most(20))
+@given(worlds())
+def test_negative_grades_reach_the_measures_of_ir_measures(world: World) -> None:
+    agree(world.without_ties(), KNOWS_UNJUDGED)
+
+
+def test_a_document_with_a_negative_grade_is_unjudged_for_bpref_and_infap() -> None:
+    texts, hits = {name: name for name in "abcdx"}, rankings_of([[(2, 5.0), (0, 4.0), (3, 2.0), (1, 1.0)]], "abcdx", 4)
+    grades = {"a": 1, "b": 2, "c": -2, "d": 0}
+    dataset = Dataset.of(texts, {"q": "question"}, {"q": grades})
+    scores = score(hits, dataset.judgments, 1, 5, [parse(name) for name in ("Bpref", "infAP", "AP")])
+    assert scores.values[:, 0].round(4).tolist() == [0.5, 0.6875, 0.5]
+
+
+def test_a_hit_with_a_negative_grade_is_shown_as_irrelevant() -> None:
+    world = simple({0: {1: -3, 2: -1, 3: 2}}, [1, 2, 3, 4])
+    assert world.grader.grades(world.rankings).tolist() == [[0, 0, 2, -1]]
 
 
 @given(worlds(), st.integers(1, 10))
