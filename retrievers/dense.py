@@ -18,6 +18,7 @@ from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.extras import check_installed
+from retrievers.faiss_arrays import check_parts, fill_index, pack_index
 from retrievers.points import Nearest, Points, Subset
 from retrievers.quantization import BinaryIndex, RescoredIndex, build_binary_index
 from retrievers.search import Work
@@ -119,10 +120,9 @@ class Dense:
             return store.share(key, lambda: build_binary_index(points.vectors))
 
         def load() -> faiss.Index:
-            import faiss
-
-            kept = store.arrays(self._index_key(VECTOR_INDEX, space), lambda: self._build(points.vectors))
-            return faiss.deserialize_index(np.asarray(kept["index"]))
+            index, n = self._create(*points.vectors.shape), len(points.vectors)
+            key = self._index_key(VECTOR_INDEX, space).with_check(check_parts, index, n)
+            return fill_index(index, store.arrays(key, lambda: self._build(points.vectors)))
 
         return FaissIndex(self, store.share(self._index_key(LIVE_VECTOR_INDEX, space), load))
 
@@ -130,14 +130,19 @@ class Dense:
         built_with = {name: getattr(self, name) for name in _BUILT_WITH[self.index_type]}
         return space.build_key(kind, __name__, index=self.index_type, quantization=self.quantization, **built_with)
 
+    def _create(self, n: int, width: int) -> faiss.Index:
+        """Return an empty index for n vectors."""
+        import faiss
+
+        metric = faiss.METRIC_L2 if self.metric == "l2" else faiss.METRIC_INNER_PRODUCT
+        return faiss.index_factory(width, self._codes(n, width), metric)
+
     def _build(self, vectors: Vectors) -> Arrays:
         import faiss
 
         n, width = vectors.shape
-        metric = faiss.METRIC_L2 if self.metric == "l2" else faiss.METRIC_INNER_PRODUCT
-        index: Any
+        index: Any = self._create(n, width)
         with _one_thread():  # several would link the graph in a random order
-            index = faiss.index_factory(width, self._codes(n, width), metric)
             if self.index_type == "hnsw":
                 index.hnsw.efConstruction = self.ef_construction
                 index.hnsw.rng = faiss.RandomGenerator(self.seed)  # type: ignore[attr-defined]  # not in its stubs
@@ -147,7 +152,7 @@ class Dense:
             if not index.is_trained:
                 index.train(np.resize(vectors, (max(n, 2**_FEWEST_BITS), width)))
             index.add(vectors)
-        return {"index": faiss.serialize_index(index)}
+        return pack_index(index)
 
     def _codes(self, n: int, width: int) -> str:
         """Return the FAISS factory string of an index for n vectors."""

@@ -14,7 +14,18 @@ IN_MEMORY = {
 }
 """The files that may call `pickle.loads`, with the reason."""
 
-UNSAFE = {"load", "loads", "load_all", "unsafe_load", "full_load", "Unpickler", "read_pickle", "open"}
+UNSAFE = {
+    "load",
+    "loads",
+    "load_all",
+    "unsafe_load",
+    "full_load",
+    "Unpickler",
+    "read_pickle",
+    "open",
+    "deserialize_index",
+    "read_index",
+}
 MODULES = {
     "pickle",
     "cPickle",
@@ -28,6 +39,7 @@ MODULES = {
     "pd",
     "pandas",
     "np",
+    "faiss",
 }
 
 

@@ -201,7 +201,7 @@ class Indexes(MemoryStore):
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
         def remembered() -> Arrays:
             made = build()
-            self.built.append(made["index"].tobytes())
+            self.built.append(b"".join(made[name].tobytes() for name in sorted(made)))
             return made
 
         return super().arrays(key, remembered)
