@@ -128,12 +128,22 @@ def run_experiment(
     earlier = Unlogged(bench.store.run_files.unlogged / EVALUATIONS)
     experiment = replace(experiment, index=describe_indexes(experiment.retriever))
     identity = combination_id(experiment, bench.dataset(experiment))
+
+    def render(result: Result) -> dict[str, str]:
+        if not tracker.keeps_runs:
+            return {}
+        files = evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking), texts)
+        return files | (golden_files([result], datetime.now(UTC), texts=texts) if experiment.source.golden else {})
+
     with log_exchanges(tracking, with_exchanges), BackgroundTracker(tracking) as tracker:
         tracker.start()
         waiting = earlier.find(identity) if resume else None
         entry = waiting and waiting.read()
         if waiting and entry:
             console.note(f"already evaluated; logging the result saved in {waiting.file}")
+            entry = replace(entry, reports=render(entry.result))
+            with suppress(OSError):  # the result is then logged without reports
+                waiting = earlier.keep(identity, entry, waiting)
             return entry.result, _finish(entry.result, waiting, tracker, bench, show)
         try:
             with Status(experiment.name):
@@ -150,14 +160,7 @@ def run_experiment(
             if spent := describe_spending(paid):
                 console.note(spent)
         result = build_result(experiment, measured, grades, compute_figures(measure_spending(paid), before))
-        reports = (
-            evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking), texts)
-            if tracker.keeps_runs
-            else {}
-        )
-        if experiment.source.golden and reports:
-            reports |= golden_files([result], datetime.now(UTC), texts=texts)
-        entry = Finished(result, experiment.parameters, reports)
+        entry = Finished(result, experiment.parameters, render(result))
         try:
             waiting = Unlogged(earlier.folder, shared=False).keep(identity, entry)
         except OSError as error:

@@ -60,7 +60,7 @@ class ResultLog:
         if waiting is None:
             return None
         if is_live(experiment.retriever):  # a service may have changed: log this and search again
-            self._tracker.log(waiting)
+            self._log_waiting(waiting, experiment)
             return None
         entry = waiting.read()
         if entry is None:
@@ -115,11 +115,18 @@ class ResultLog:
                 )
                 waiting.remove()
             else:
-                self._tracker.log(waiting)
+                self._log_waiting(waiting, experiment)
         self._tracker.flush()
         self._note_refused()
         self._outcome.unlogged = len(self._unlogged.all()) + len(self._in_memory)
         self._unlogged.close()
+
+    def _log_waiting(self, waiting: Waiting, experiment: Experiment | None) -> None:
+        """Log a result from disk, with a report if this command can render it."""
+        if self._report and experiment and not waiting.digest and (entry := waiting.read()):
+            self._hand_over(waiting.combination, experiment, experiment.relabel(entry.result), waiting)
+        else:
+            self._tracker.log(waiting)
 
     def _hand_over(
         self, combination: str, experiment: Experiment, result: Result, waiting: Waiting | None = None

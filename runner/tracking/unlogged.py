@@ -3,11 +3,13 @@
 The next start logs such a result instead of computing it again. The file name contains the id of the run, so that a run
 is logged once, however often the process is killed. Files are not synced, as the kernel keeps what a killed process
 wrote; after a power failure, checksums detect damaged files. Others may write to the folder of a shared store, so a
-file is data: reading it runs no code, and the names in it lead nowhere else.
+file is data: reading it runs no code, and the names in it lead nowhere else. Its pages are used only if this process
+wrote them, as a browser would run the scripts in others; the command that logs the result renders them again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import uuid
@@ -24,16 +26,23 @@ from runner.tracking.record import Finished
 _VERSION = 1
 """The version of the content; a file of another version is not read."""
 
+_TAGS = {"combination"}
+"""The tags that a waiting result may have."""
+
 _NAME = re.compile(r"[^.].*\.[0-9a-f]{32}", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A result in a file named `COMBINATION.RUN`, its size, and whether it may have been logged before."""
+    """A result in a file named `COMBINATION.RUN`, its size, and whether it may have been logged before.
+
+    `digest` is that of the content that this process wrote, "" for a file of another process.
+    """
 
     file: Path
     bytes: int
     attempted: bool = True
+    digest: str = ""
 
     @property
     def combination(self) -> str:
@@ -51,11 +60,17 @@ class Waiting:
         return {"combination": self.combination}
 
     def read(self) -> Finished | None:
-        """Return the result, None if the file is missing, damaged, or from another version of this program."""
+        """Return the result, None if the file is missing, damaged, or from another version of this program.
+
+        It has its reports only if this process wrote the file.
+        """
         try:
-            result, more = unpack_result(self.file.read_bytes())
-            if more.pop("version") != _VERSION or not all(map(_is_file_name, more["reports"])):
+            content = self.file.read_bytes()
+            result, more = unpack_result(content)
+            if more.pop("version") != _VERSION or not _TAGS.issuperset(more["tags"]):
                 return None
+            if _hash(content) != self.digest:
+                more["reports"] = {}
             entry = Finished(result, **more)
             _ = entry.record  # raises an error for values of other types
             return entry
@@ -91,6 +106,7 @@ class Unlogged:
                     self._take_over(left)
             _remove_unfinished(folder)
         self._files = {waiting.combination: waiting.file for waiting in waiting_in(self.folder)}
+        self._digests: dict[Path, str] = {}
         self._made = False
 
     def keep(self, combination: str, entry: Finished, earlier: Waiting | None = None) -> Waiting:
@@ -104,14 +120,14 @@ class Unlogged:
         content = pack_result(entry.result, version=_VERSION, **more)
         with replace_file(file, aside):
             aside.write_bytes(content)
-        self._files[combination] = file
-        return Waiting(file, len(content), attempted=earlier is not None)
+        self._files[combination], self._digests[file] = file, _hash(content)
+        return Waiting(file, len(content), earlier is not None, self._digests[file])
 
     def find(self, combination: str) -> Waiting | None:
         """Return the waiting result of a combination, None if there is none."""
         file = self._files.get(combination)
         try:
-            return Waiting(file, file.stat().st_size) if file else None
+            return self._add_digest(Waiting(file, file.stat().st_size)) if file else None
         except OSError:  # it has been logged and removed
             return None
 
@@ -121,13 +137,16 @@ class Unlogged:
 
     def all(self) -> list[Waiting]:
         """Return all results that wait now."""
-        return list(waiting_in(self.folder))
+        return list(map(self._add_digest, waiting_in(self.folder)))
 
     def close(self) -> None:
         """Remove the folder if it is empty."""
         self._made = False
         with suppress(OSError):
             self.folder.rmdir()
+
+    def _add_digest(self, waiting: Waiting) -> Waiting:
+        return replace(waiting, digest=self._digests.get(waiting.file, ""))
 
     def _take_over(self, left: Path) -> None:
         _remove_unfinished(left)
@@ -137,8 +156,8 @@ class Unlogged:
             left.rmdir()
 
 
-def _is_file_name(name: str) -> bool:
-    return Path(name).name == name and name not in ("", "..")
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _remove_unfinished(folder: Path) -> None:

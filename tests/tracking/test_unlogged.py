@@ -98,10 +98,25 @@ def test_a_forged_waiting_result_is_refused(forged: dict[str, Any], tmp_path: Pa
     assert waiting.read() is None
 
 
-@pytest.mark.parametrize("name", ["../outside.txt", "..", "", "/outside.txt", "folder/file"])
-def test_a_waiting_result_cannot_name_a_report_outside_its_run(name: str, tmp_path: Path) -> None:
-    waiting = Unlogged(tmp_path / "unlogged").keep("c", Finished(result(), {}, {name: "text"}))
-    assert waiting.read() is None
+@pytest.mark.parametrize("name", ["report.html", "../outside.html", "/outside.html", "config.yaml", "result.json"])
+def test_only_pages_that_this_process_wrote_are_used(name: str, tmp_path: Path) -> None:
+    unlogged = Unlogged(tmp_path / "unlogged")
+    own = unlogged.keep("c", Finished(result(), {"k1": "1.2"}, {name: "<script>"}))
+    (again,) = unlogged.all()
+    (other,) = Unlogged(tmp_path / "unlogged").all()
+    for waiting, pages in ((own, {name: "<script>"}), (again, {name: "<script>"}), (other, {})):
+        read = waiting.read()
+        assert read is not None
+        assert (read.reports, read.parameters) == (pages, {"k1": "1.2"})
+    _forge(own.file, {"head": {"more": {**packing._split(own.file.read_bytes())[0]["more"], "trec": False}}})
+    forged = own.read()
+    assert forged is not None
+    assert forged.reports == {}
+
+
+def test_a_waiting_result_sets_no_tag_of_mlflow(tmp_path: Path) -> None:
+    tags = {"mlflow.note.content": "[here](http://evil.example)"}
+    assert Unlogged(tmp_path / "unlogged").keep("c", Finished(result(), {}, tags=tags)).read() is None
 
 
 @pytest.mark.parametrize("name", ["c...", "c..", f"c.{RUN}x", "c", f".c.{RUN}"])
