@@ -49,7 +49,10 @@ class _Hits:
         if lists is None:
             yield query, *self._parse_object(query, row, None, place)
             return
-        hits, scores = row[lists], next((row[name] for name in SCORES if isinstance(row.get(name), list)), None)
+        name = next((name for name in (*SCORES, *SCORE) if row.get(name) is not None), None)
+        hits, scores = row[lists], None if name is None else row[name]
+        if scores is not None and not isinstance(scores, list):
+            raise ValueError(f"{name!r} is {show_value(scores)}, but the documents are a list; give a list of scores")
         if scores is not None and len(scores) != len(hits):
             raise ValueError(f"has {len(scores):,} scores, but {len(hits):,} documents")
         yield from self.iter_query(query, hits if scores is None else list(zip(hits, scores, strict=True)), place)

@@ -107,6 +107,8 @@ def _read_table(content: Any, path: Path, delimiter: str) -> Columns:  # noqa: A
 
     try:
         table = _parse_table(content, path, delimiter, threads=True)
+    except UnicodeDecodeError:
+        raise RetrieverError(f"{path}:1: not UTF-8 text; save it as UTF-8") from None
     except pyarrow.ArrowException:
         try:
             table = _parse_table(content, path, delimiter, threads=False)  # the error then names the row
@@ -165,7 +167,11 @@ def _from_table(table: Any, path: Path) -> Columns:  # noqa: ANN401 (pyarrow has
         values = columns.scores if score else _score_ranks(columns, path)
         return Columns(columns.queries, values, columns.query_ids, columns.documents)
     column = table[lists].combine_chunks()
-    scores = next((name for name in SCORES if name in has), None)
+    scores = next((name for name in (*SCORES, *SCORE) if name in has), None)
+    if scores and not _is_list(table[scores].type):
+        raise RetrieverError(
+            f"{path}: the column {scores!r} has single values, but the documents are lists; give a list of scores"
+        )
     lengths = compute.fill_null(compute.list_value_length(column), 0).to_numpy()
     if scores:
         counts = compute.fill_null(compute.list_value_length(table[scores].combine_chunks()), 0).to_numpy()

@@ -161,8 +161,8 @@ class GoldenJson(DatasetSource):
         for name in (*([self.title_field] if self.title_field else []), *self.text_fields):
             if records and all(_at(record.fields, name) is None for record in records):
                 raise DatasetError(
-                    f"{path}: no item has the field {name!r} (dataset.title_field, dataset.text_fields); the "
-                    f"first item has {', '.join(records[0].fields)}"
+                    f"{path}: no item has a value in the field {name!r} (dataset.title_field, dataset.text_fields); "
+                    f"the first item has {', '.join(records[0].fields)}"
                 )
         for record in records:
             title = _text(record, [self.title_field]) if self.title_field else ""

@@ -208,8 +208,8 @@ def _iter_quepid(path: Path, content: object) -> Iterator[Rating]:
     keys = content if isinstance(content, Mapping) else {}
     if "query_doc_pairs" in keys:
         for record in files.json_objects(path, "query_doc_pairs", _list(path, content, "query_doc_pairs")):
-            judges = record.fields.get("judgements") or []
-            values = [judge.get("rating") for judge in judges if not judge.get("unrateable")]
+            judges = files.json_objects(path, f"query_doc_pairs {record.number}, judgement", _read_judges(record))
+            values = [judge.fields.get("rating") for judge in judges if not judge.fields.get("unrateable")]
             yield _rating(record, normalise(record.text("query_text")), record.value("doc_id"), values)
     elif "queries" in keys:
         for record in files.json_objects(path, "query", _list(path, content, "queries")):
@@ -224,6 +224,13 @@ def _iter_quepid(path: Path, content: object) -> Iterator[Rating]:
             yield _rating(
                 record, normalise(record.text("query_text")), record.value("doc_id"), [record.value("rating")]
             )
+
+
+def _read_judges(record: SourceRecord) -> list[Any]:
+    judges = record.fields.get("judgements") or []
+    if not isinstance(judges, list):
+        raise record.fault("'judgements' is not a list")
+    return judges
 
 
 def _iter_rank_eval(path: Path, requests: Sequence[object]) -> Iterator[Rating]:
@@ -254,7 +261,7 @@ def _rating(record: SourceRecord, text: str, document: object, values: Sequence[
     if not text:
         raise record.fault("the text of the query is empty")
     given = [value for value in values if value not in (None, "")]
-    if document in (None, "") or not given:
+    if not given:
         return Rating(record, text, text)
     if len(given) == 1:
         return Rating(record, text, text, _parse_document(record, document), given[0])

@@ -205,9 +205,9 @@ def test_counts_in_the_metadata_must_be_true(tmp_path: Path, metadata: Any, mess
         (
             ITEMS,
             {"text_fields": ["body"]},
-            "no item has the field 'body' (dataset.title_field, dataset.text_fields); the fi",
+            "no item has a value in the field 'body' (dataset.title_field, dataset.text_fields); the fi",
         ),
-        (ITEMS, {"title_field": "name.first"}, "no item has the field 'name.first'"),
+        (ITEMS, {"title_field": "name.first"}, "no item has a value in the field 'name.first'"),
         (
             ITEMS,
             {"text_fields": ["details"]},
