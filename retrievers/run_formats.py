@@ -95,6 +95,8 @@ def read_columns(path: Path, kind: RunFormat) -> tuple[Columns | OrderedColumns,
         raise RetrieverError(f"{path}: cannot be read ({' '.join(str(error).split())[:200]})") from None
     if not content.size:
         raise RetrieverError(f"{path}: the file is empty")
+    if memoryview(content)[:2].tobytes() in (b"\xff\xfe", b"\xfe\xff"):
+        raise RetrieverError(f"{path}: the file is UTF-16 text; save it as UTF-8")
     if kind == "trec":
         return read_trec(memoryview(content), path), has_encoded_ids(memoryview(content))
     if kind in ("csv", "tsv"):

@@ -95,15 +95,23 @@ class Trec(DatasetSource):
     def _sgml_documents(self, path: Path) -> Iterator[tuple[str, str, str]]:
         content = _content(path, self.encoding)
         title, text = _elements(self.title_tags), _elements(self.text_tags)
+        loose = re.compile(
+            rf"</?({'|'.join(map(re.escape, (*self.title_tags, *self.text_tags)))})\b[^>]*>", re.IGNORECASE
+        )
         documents = with_text = 0
         for documents, document in enumerate(_DOC.finditer(content), start=1):  # noqa: B007 (counts)
-            body = document[3]
+            body, at = document[3], document.start()
             number = _DOCNO.search(body)
+            if _DOC_START.search(body):
+                raise DatasetError(f"{_locate(path, content, at)}: this <DOC> has no </DOC> before the next one starts")
             if number is None or not _plain(number[3]):
-                raise DatasetError(
-                    f"{path}:{content.count(chr(10), 0, document.start()) + 1}: this <DOC> has no <DOCNO>"
-                )
+                raise DatasetError(f"{_locate(path, content, at)}: this <DOC> has no <DOCNO>")
             rest = title.sub(" ", _DOCNO.sub(" ", body))
+            if self.text_tags and (tag := loose.search(text.sub(" ", rest))):
+                raise DatasetError(
+                    f"{_locate(path, content, at)}: in this <DOC>, {tag[0]} has no counterpart, so that text would be "
+                    "lost; close each tag, or set dataset.text_tags=[] to read all text"
+                )
             parts = [part[3] for part in text.finditer(rest)] if self.text_tags else [rest]
             with_text += bool(parts)
             yield _plain(number[3]), _join(part[3] for part in title.finditer(body)), _join(parts)
@@ -114,7 +122,11 @@ class Trec(DatasetSource):
         if not starts:
             raise DatasetError(f"{path}: the file contains no <DOC>; for TSV or JSONL, set dataset.documents_format")
         if starts != documents:
-            raise DatasetError(f"{path}: only {documents} of {starts} <DOC> end with </DOC>; the file may be truncated")
+            *_, last = _DOC_START.finditer(content)
+            raise DatasetError(
+                f"{_locate(path, content, last.start())}: only {documents} of {starts} <DOC> end with </DOC>; the file "
+                "may be truncated"
+            )
         if not with_text:
             tags = dict.fromkeys(tag[1].lower() for tag in _TOPIC_FIELD.finditer(content) if tag[1][0] != "/")
             raise DatasetError(
@@ -137,8 +149,8 @@ class Trec(DatasetSource):
         for place, topic in enumerate(_TOPIC.finditer(content), start=1):
             if any(tag == topic[1].lower() and topic.start() < at < topic.end() for tag, at in starts):
                 raise DatasetError(
-                    f"{path}:{content.count(chr(10), 0, topic.start()) + 1}: this <{topic[1]}> has no end before the "
-                    f"next one starts; add </{topic[1]}>"
+                    f"{_locate(path, content, topic.start())}: this <{topic[1]}> has no end before the next one "
+                    f"starts; add </{topic[1]}>"
                 )
             fields = _topic_fields(topic[3])
             if number := _TOPIC_NUMBER.search(topic[2] or ""):
@@ -172,6 +184,10 @@ def _content(path: Path, encoding: str) -> str:
     with files.open_file(path) as file:
         content = file.read()
     return files.decode_text(content, str(path), encoding)
+
+
+def _locate(path: Path, content: str, at: int) -> str:
+    return f"{path}:{content.count(chr(10), 0, at) + 1}"
 
 
 def _join(parts: Iterable[str]) -> str:

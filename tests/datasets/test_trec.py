@@ -146,7 +146,22 @@ def test_an_old_encoding_may_be_named(folder: Path) -> None:
         (
             "docs/ft911_1",
             DOCUMENTS + "<DOC><DOCNO>9</DOCNO>",
-            "only 2 of 3 <DOC> end with </DOC>; the file may be truncated",
+            "ft911_1:17: only 2 of 3 <DOC> end with </DOC>; the file may be truncated",
+        ),
+        (
+            "docs/ft911_1",
+            f"<DOC><DOCNO>8</DOCNO>\n{DOCUMENTS}",
+            "ft911_1:1: this <DOC> has no </DOC> before the next one starts",
+        ),
+        (
+            "docs/ft911_1",
+            f"{DOCUMENTS}<DOC><DOCNO>9</DOCNO><TEXT>kept\n</DOC>",
+            "ft911_1:17: in this <DOC>, <TEXT> has no counterpart, so that text would be lost",
+        ),
+        (
+            "docs/ft911_1",
+            f"{DOCUMENTS}<DOC><DOCNO>9</DOCNO><TITLE>x <TEXT>kept</TEXT></DOC>",
+            "ft911_1:17: in this <DOC>, <TITLE> has no counterpart, so that text would be lost",
         ),
         (
             "docs/ft911_1",

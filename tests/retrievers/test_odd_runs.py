@@ -120,9 +120,12 @@ def test_mappings_of_queries_in_json(tmp_path_factory: pytest.TempPathFactory, d
     compare(path, oracle)
 
 
-def test_a_table_in_utf_16_is_refused_by_its_first_line(tmp_path: Path) -> None:
+def test_a_table_that_is_not_utf_8_is_refused_with_a_remedy(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_bytes("qid,docno,score\nq,d,1\n".encode("utf-16"))
+    with pytest.raises(RetrieverError, match=r"x\.csv: the file is UTF-16 text; save it as UTF-8"):
+        read(path)
+    path.write_bytes("qid,docno,score,größe\nq,d,1,2\n".encode("latin-1"))
     with pytest.raises(RetrieverError, match=r"x\.csv:1: not UTF-8 text"):
         read(path)
 
