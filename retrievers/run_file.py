@@ -39,7 +39,7 @@ class RunFile:
     the ids of queries and documents, and `score` or `rank`, by the names of this program, PyTerrier, ranx, BEIR or
     Pyserini; or one row per query with a list of documents, best first, and perhaps one of `scores`. json: a mapping
     from queries to documents and scores (ranx, pytrec_eval) or to lists, or a list of records; jsonl: one record per
-    line. All but Parquet may be compressed (.gz, .lz4, .zst, .bz2).
+    line. All but Parquet may be compressed (.gz, .lz4, .zst, .bz2, .xz).
 
     Hits are ranked by score, then document id, both descending, as in trec_eval; ranks are only read where there are no
     scores. A query that is missing from the file has no hits. A document that is listed twice for a query counts once,

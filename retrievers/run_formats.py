@@ -5,6 +5,7 @@ A file becomes three columns: queries, documents and scores. Ranking is left to 
 
 from __future__ import annotations
 
+import lzma
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -53,7 +54,7 @@ FORMATS: Mapping[str, RunFormat] = {
 }
 """The format of a file, or of a table, by its extension, without that of its compression."""
 
-COMPRESSIONS = (".gz", ".lz4", ".zst", ".bz2")
+COMPRESSIONS = (".gz", ".lz4", ".zst", ".bz2", ".xz")
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -62,6 +63,8 @@ _MAGIC = {
     **{b"BZh%d1AY&SY" % level: "bz2" for level in range(1, 10)},
 }
 """The first bytes of compressed content, which decide; the extension may be missing or that of another program."""
+
+_XZ = b"\xfd7zXZ\x00"
 
 MANY = 50_000
 """The number of ids up to which loading compiled code takes longer than numbering the ids with pyarrow."""
@@ -85,13 +88,17 @@ def read_columns(path: Path, kind: RunFormat) -> tuple[Columns | OrderedColumns,
         with path.open("rb") as file:
             beginning = file.read(10)
         compression = next((name for magic, name in _MAGIC.items() if beginning.startswith(magic)), None)
-        with (
-            pyarrow.input_stream(path, compression=compression)
-            if compression
-            else pyarrow.memory_map(str(path)) as stream
-        ):
-            content = stream.read_buffer()
-    except (pyarrow.ArrowException, OSError) as error:
+        if beginning.startswith(_XZ):  # which pyarrow lacks
+            with lzma.open(path) as packed:
+                content = pyarrow.py_buffer(packed.read())
+        else:
+            with (
+                pyarrow.input_stream(path, compression=compression)
+                if compression
+                else pyarrow.memory_map(str(path)) as stream
+            ):
+                content = stream.read_buffer()
+    except (pyarrow.ArrowException, OSError, EOFError, lzma.LZMAError) as error:
         raise RetrieverError(f"{path}: cannot be read ({' '.join(str(error).split())[:200]})") from None
     if not content.size:
         raise RetrieverError(f"{path}: the file is empty")

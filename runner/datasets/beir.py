@@ -59,7 +59,7 @@ class Beir(DatasetSource):
     def splits(self) -> list[str]:
         """Return the splits: the names of the files of judgments."""
         folder = self._folder()
-        names = (path.name.removesuffix(".gz") for path in (folder / "qrels").glob("*.tsv*"))
+        names = (files.strip_compression(path.name) for path in (folder / "qrels").glob("*.tsv*"))
         return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
 
     def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:

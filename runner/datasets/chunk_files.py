@@ -46,7 +46,7 @@ def corpus_id(doc_id: str, chunk_id: str) -> str:
 
 def is_chunk_file(path: Path) -> bool:
     """Tell files of chunks from others by their extension."""
-    return path.name.lower().removesuffix(".gz").endswith((*_LINES, *_TABLES, *_OBJECTS))
+    return files.strip_compression(path.name.lower()).endswith((*_LINES, *_TABLES, *_OBJECTS))
 
 
 def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
@@ -158,7 +158,7 @@ def _records(path: Path) -> Iterator[SourceRecord]:
 
 
 def _records_of_file(path: Path) -> Iterator[SourceRecord]:
-    name = path.name.lower().removesuffix(".gz")
+    name = files.strip_compression(path.name.lower())
     if name.endswith(_LINES):
         yield from files.json_lines(path)
     elif name.endswith(_TABLES):

@@ -1,11 +1,13 @@
-"""Read what formats share: lines, JSON and judgments, plain or gzipped; errors name the place.
+"""Read what formats share: lines, JSON and judgments, plain or compressed; errors name the place.
 
 Nothing here depends on the files of a dataset or the meaning of their fields.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,12 +22,17 @@ from runner.config.addresses import is_address
 from runner.datasets.base import DatasetError, Qrel
 from runner.datasets.variants import no_query_has
 
+COMPRESSIONS = (".gz", ".bz2", ".xz")
+"""The extensions of compressed files; whether one is compressed follows from its first bytes."""
+_OPENERS: Mapping[bytes, Callable[[BufferedReader], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    **{b"BZh%d1AY&SY" % level: bz2.open for level in range(1, 10)},
+    b"\xfd7zXZ\x00": lzma.open,
+}
+"""How to open compressed content, by its first bytes."""
 _NOT_TEXT = {
-    b"\x1f\x8b": "compressed with gzip; add .gz to its name",
     b"\x28\xb5\x2f\xfd": "compressed with Zstandard; unpack it",
     b"\x04\x22\x4d\x18": "compressed with LZ4; unpack it",
-    b"BZh": "compressed with bzip2; unpack it",
-    b"\xfd7zX": "compressed with xz; unpack it",
     b"PK\x03\x04": "a zip archive; unpack it",
     b"PAR1": "a Parquet file; rename it to .parquet, or set dataset=parquet",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
@@ -123,17 +130,27 @@ def grade_of(value: object) -> int:
 
 
 def resolve_path(path: str | Path, setting: str) -> Path:
-    """Return the path of a file or folder, with .gz added if only that exists; an error names the setting.
+    """Return the path of a file or folder, or of its compressed file if only that exists; an error names the setting.
 
     Files in an object store are copied to this machine.
     """
     plain = find_copy(str(path), setting)
     if not plain.exists():
-        packed = plain.parent / f"{plain.name}.gz"
-        if packed.exists():
+        if packed := find_compressed(plain):
             return packed
         raise DatasetError(f"dataset.{setting}={path if is_address(str(path)) else plain}: no such file or folder")
     return plain
+
+
+def find_compressed(path: Path) -> Path | None:
+    """Return the file with the extension of a compression added to its name, if there is one."""
+    candidates = (path.with_name(path.name + ending) for ending in COMPRESSIONS)
+    return next((file for file in candidates if file.exists()), None)
+
+
+def strip_compression(name: str) -> str:
+    """Return the name of a file without the extension of its compression."""
+    return next((name.removesuffix(ending) for ending in COMPRESSIONS if name.lower().endswith(ending)), name)
 
 
 def find_copy(path: str, setting: str) -> Path:
@@ -170,16 +187,16 @@ def matching(pattern: str, setting: str) -> list[Path]:
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
+def open_file(path: Path) -> Iterator[BufferedReader]:
     """Open a file, decompressed and past a byte order mark; read errors name the file.
 
-    A FIFO or device is rejected, because opening it may block for ever, except paths that the shell passes: /dev/stdin,
-    /dev/fd/63.
+    Its first bytes, not its name, say whether it is compressed. A FIFO or device is rejected, because opening it may
+    block for ever, except paths that the shell passes: /dev/stdin, /dev/fd/63.
     """
     if (path.is_fifo() or path.is_char_device() or path.is_block_device()) and not _is_passed(path):
         raise DatasetError(f"{path}: expected a regular file, found a FIFO or a device; save the data to a file first")
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with _open_content(path) as file:
             start = file.peek(4)
             mistaken = next((what for magic, what in _NOT_TEXT.items() if start.startswith(magic)), None)
             if mistaken:
@@ -187,9 +204,21 @@ def open_file(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
             if file.peek(len(BYTE_ORDER_MARK)).startswith(BYTE_ORDER_MARK):
                 file.read(len(BYTE_ORDER_MARK))
             yield file
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DatasetError(f"{path}: cannot be read ({reason})") from None
+
+
+@contextmanager
+def _open_content(path: Path) -> Iterator[BufferedReader]:
+    with path.open("rb") as file:
+        start = file.peek(10)
+        unpack = next((unpack for magic, unpack in _OPENERS.items() if start.startswith(magic)), None)
+        if unpack is None:
+            yield file
+            return
+        with unpack(file) as unpacked:
+            yield unpacked
 
 
 def _is_passed(path: Path) -> bool:

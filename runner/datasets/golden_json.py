@@ -206,7 +206,7 @@ def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None
 
 
 def _item_records(path: Path) -> list[SourceRecord]:
-    if path.name.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
+    if files.strip_compression(path.name).endswith((".jsonl", ".ndjson")):
         return list(files.json_lines(path))
     content = files.json_content(path)
     if isinstance(content, dict):

@@ -85,8 +85,8 @@ class Mined(DatasetSource):
                 identifier = context.identifier("fqn")
                 documents.setdefault(identifier, (identifier, "", context.text("text"), fields.read(context)))
             return corpus_of(documents.values())
-        beside = path.with_name(f"{path.name.removesuffix('.gz')}.corpus.jsonl")
-        if self.corpus is None and not beside.exists() and not beside.with_name(f"{beside.name}.gz").exists():
+        beside = path.with_name(f"{files.strip_compression(path.name)}.corpus.jsonl")
+        if self.corpus is None and not beside.exists() and not files.find_compressed(beside):
             raise DatasetError(
                 f"dataset.corpus={beside}: no such file; name the file of documents, or set dataset.corpus={CONTEXTS}"
             )

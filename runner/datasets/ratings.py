@@ -324,4 +324,4 @@ def _split_header(line: str, ending: str) -> list[str]:
 
 
 def _ending(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix.lower()
+    return Path(files.strip_compression(path.name)).suffix.lower()

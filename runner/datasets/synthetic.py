@@ -71,7 +71,7 @@ class Synthetic(DatasetSource):
         """Return the corpus, and whether it consists of chunks."""
         if self.gold == "spans" and self.level == "chunk":
             raise DatasetError("dataset.level=chunk: spans are passages of whole documents; remove it, or set document")
-        place = files.resolve_path(self.corpus or path.with_name(path.name.removesuffix(".gz") + BESIDE), "corpus")
+        place = files.resolve_path(self.corpus or path.with_name(files.strip_compression(path.name) + BESIDE), "corpus")
         if place.is_dir() and not any(file.is_file() and is_chunk_file(file) for file in place.rglob("*")):
             if self.level == "chunk":
                 raise DatasetError(

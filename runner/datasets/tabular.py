@@ -201,7 +201,7 @@ class Tabular(DatasetSource):
     def _rows(
         self, setting: str, path: Path, columns: Mapping[str, str], also: Mapping[str, str], optional: Sequence[str]
     ) -> Iterator[SourceRecord]:
-        kind = self.format or TABLES.get(Path(path.name.removesuffix(".gz")).suffix.lower())
+        kind = self.format or TABLES.get(Path(files.strip_compression(path.name)).suffix.lower())
         if kind is None:
             raise DatasetError(
                 f"dataset.{setting}={path}: unknown format; set dataset.format=jsonl, csv, tsv or parquet"
@@ -215,7 +215,7 @@ class Tabular(DatasetSource):
 
 def is_table(path: Path, *others: str) -> bool:
     """Tell files with named columns from others by their extension: CSV, Parquet, or one of `others`."""
-    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    ending = Path(files.strip_compression(path.name)).suffix.lower()
     return ending in others or TABLES.get(ending) in ("csv", "parquet")
 
 

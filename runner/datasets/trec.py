@@ -166,7 +166,7 @@ class Trec(DatasetSource):
 
 
 def _format(path: Path) -> Format:
-    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    ending = Path(files.strip_compression(path.name)).suffix.lower()
     return "tsv" if ending == ".tsv" else "jsonl" if ending in (".jsonl", ".ndjson", ".json") else "trec"
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -159,3 +162,12 @@ def test_hits_in_parquet(tmp_path_factory: pytest.TempPathFactory, data: st.Data
     path, rows = tmp_path_factory.mktemp("runs") / "x.parquet", type_columns(draw_hits(data))
     parquet.write_table(pyarrow.Table.from_pylist(rows), path)
     compare(path, lambda: best_of(columns_of(rows)))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("name", ["x.trec", "x.trec.gz", "x.trec.bz2", "x.trec.xz"])
+def test_the_first_bytes_of_a_run_say_how_it_is_compressed(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / name).write_bytes(pack(b"q Q0 d 1 2.5 t\n"))
+    assert read(tmp_path / name) == {"q": {"d": 2.5}}
