@@ -34,6 +34,7 @@ FAULTS = {
     "cut": "closes the connection in the middle of the answer",
     "dropped": "closes the connection without an answer",
     "html": "200, with a page of a proxy in place of JSON",
+    "repeated_key": "200, with an object that has a key twice",
     "hollow": "200, with JSON that holds no answer",
     "bad_request": "400",
     "unauthorized": "401, with the key repeated in the message",
@@ -208,6 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(STATUS[behaviour], behaviour)
         elif behaviour == "html":
             self._write(200, b"<html><body>Bad gateway</body></html>", {"Content-Type": "text/html"})
+        elif behaviour == "repeated_key":
+            self._write(200, b'{"id": "one", "id": "other"}', {"Content-Type": "application/json"})
         elif behaviour == "hollow":
             self._reply(200, {"object": "nothing"})
         elif behaviour in ("timeout", "dropped"):

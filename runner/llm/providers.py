@@ -18,7 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.excerpts import shorten_text
 from retrievers.extras import check_installed
-from retrievers.strict_values import parse_count
+from retrievers.strict_values import parse_count, parse_reply
 from runner.llm.api_model import API_ACCESS, Answer
 from runner.llm.client import LLM
 from runner.llm.faults import SHOWN, Fault, fault_of, fault_of_form
@@ -110,7 +110,7 @@ class Anthropic(LLM):
             {} if self.temperature is None else {"temperature": self.temperature}
         )  # no longer a parameter of the SDK
         try:
-            message = client.messages.create(
+            raw = client.messages.with_raw_response.create(
                 model=self.model,
                 max_tokens=self.max_tokens,
                 messages=[{"role": "user", "content": question}],
@@ -118,6 +118,7 @@ class Anthropic(LLM):
                 timeout=self.timeout_s,
                 extra_body=extra,
             )
+            message = _parse_strictly(raw)
         except (AnthropicError, ValueError) as error:
             raise fault_of(error) from error
         if not isinstance(message, Message) or not isinstance(message.content, list) or not message.usage:
@@ -137,10 +138,19 @@ def _complete(client: openai.OpenAI, llm: LLM, limit: str, seed: int | None, que
     options = {"model": llm.model, "temperature": llm.temperature, "seed": seed, limit: llm.max_tokens}
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     try:
-        completion = client.chat.completions.create(messages=messages, timeout=llm.timeout_s, **given)
+        raw = client.chat.completions.with_raw_response.create(messages=messages, timeout=llm.timeout_s, **given)
+        completion = _parse_strictly(raw)
     except (OpenAIError, ValueError) as error:
         raise fault_of(error) from error
     return _read_completion(completion)
+
+
+def _parse_strictly(raw: Any) -> Any:  # noqa: ANN401 (a raw response of either SDK)
+    """Return what an SDK makes of a reply; raises `ValueError` for a repeated key, of which it keeps the last."""
+    reply = raw.parse()
+    if not isinstance(reply, str):  # a page that is not JSON
+        parse_reply(raw.http_response.content)
+    return reply
 
 
 def _read_completion(completion: ChatCompletion) -> Answer:

@@ -89,6 +89,7 @@ def test_what_is_null_is_not_sent(kind: type[LLM], create_llm: CreateLLM) -> Non
         ("cut", "connection"),
         ("dropped", "connection"),
         ("html", "malformed"),
+        ("repeated_key", "malformed"),
         ("hollow", "malformed"),
     ],
 )
