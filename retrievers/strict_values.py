@@ -41,12 +41,12 @@ def show_value(value: object) -> str:
 
 
 def parse_id(value: object) -> str:
-    """Return an id as text: a non-empty text, or a whole number, also of numpy or written as 7.0 by pandas."""
+    """Return an id as text: a non-empty text, or a whole number, also of numpy or SQL, or written as 7.0 by pandas."""
     if isinstance(value, str) and value:
         return str(value)
     if isinstance(value, Integral) and not isinstance(value, bool):
         return str(int(value))
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if isinstance(value, (Real, Decimal)) and not isinstance(value, bool):
         number = float(value)
         if abs(number) < _LARGEST_EXACT and number.is_integer():
             return str(int(number))
@@ -114,6 +114,11 @@ def find_line_break(identifier: str) -> str | None:
     """Return the first character of an id that would end a column or a line in some reader, or None."""
     character = _LINE_BREAKING.search(identifier)
     return character[0] if character else None
+
+
+def fits_columns(identifier: str) -> bool:
+    """Return whether an id can stand in a column of any file: it is not empty and ends neither a column nor a line."""
+    return bool(identifier) and find_line_break(identifier) is None
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:

@@ -43,6 +43,6 @@ def test_commands_on_records_of_a_stranger_only_compute(tmp_path: Path) -> None:
     check_outcome(attack(tmp_path, examples), examples)
 
 
-@pytest.mark.slow(reason="500 records take several minutes")
+@pytest.mark.slow(reason="500 records take nine CPU minutes")
 def test_commands_on_500_records_of_a_stranger_only_compute(tmp_path: Path) -> None:
     check_outcome(attack(tmp_path, 500), 500)

@@ -12,12 +12,14 @@ from pathlib import Path
 import orjson
 
 from retrievers.files import replace_texts
+from retrievers.strict_values import fits_columns, show_value
 from runner.analysis.grades import verdict_columns
 from runner.analysis.judging import Standing
 from runner.analysis.judging_order import UNJUDGED, Ints
 from runner.analysis.people import JudgeReport
 from runner.analysis.sheet import PairIds
 from runner.analysis.verdicts import GradeVerdict
+from runner.datasets.base import DatasetError
 
 JUDGMENTS, VERDICTS, PEOPLE = "judgments.tsv", "verdicts.jsonl", "people.tsv"
 
@@ -39,9 +41,14 @@ def write_people(folder: Path, ids: Sequence[PairIds], people: Ints) -> None:
 
 
 def format_qrels(graded: Iterable[tuple[PairIds, float]]) -> str:
-    """Return graded pairs as the lines of a file of qrels; no id may end a column or a line."""
-    rows = (f"{query}\t{document}\t{grade:.0f}\n" for (query, document), grade in graded)
-    return f"query-id\tcorpus-id\tscore\n{''.join(rows)}"
+    """Return graded pairs as lines of qrels; raises `DatasetError` for an id that ends a column or a line."""
+    rows = ["query-id\tcorpus-id\tscore\n"]
+    for (query, document), grade in graded:
+        for identifier in (query, document):
+            if not fits_columns(identifier):
+                raise DatasetError(f"the id {show_value(identifier)} is empty, or ends a column or a line; rename it")
+        rows.append(f"{query}\t{document}\t{grade:.0f}\n")
+    return "".join(rows)
 
 
 def format_scores(

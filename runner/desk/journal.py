@@ -20,7 +20,7 @@ from typing import Any, Literal, Self, get_args
 import orjson
 from filelock import FileLock, Timeout
 
-from retrievers.strict_values import find_line_break
+from retrievers.strict_values import fits_columns
 from runner.analysis.sheet import PairIds
 from runner.config.objects import ConfigError
 
@@ -231,7 +231,7 @@ def _parse_entry(line: bytes, greatest: int) -> JournalEntry:
     action, query, document, at, grade, note, seconds = values
     if action not in get_args(Action):
         raise ValueError("the action does not exist")
-    if not all(isinstance(name, str) and name and find_line_break(name) is None for name in (query, document)):
+    if not all(isinstance(name, str) and fits_columns(name) for name in (query, document)):
         raise ValueError("an id is not a text without tabs and line breaks")
     if not isinstance(at, str) or not isinstance(note, str):
         raise ValueError("the time or the note is not a text")

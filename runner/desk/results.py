@@ -10,6 +10,7 @@ import numpy as np
 import orjson
 
 from retrievers.base import NOTHING, Rankings
+from retrievers.strict_values import fits_columns, show_value
 from retrievers.texts import fetch_documents
 from runner.analysis.grades import verdict_of
 from runner.analysis.judging import JudgedRankings, Pair, pool
@@ -114,7 +115,11 @@ def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, cons
         if result.hits is None:
             continue
         first, grades = result.hits.rankings.documents[:, :depth], result.hits.grades[:, :depth]
-        ids = [result.hits.documents[place] for place in first[(first != NOTHING) & (grades < 0)].tolist()]
+        hits = [result.hits.documents[place] for place in first[(first != NOTHING) & (grades < 0)].tolist()]
+        ids = [name for name in hits if fits_columns(name)]
+        if len(ids) < len(hits):
+            wrong = show_value(next(name for name in hits if not fits_columns(name)))
+            console.note(f"hits cannot be judged under ids such as {wrong}, which end a column or a line in judgments")
         if not all(name in documents.positions for name in ids):
             try:
                 settings = restore_values({"retriever": result.config.get("retriever")}, consent)["retriever"]

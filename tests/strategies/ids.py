@@ -18,3 +18,14 @@ TOKEN_IDS = COLUMN_IDS.map(lambda text: "".join(text.split()).replace("\ufeff", 
 
 ID_LISTS = st.lists(st.text("ab\n é\U0001f6a2\0", max_size=9), max_size=20)
 """Ids of one to four bytes a character, some of them repeated, empty or of several lines."""
+
+QUOTED_IDS = st.text(" \"'=+-@%,;#:\\|\ufeffa1\u00e9\u00a0", max_size=4)
+"""Ids made of what formats use for themselves within a line: separators, quotes and marks of formulas."""
+
+SPOILED_IDS = QUOTED_IDS | st.text(LINE_BREAKING + "a ", max_size=3)
+"""The same, and ids with what ends a column or a line."""
+
+GRADED_PAIRS = st.one_of(
+    st.dictionaries(st.tuples(ids, ids), st.integers(1, 3), min_size=1, max_size=4) for ids in (QUOTED_IDS, SPOILED_IDS)
+)
+"""Grades by the ids of a query and a document."""
