@@ -24,7 +24,7 @@ from retrievers.filters import Filter
 from retrievers.replies import SearchReply, build_reply, join_replies
 from retrievers.search import refuse_filters
 from retrievers.store import NoStore, Store
-from retrievers.strict_values import parse_id
+from retrievers.strict_values import parse_id, parse_number
 from retrievers.threads import map_threads
 
 Interface = Literal["auto", "function", "langchain", "llama_index", "haystack", "search"]
@@ -333,7 +333,7 @@ class ExistingSearcher:
         if isinstance(hits, Mapping) and "documents" in hits:  # Haystack
             hits = hits["documents"]
         if isinstance(hits, Mapping):  # without an order: BEIR fills it from a heap
-            scored = [(parse_id(name), float(score)) for name, score in hits.items()]
+            scored = [(parse_id(name), _parse_score(score)) for name, score in hits.items()]
             yield from sorted(scored, key=lambda item: (not math.isnan(item[1]), item[1], item[0]), reverse=True)
             return
         if isinstance(hits, str) or not hasattr(hits, "__iter__"):
@@ -346,26 +346,31 @@ class ExistingSearcher:
             return parse_id(hit), 1 / rank
         if isinstance(hit, (tuple, list)) and len(hit) == 2:
             item, score = hit
-            return (parse_id(item) if isinstance(item, (str, Number)) else self._find_id(item)), float(score)
+            return (parse_id(item) if isinstance(item, (str, Number)) else self._find_id(item)), _parse_score(score)
         score = get_value(hit, self.settings.score or "score")
         if score is None and self.settings.score:
             raise ValueError(f"a hit has no {self.settings.score}; its fields are {', '.join(list_names(hit))}")
-        return self._find_id(hit), 1 / rank if score is None else float(score)
+        return self._find_id(hit), 1 / rank if score is None else _parse_score(score)
 
     def _find_id(self, hit: object) -> str:
         if self.settings.item_id:
             value = get_value(hit, self.settings.item_id)
             if value is None:
                 raise ValueError(f"a hit has no {self.settings.item_id}; its fields are {', '.join(list_names(hit))}")
-            return str(value)
+            return parse_id(value)
         paths = (f"{part}.{name}" for name in ID_NAMES for part in ("metadata", "meta"))
         own = ("item_id", "document_id", "doc_id", "ref_doc_id", "node.ref_doc_id", "id", "node_id", "_id")
-        values = [str(value) for path in (*paths, *own) if (value := get_value(hit, path)) not in (None, "")]
+        values = [parse_id(value) for path in (*paths, *own) if (value := get_value(hit, path)) not in (None, "")]
         if not values:
             raise ValueError(
                 f"a hit has no id; set item_id to the path of its id (fields: {', '.join(list_names(hit))})"
             )
         return next((value for value in values if value in self.positions), values[0])
+
+
+def _parse_score(value: Any) -> float:  # noqa: ANN401 (also a tensor)
+    """Return a score, which may be NaN, as a float; raises `ValueError` or `TypeError`."""
+    return parse_number(value) if isinstance(value, (str, bool)) else float(value)
 
 
 def get_value(hit: object, path: str) -> Any:  # noqa: ANN401 (any value)

@@ -17,6 +17,7 @@ from retrievers.base import RetrieverError
 from retrievers.connection import SHOWN, ServiceError
 from retrievers.filter_forms import FilterForm, format_filter
 from retrievers.replies import SearchReply, build_reply
+from retrievers.strict_values import parse_id, parse_number
 from retrievers.templates import MISSING, fill_template, format_text, get_path, has_placeholder
 
 DOCUMENT = "document_id"
@@ -163,15 +164,12 @@ def _get_list(reply: object, path: str) -> Sequence[object]:
 
 
 def _parse_id(value: object) -> str:
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
-        return str(value)
+    with suppress(ValueError):
+        return parse_id(value)
     raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a valid item id")
 
 
 def _parse_score(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    with suppress(ValueError, TypeError):  # some services write numbers as text
-        if isinstance(value, str):
-            return float(value)
+    with suppress(ValueError):
+        return parse_number(value)  # some services write numbers as text
     raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a valid score; for an API without scores, set score=null")

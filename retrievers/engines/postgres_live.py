@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from retrievers.engines.postgres_tables import OPERATORS, clean_text, format_vec
 from retrievers.filters import Condition, Filter
 from retrievers.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store
+from retrievers.strict_values import parse_id, parse_number
 from retrievers.threads import map_threads
 
 if TYPE_CHECKING:
@@ -184,4 +186,5 @@ def _iter_hits(rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, float]]:
     for place, row in enumerate(rows, start=1):
         if len(row) > 1 and row[1] is None:
             raise ValueError(f"the score of {row[0]} is null; omit such rows, or omit the score column")
-        yield str(row[0]), float(row[1]) if len(row) > 1 else 1 / place
+        name = str(row[0]) if isinstance(row[0], UUID) else parse_id(row[0])
+        yield name, parse_number(row[1]) if len(row) > 1 else 1 / place

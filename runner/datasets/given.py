@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, RepeatedIdError, RetrieverError
+from retrievers.strict_values import parse_id
 from runner.datasets.assembly import assemble, describe_repeated_id
 from runner.datasets.base import (
     Dataset,
@@ -26,6 +27,8 @@ from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 _ID = ("_id", "id")
+_PAIR = (("query_id", "query-id", "query"), ("document_id", "corpus-id", "document"))
+"""The columns of judgments, by preference."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
@@ -84,11 +87,11 @@ def _read_documents(documents: GivenDocuments, fields: DocumentFields) -> Corpus
     if isinstance(documents, Mapping):
         rows = [{"text": value} if isinstance(value, str) else value for value in documents.values()]
         places = [f"corpus[{name!r}]" for name in documents]
-        ids = list(map(str, documents))
+        ids = [_parse_id(name, place) for name, place in zip(documents, places, strict=True)]
     else:
         rows = _list_records(documents, "corpus")
         places = [f"corpus[{i}]" for i in range(len(rows))]
-        ids = [_get(row, _ID, place) for row, place in zip(rows, places, strict=True)]
+        ids = [_parse_id(_get(row, _ID, place), place) for row, place in zip(rows, places, strict=True)]
     return corpus_of(
         (name, *_title_and_text(row, place), fields.read(SourceRecord("corpus, row ", number, row)))
         for number, (name, row, place) in enumerate(zip(ids, rows, places, strict=True), start=1)
@@ -99,14 +102,15 @@ def _read_queries(queries: GivenQueries, filter_field: str | None) -> Queries:
     if isinstance(queries, Queries):
         return queries
     if isinstance(queries, Mapping):
-        pairs = [(str(name), text) for name, text in queries.items()]
+        pairs = [(_parse_id(name, f"queries[{name!r}]"), text) for name, text in queries.items()]
         for name, text in pairs:
             if not isinstance(text, str):
                 raise DatasetError(f"queries[{name!r}]: should be text, not {type(text).__name__}")
         return Queries([name for name, _ in pairs], [text for _, text in pairs], [""] * len(pairs))
     rows = _list_records(queries, "queries")
-    ids = [_get(row, _ID, f"queries[{i}]") for i, row in enumerate(rows)]
-    texts = [_get(row, ("text", "query"), f"queries[{i}]") for i, row in enumerate(rows)]
+    places = [f"queries[{i}]" for i in range(len(rows))]
+    ids = [_parse_id(_get(row, _ID, place), place) for row, place in zip(rows, places, strict=True)]
+    texts = [str(_get(row, ("text", "query"), place)) for row, place in zip(rows, places, strict=True)]
     records = [SourceRecord("queries, row ", number, row) for number, row in enumerate(rows, start=1)]
     types = [str(row.get("type") or "") for row in rows]
     return Queries(ids, texts, types, filters=read_filters(records, filter_field))
@@ -114,24 +118,34 @@ def _read_queries(queries: GivenQueries, filter_field: str | None) -> Queries:
 
 def _iter_qrels(qrels: GivenQrels) -> Iterable[tuple[str, str, int]]:
     if isinstance(qrels, Mapping):
-        for query, judged in qrels.items():
+        for query_id, judged in qrels.items():
             grades = judged if isinstance(judged, Mapping) else dict.fromkeys(judged, 1)
             if isinstance(judged, str):
-                raise DatasetError(f"qrels[{query!r}]: should be a mapping of document ids to grades, or a list of ids")
-            for document, grade in grades.items():
-                yield str(query), str(document), _parse_grade(grade, f"qrels[{query!r}][{document!r}]")
+                raise DatasetError(
+                    f"qrels[{query_id!r}]: should be a mapping of document ids to grades, or a list of ids"
+                )
+            for name, grade in grades.items():
+                place = f"qrels[{query_id!r}][{name!r}]"
+                yield _parse_id(query_id, place), _parse_id(name, place), _parse_grade(grade, place)
         return
     for i, row in enumerate(_list_rows(qrels)):
         place = f"qrels[{i}]"
         if isinstance(row, Mapping):
-            query = _get(row, ("query_id", "query-id", "query"), place)
-            document = _get(row, ("document_id", "corpus-id", "document"), place)
+            pair = [_get(row, names, place) for names in _PAIR]
             grade = next((row[name] for name in ("grade", "score", "relevance") if name in row), 1)
         elif isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3:
-            query, document, grade = row
+            *pair, grade = row
         else:
             raise DatasetError(f"{place}: should be (query id, document id, grade), not {row!r:.100}")
-        yield str(query), str(document), _parse_grade(grade, place)
+        query, document = (_parse_id(value, place) for value in pair)
+        yield query, document, _parse_grade(grade, place)
+
+
+def _parse_id(value: object, place: str) -> str:
+    try:
+        return parse_id(value)
+    except ValueError as error:
+        raise DatasetError(f"{place}: {error}") from None
 
 
 def _parse_grade(grade: object, place: str) -> int:
@@ -143,15 +157,15 @@ def _parse_grade(grade: object, place: str) -> int:
 
 def _title_and_text(record: Mapping[str, Any], place: str) -> tuple[str, str]:
     title = record.get("title")
-    return title if isinstance(title, str) else "", _get(record, ("text",), place)
+    return title if isinstance(title, str) else "", str(_get(record, ("text",), place))
 
 
-def _get(record: Mapping[str, Any], names: Sequence[str], place: str) -> str:
-    """Return the first of these columns that a record has, as text; raises `DatasetError`."""
+def _get(record: Mapping[str, Any], names: Sequence[str], place: str) -> object:
+    """Return the first of these columns that a record has; raises `DatasetError`."""
     value = next((record[name] for name in names if name in record), None)
     if value is None or value != value:  # a data frame has NaN for a missing value
         raise DatasetError(f"{place}: has no {' or '.join(names)}; it has {', '.join(map(str, record)) or 'nothing'}")
-    return str(value)
+    return value
 
 
 def _list_records(rows: object, place: str) -> list[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from retrievers.strict_values import parse_id
 from runner.datasets import files
 from runner.datasets.base import DatasetError, GradeInterval
 from runner.datasets.clicks import ClickError, Impressions, estimate_attractiveness, fit_examination
@@ -120,8 +121,8 @@ def _read_searches(paths: Iterable[Path], model: ClickModel) -> Mapping[str, _Se
             hits = next((record.fields[name] for name in _HITS if record.fields.get(name)), None) or []
             if not isinstance(hits, list):
                 raise record.fault(f"'query_response_hit_ids' is {str(hits)[:60]!r}; it must be a list of ids")
-            for rank, document in enumerate(map(str, hits), start=1):
-                search.ranks.setdefault(document, rank)
+            for rank, document in enumerate(hits, start=1):
+                search.ranks.setdefault(_parse_id(document, record), rank)
         elif action in model.click_actions or action in model.impression_actions:
             shown, ordinal = _event_object(record)
             if shown is not None and action in model.click_actions:
@@ -147,7 +148,15 @@ def _event_object(record: SourceRecord) -> tuple[str | None, int | None]:
     identifier = about.get("object_id") if isinstance(about, Mapping) else None
     ordinal = position.get("ordinal") if isinstance(position, Mapping) else None
     rank = ordinal.get("index") if isinstance(ordinal, Mapping) else ordinal
-    return None if identifier in (None, "") else str(identifier), rank if isinstance(rank, int) and rank > 0 else None
+    is_rank = type(rank) is int and rank > 0
+    return None if identifier in (None, "") else _parse_id(identifier, record), rank if is_rank else None
+
+
+def _parse_id(value: object, record: SourceRecord) -> str:
+    try:
+        return parse_id(value)
+    except ValueError as error:
+        raise record.fault(str(error)) from None
 
 
 def _count_impressions(searches: Iterable[_Search], max_rank: int) -> tuple[list[tuple[str, str]], Impressions]:

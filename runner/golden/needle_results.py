@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from retrievers.strict_values import parse_id, parse_number, parse_whole
+
 RANK, LATENCY = "_rank", "_latency_ms"
 """The suffixes of a system's field names."""
 
@@ -87,7 +89,7 @@ def report_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
             system: [_by_rank(row, number, system, depth) for number, row in _enumerate(rows)] for system in systems
         }
     else:
-        rows, needle = content["results"], str(content.get("needle_doc_id") or "")
+        rows, needle = content["results"], content.get("needle_doc_id")
         depth = max(len(row.get("retrieved_chunks") or ()) for row in rows)
         parts = {name: [_by_chunks(row, number, needle) for number, row in _enumerate(rows)]}
     cutoffs = [cutoff for cutoff in CUTOFFS if cutoff < depth]
@@ -105,9 +107,9 @@ def _enumerate(rows: Sequence[Mapping[str, Any]]) -> enumerate[Mapping[str, Any]
 
 def _by_rank(row: Mapping[str, Any], number: int, system: str, depth: int) -> Mapping[str, Any]:
     """Return a question with the target at its rank, between unknown items."""
-    rank, target = row.get(f"{system}{RANK}"), str(row.get("target_doc_id") or "")
-    if not target:
+    if not row.get("target_doc_id"):
         raise ValueError(f"question {number}: 'target_doc_id' is missing")
+    rank, target = row.get(f"{system}{RANK}"), _parse_id(row["target_doc_id"], number)
     if rank is not None and (not isinstance(rank, int) or isinstance(rank, bool) or rank < 1):
         raise ValueError(
             f"question {number}: '{system}{RANK}' is {rank!r}; it must be null or a whole number of at least 1"
@@ -117,22 +119,23 @@ def _by_rank(row: Mapping[str, Any], number: int, system: str, depth: int) -> Ma
     return _query(row, number, [target], listed, row.get(f"{system}{LATENCY}"))
 
 
-def _by_chunks(row: Mapping[str, Any], number: int, needle: str) -> Mapping[str, Any]:
+def _by_chunks(row: Mapping[str, Any], number: int, needle: object) -> Mapping[str, Any]:
     """Return a question with the documents of the retrieved chunks."""
-    target = str(row.get("target_doc_id") or row.get("doc_id") or needle)
+    target = row.get("target_doc_id") or row.get("doc_id") or needle
     if not target:
         raise ValueError(f"question {number}: neither needle_doc_id nor target_doc_id names its gold document")
     chunks = row.get("retrieved_chunks") or []
     if not isinstance(chunks, list) or not all(isinstance(chunk, Mapping) and chunk.get("doc_id") for chunk in chunks):
         raise ValueError(f"question {number}: 'retrieved_chunks' must be a list of chunks, each with a 'doc_id'")
-    return _query(row, number, [target], [str(chunk["doc_id"]) for chunk in chunks], row.get("latency_ms"))
+    documents = [_parse_id(chunk["doc_id"], number) for chunk in chunks]
+    return _query(row, number, [_parse_id(target, number)], documents, row.get("latency_ms"))
 
 
 def _query(
     row: Mapping[str, Any], number: int, expected: list[str], retrieved: list[str], latency: float | None
 ) -> Mapping[str, Any]:
     return {
-        "query_id": next((str(row[name]) for name in _IDS if row.get(name)), f"q{number:04d}"),
+        "query_id": next((_parse_id(row[name], number) for name in _IDS if row.get(name)), f"q{number:04d}"),
         "query_text": str(row.get("question") or row.get("query") or ""),
         "query_type": next((str(row[name]) for name in _TYPES if row.get(name)), ""),
         "expected_items": expected,
@@ -141,13 +144,28 @@ def _query(
     }
 
 
+def _parse_id(value: object, number: int) -> str:
+    try:
+        return parse_id(value)
+    except ValueError as error:
+        raise ValueError(f"question {number}: {error}") from None
+
+
 def _parse_row(row: Mapping[str, str], number: int) -> Mapping[str, Any]:
     values: dict[str, Any] = {}
     for name, cell in row.items():
         try:
             is_rank = (name or "").endswith(RANK)
             is_number = is_rank or (name or "").endswith(LATENCY)
-            values[name] = None if cell in ("", None) else int(cell) if is_rank else float(cell) if is_number else cell
+            values[name] = (
+                None
+                if cell in ("", None)
+                else parse_whole(cell)
+                if is_rank
+                else parse_number(cell)
+                if is_number
+                else cell
+            )
         except ValueError:
             raise ValueError(f"line {number}: {name!r} is {cell!r}; it must be a number") from None
     return values

@@ -69,6 +69,16 @@ def test_a_dataset_is_described_in_a_line() -> None:
         ([{"id": "a", "text": "x"}] * 2, QUERIES, QRELS, "given: the document id 'a' occurs more than once"),
         ({"a": {"title": "x"}}, QUERIES, QRELS, "corpus['a']: has no text; it has title"),
         ("corpus.jsonl", QUERIES, QRELS, "a dataset needs mappings, lists or data frames, not str"),
+        ({True: "x"}, QUERIES, QRELS, "corpus[True]: True is not an id; an id must be text or a whole number"),
+        (CORPUS, {1.5: "x"}, QRELS, "queries[1.5]: 1.5 is not an id; an id must be text or a whole number"),
+        (
+            [{"id": True, "text": "x"}],
+            QUERIES,
+            QRELS,
+            "corpus[0]: True is not an id; an id must be text or a whole number",
+        ),
+        (CORPUS, QUERIES, [("q", 1.5, 1)], "qrels[0]: 1.5 is not an id; an id must be text or a whole number"),
+        (CORPUS, QUERIES, {"q": [True]}, "qrels['q'][True]: True is not an id; an id must be text or a whole number"),
         ({}, QUERIES, QRELS, "given: the dataset has no documents"),
     ],
 )

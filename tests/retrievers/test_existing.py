@@ -173,6 +173,10 @@ def test_a_query_that_raises_is_an_error_and_the_others_go_on(module: ModuleType
             lambda query: [{"text": "x"}],
             "ValueError: a hit has no id; set item_id to the path of its id (fields: text)",
         ),
+        (lambda query: [{"id": True}], "ValueError: True is not an id; an id must be text or a whole number"),
+        (lambda query: [{"id": 1.5}], "ValueError: 1.5 is not an id; an id must be text or a whole number"),
+        (lambda query: [("a", "1_0")], "ValueError: '1_0' is not a number"),
+        (lambda query: {"a": True}, "ValueError: True is not a number"),
         (lambda query: [("a", 1e99)], "ValueError: a score does not fit in a 32-bit float"),
     ],
 )

@@ -108,14 +108,21 @@ UNREADABLE = {
     "no results": ({"hits": []}, "has no results"),
     "no list": ({"results": {"a": 1}}, "is not a list"),
     "no id": ({"results": [{"score": 1}]}, "has no item_id"),
+    "a true id": ({"results": [{"item_id": True, "score": 1}]}, "true is not a valid item id"),
+    "an id with a fraction": ({"results": [{"item_id": 1.5, "score": 1}]}, "1.5 is not a valid item id"),
     "a list for an id": ({"results": [{"item_id": [1], "score": 1}]}, "is not a valid item id"),
     "no score": ({"results": [{"item_id": "a"}]}, "has no score"),
     "a null score": ({"results": [{"item_id": "a", "score": None}]}, "null is not a valid score"),
     "a score in words": ({"results": [{"item_id": "a", "score": "high"}]}, '"high" is not a valid score'),
+    "a score with an underscore": ({"results": [{"item_id": "a", "score": "1_0"}]}, '"1_0" is not a valid score'),
+    "a score in other digits": ({"results": [{"item_id": "a", "score": "\u0661"}]}, "is not a valid score"),
     "a true score": ({"results": [{"item_id": "a", "score": True}]}, "true is not a valid score"),
-    "no number": (b'{"results": [{"item_id": "a", "score": NaN}]}', "32-bit"),
+    "no number": (b'{"results": [{"item_id": "a", "score": NaN}]}', "NaN is not a valid score"),
     "a huge score": ({"results": [{"item_id": "a", "score": 1e300}]}, "32-bit"),
-    "a score of many digits": (b'{"results": [{"item_id": "a", "score": ' + b"9" * 400 + b"}]}", "32-bit"),
+    "a score of many digits": (
+        b'{"results": [{"item_id": "a", "score": ' + b"9" * 400 + b"}]}",
+        "is not a valid score",
+    ),
 }
 
 
