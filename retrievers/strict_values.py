@@ -28,7 +28,6 @@ _LARGEST_EXACT = 2**53
 _LARGEST_COUNT = 2**31
 """The highest count that a reply may have; the ledger adds up counts and their costs in 64 bits."""
 
-_KEY = re.compile(rb'(?<!\\)"[ \t\n\r]*:')
 _LINE_BREAKING = re.compile("[\t\n\v\f\r\0\x1c-\x1e\x85\u2028\u2029]")
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -82,7 +81,7 @@ def parse_json(content: bytes) -> Any:  # noqa: ANN401 (any JSON)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"invalid JSON ({error})") from None
     # Each key is followed by a colon, so equal counts mean that no key was lost.
-    if rb"\\" in content or len(_KEY.findall(content)) != _count_keys(value):
+    if rb"\\" in content or _count_written_keys(content) != _count_keys(value):
         json.loads(content, object_pairs_hook=_refuse_repeated_keys)
     return value
 
@@ -128,6 +127,12 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
         repeated = next(key for place, key in enumerate(keys) if key in keys[:place])
         raise ValueError(f"the key {show_value(repeated)} occurs twice in an object; keep one")
     return value
+
+
+def _count_written_keys(content: bytes) -> int:
+    """Return how many colons follow a quote that is not escaped: at least the number of keys in a JSON text."""
+    before = [part.rstrip(b" \t\n\r")[-2:] for part in content.split(b":")[:-1]]
+    return sum(end[-1:] == b'"' and end != rb"\"" for end in before)
 
 
 def _count_keys(value: object) -> int:
