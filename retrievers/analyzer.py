@@ -122,6 +122,10 @@ class Analyzer:
         """Return the terms of one word from `raw`, none for a stop word."""
         return list(_cache_terms(self)(word))
 
+    def is_half_pair(self, term: str) -> bool:
+        """Return whether a term is a single character of a script that is split into pairs of characters."""
+        return len(_CHARACTERS.findall(term)) == 1 and _RUNS.fullmatch(term) is not None
+
     @property
     def folds(self) -> bool:
         """Return whether a text is lowercased before it is split; identifiers are split at capitals first."""

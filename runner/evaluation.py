@@ -28,6 +28,7 @@ from runner.analysis.failures import Lexicon
 from runner.analysis.grades import Grades
 from runner.analysis.grading import SCALE, grade_found
 from runner.analysis.language import label_languages
+from runner.analysis.termless_queries import describe_termless_queries
 from runner.config.environment import hide_values
 from runner.config.objects import ConfigError, build
 from runner.config.values import config_hash
@@ -197,7 +198,8 @@ class Bench:
         measurements = measure(rankings, grader, settings, experiment.statistics, queries, documents)
         sizes: dict[CutKind, int] = {"documents": len(dataset.corpus), "queries": len(dataset.queries)}
         cuts = describe_cuts(rankings.diagnostics, sizes, "chunks" if dataset.whole else "documents")
-        measurements = replace(measurements, warnings=[*measurements.warnings, *cuts])
+        termless = describe_termless_queries(dataset.queries, experiment.retriever)
+        measurements = replace(measurements, warnings=[*measurements.warnings, *cuts, *termless])
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)

@@ -19,6 +19,7 @@ from runner.analysis.inspection_rankings import Findability, list_golds
 from runner.analysis.inspection_texts import LEAST_WORDS, find_copied_queries, is_contained, plain
 from runner.analysis.inspection_variants import Variants, find_variants
 from runner.analysis.language import detect_language
+from runner.analysis.termless_queries import find_termless_queries
 from runner.config.addresses import LocalPath
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
 from runner.datasets.duplicates import Shingled, groups
@@ -88,6 +89,7 @@ def findings(
         *_of_generated_queries(dataset, texts, overlap, settings),
         *_of_rankings(dataset, texts, findability, settings),
         *language_findings(texts, analyzer),
+        *_of_terms(dataset, analyzer, settings),
     ]
     return order_findings(every)
 
@@ -107,6 +109,17 @@ def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Find
         f"Of {language.texts:,} sampled documents, {language.share:.0%} are in {name}, but the analyzer {stemmed}.",
         f"Evaluate with analyzer={language.analyzer}.",
     )  # fmt: skip
+
+
+def _of_terms(dataset: Dataset, analyzer: Analyzer, settings: InspectionSettings) -> Iterator[Finding]:
+    queries = dataset.queries
+    for kind in find_termless_queries(queries, analyzer):
+        yield Finding(
+            "queries without terms", DOUBTFUL, len(kind.queries), len(queries),
+            f"{len(kind.queries):,} of {len(queries):,} queries {kind.reason}.",
+            f"{kind.remedy[0].upper()}{kind.remedy[1:]}.",
+            [{"query": queries.ids[i], "text": queries.texts[i]} for i in kind.queries[: settings.examples]],
+        )  # fmt: skip
 
 
 def answers(queries: Queries) -> list[str]:
