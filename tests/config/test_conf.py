@@ -191,6 +191,17 @@ def test_every_snowball_language_has_an_analyzer() -> None:
     assert set(Stemmer.algorithms()) - {"porter", "dutch_porter"} <= presets
 
 
+@pytest.mark.parametrize(
+    ("preset", "stopwords"),
+    [("hindi", None), ("spanish", None), ("romanian", None), ("english", "english"), ("german", "german")],
+)
+def test_an_analyzer_removes_stop_words_where_no_loss_is_known(
+    preset: str, stopwords: str | None, loader: ConfigLoader
+) -> None:
+    config = loader.load_configuration("evaluate", [f"analyzer={preset}"], run_mode=RunMode.RUN)
+    assert (config.analyzer.stemmer, config.analyzer.stopwords) == (preset, stopwords)
+
+
 @pytest.mark.parametrize("preset", sorted(file.stem for file in (CONF / "experiment").glob("*.yaml")))
 def test_each_preset_is_a_sweep_of_valid_combinations(preset: str, loader: ConfigLoader) -> None:
     config = loader.load_configuration("evaluate", [f"experiment={preset}"], run_mode=None)  # type: ignore[arg-type]  # as Hydra calls it
