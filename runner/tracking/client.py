@@ -7,13 +7,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from retrievers.files import replace_texts
 from runner.config.values import without_secrets
 from runner.processes import holder
 from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
+from runner.tracking.mlflow_internals import open_artifacts
 from runner.tracking.opening import open_client
+from runner.tracking.places import NOWHERE, check_place, is_own_place
 from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, TagChanges, link_key, now
 from runner.tracking.settings import Tracking
 
@@ -46,7 +48,7 @@ class ServerStore:
         """Return a message if the settings name a place of artifacts, which a server chooses itself."""
         if not self._tracking.names_artifacts:
             return ""
-        return f"tracking.artifacts={self._tracking.artifacts}: not used, as the server chooses the place"
+        return f"tracking.artifacts={self._tracking.artifacts}: only allows this place, as the server chooses its own"
 
     def open(self) -> None:
         """Connect to the server and create the experiment if necessary; raises `ConfigError`."""
@@ -69,7 +71,7 @@ class ServerStore:
         run = self.create_run(record.name, record.started, tags)
         try:
             self._fill(run.id, record.metrics, record.parameters, record.dataset, record.ended or now())
-            self._client.log_artifacts(run.id, artifacts)
+            self._open_artifacts(run.id).log_artifacts(artifacts)
             self.update_run(run.id, {}, record.status, record.ended or now())
         except Exception:
             with suppress(Exception):  # the first error is raised, not this one
@@ -86,7 +88,7 @@ class ServerStore:
     def create_run(self, name: str, started: int, tags: Mapping[str, str]) -> LoggedRun:
         """Create a run with the status RUNNING and return it."""
         run = self._client.create_run(self.experiment, start_time=started, tags=dict(tags), run_name=name).info
-        return LoggedRun(run.run_id, local_path(run.artifact_uri))
+        return LoggedRun(run.run_id, self._find_folder(run.artifact_uri))
 
     def update_run(self, run_id: str, tags: TagChanges, status: str | None = None, ended: int | None = None) -> None:
         """Set tags of a run, or remove those that are None, and set its status and the time of its end if given."""
@@ -121,7 +123,7 @@ class ServerStore:
         parents, finished = [], {}
         for run in self._search(f"tags.sweep_id = '{sweep_id}'"):
             info, tags = run.info, run.data.tags
-            logged = LoggedRun(info.run_id, local_path(info.artifact_uri))
+            logged = LoggedRun(info.run_id, self._find_folder(info.artifact_uri))
             if tags.get("kind") == "sweep":
                 parents.append(ParentRun(logged, info.status, tags.get("process", ""), tags.get("report_id", "")))
             if "combination" in tags and info.status == "FINISHED" and parent in ("", tags.get(_PARENT)):
@@ -130,34 +132,34 @@ class ServerStore:
 
     def find_runs(self, beginning: str) -> list[Run]:
         """Return the runs of the experiment whose ids start with these hexadecimal digits."""
-        return [_describe(run) for run in self._search(f"attributes.run_id LIKE '{beginning}%'")]
+        return [self._describe(run) for run in self._search(f"attributes.run_id LIKE '{beginning}%'")]
 
     def list_combinations(self, parent: str, status: str) -> list[Run]:
         """Return the combinations with a status that a parent run computed or reports."""
         tags = (f"tags.`{_PARENT}` = '{parent}'", f"tags.`{link_key(parent)}` = '{REUSED}'")
         runs = [run for tag in tags for run in self._search(f"{tag} and attributes.status = '{status}'")]
-        return [_describe(run) for run in sorted(runs, key=lambda run: run.info.start_time)]
+        return [self._describe(run) for run in sorted(runs, key=lambda run: run.info.start_time)]
 
     def list_runs(self, ended: bool) -> list[Run]:
         """Return the evaluations and sweeps, latest first; with `ended`, only those that have ended."""
         rest = " and attributes.end_time > 0" if ended else ""
         runs = [run for kind in ("evaluation", "sweep") for run in self._search(f"tags.kind = '{kind}'{rest}")]
         runs.sort(key=lambda run: (run.info.end_time if ended else 0, run.info.start_time), reverse=True)
-        return [_describe(run) for run in runs if _PARENT not in run.data.tags]
+        return [self._describe(run) for run in runs if _PARENT not in run.data.tags]
 
     def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run."""
         with tempfile.TemporaryDirectory() as folder:
             replace_texts(Path(folder), files)
-            self._client.log_artifacts(run_id, folder)
+            self._open_artifacts(run_id).log_artifacts(folder)
 
     def list_files(self, run_id: str) -> set[str]:
         """Return the names of the artifacts at the top of a run's folder."""
-        return {artifact.path for artifact in self._client.list_artifacts(run_id)}
+        return {artifact.path for artifact in self._open_artifacts(run_id).list_artifacts()}
 
     def fetch_file(self, run_id: str, name: str, folder: Path) -> None:
         """Copy an artifact of a run into a folder."""
-        self._client.download_artifacts(run_id, name, str(folder))
+        self._open_artifacts(run_id).download_artifacts(name, str(folder))
 
     def find_orphans(self) -> list[Path]:
         """Return no folders, as a server keeps the artifacts."""
@@ -206,8 +208,17 @@ class ServerStore:
         for begin in range(first, len(points), _LARGEST_BATCH):
             self._client.log_batch(run_id, points[begin : begin + _LARGEST_BATCH])
 
+    def _describe(self, run: MlflowRun) -> Run:
+        info, tags = run.info, run.data.tags
+        kind, best, best_run = (tags.get(key, "") for key in ("kind", "best", "best_run"))
+        place = info.artifact_uri if is_own_place(self._tracking, info.artifact_uri) else NOWHERE
+        return Run(info.run_id, info.run_name, info.status, kind, best, best_run, place)
 
-def _describe(run: MlflowRun) -> Run:
-    info, tags = run.info, run.data.tags
-    kind, best, best_run = (tags.get(key, "") for key in ("kind", "best", "best_run"))
-    return Run(info.run_id, info.run_name, info.status, kind, best, best_run, info.artifact_uri)
+    def _find_folder(self, uri: str) -> Path | None:
+        """Return the folder of artifacts if it is on this machine, and a place of the user."""
+        return local_path(uri) if is_own_place(self._tracking, uri) else None
+
+    def _open_artifacts(self, run_id: str) -> Any:  # noqa: ANN401 (MLflow has no types)
+        """Return MLflow's repository of the artifacts of a run; raises `ConfigError` for a place of others."""
+        uri = self._client.get_run(run_id).info.artifact_uri
+        return open_artifacts(check_place(self._tracking, run_id, uri), self._tracking.uri)

@@ -17,6 +17,7 @@ from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.logged import LoggedRun, ParentRun, Run, find_beside, local_path
 from runner.tracking.mlflow_internals import open_artifacts, store_transaction
 from runner.tracking.opening import explain_errors, open_client
+from runner.tracking.places import check_place
 from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges, link_key, now
 from runner.tracking.settings import Tracking
 from runner.tracking.sqlite import SqliteDatabase
@@ -167,14 +168,14 @@ class DatabaseStore:
     def list_files(self, run_id: str) -> set[str]:
         """Return the names of the artifacts at the top of a run's folder, which is not on this machine."""
         return (
-            {file.path for file in open_artifacts(self._read_uri(run_id)).list_artifacts()}
+            {file.path for file in open_artifacts(self._check_uri(run_id)).list_artifacts()}
             if self.keeps_runs
             else set()
         )
 
     def fetch_file(self, run_id: str, name: str, folder: Path) -> None:
         """Copy an artifact of a run into a folder."""
-        open_artifacts(self._read_uri(run_id)).download_artifacts(name, str(folder))
+        open_artifacts(self._check_uri(run_id)).download_artifacts(name, str(folder))
 
     def find_orphans(self) -> list[Path]:
         """Return the artifact folders on this machine of runs that dead processes did not log."""
@@ -194,6 +195,10 @@ class DatabaseStore:
         """Return the address of the artifacts of a run."""
         ((uri,),) = self._database.read(tables.ARTIFACTS_OF, {"run": run_id})
         return self._resolve(str(uri))
+
+    def _check_uri(self, run_id: str) -> str:
+        """Return the address of the artifacts of a run; raises `ConfigError` for a place of others."""
+        return check_place(self._tracking, run_id, self._read_uri(run_id))
 
     def _resolve(self, uri: str) -> str:
         """Return the address of a run's artifacts: beside the database if they were moved or copied with it."""

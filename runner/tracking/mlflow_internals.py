@@ -52,11 +52,11 @@ def store_transaction(client: MlflowClient) -> Iterator[Session]:
         yield _StoreSession(session)
 
 
-def open_artifacts(uri: str) -> Any:  # noqa: ANN401 (MLflow has no types)
-    """Return MLflow's `ArtifactRepository` of an address of artifacts."""
+def open_artifacts(uri: str, tracking_uri: str | None = None) -> Any:  # noqa: ANN401 (MLflow has no types)
+    """Return MLflow's `ArtifactRepository` of an address of artifacts, which may be one of a tracking server."""
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-    return get_artifact_repository(uri)
+    return get_artifact_repository(uri, tracking_uri)
 
 
 def create_engine(uri: str) -> Engine:

@@ -37,6 +37,8 @@ def open_client(tracking: Tracking) -> tuple[MlflowClient, str]:
     uri = tracking.absolute_uri()
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
+    for name in ("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", "MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD"):
+        os.environ.setdefault(name, "false")  # otherwise, the server may send the client to any address
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")  # MLflow reads it when it is imported
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
