@@ -6,7 +6,6 @@ document; the needle is the document of a question's gold.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -27,6 +26,7 @@ from runner.analysis.judge_quality import agreement, earlier_grades
 from runner.analysis.prompts import FOLDER
 from runner.analysis.verdicts import GradeVerdict, Patience, Scale, collect_verdicts, shorten
 from runner.config.addresses import LocalPath
+from runner.config.patterns import compile_pattern, match_pattern
 from runner.datasets.base import EXPECTED_ANSWER, Queries
 from runner.datasets.chunking import DOCUMENT
 from runner.llm.journal import Journal
@@ -72,8 +72,8 @@ class Grading:
         if self.document_field and self.document_pattern:
             raise ValueError("document_field and document_pattern are mutually exclusive; set only one of them")
         try:
-            groups = re.compile(self.document_pattern or "()").groups
-        except re.error as error:
+            groups = compile_pattern(self.document_pattern or "()").groups
+        except ValueError as error:
             raise ValueError(f"document_pattern={self.document_pattern}: {error}") from None
         if groups < 1:
             raise ValueError(
@@ -171,7 +171,7 @@ class _Chunks:
     def document(self, chunk: str) -> str:
         """Return the document that a chunk belongs to; the chunk itself if none is known."""
         if self._grading.document_pattern:
-            match = re.fullmatch(self._grading.document_pattern, chunk)
+            match = match_pattern(self._grading.document_pattern, chunk, whole=True)
             return match[1] if match else chunk
         if chunk in self._at and self._corpus.metadata:
             return str(self._corpus.metadata[self._at[chunk]].get(self._grading.document_field or DOCUMENT) or chunk)

@@ -6,7 +6,6 @@ Every retriever ranks that document first, which says nothing; BEIR and MTEB lea
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever
 from retrievers.search import deepen, resolve_search_depth
+from runner.config.patterns import compile_pattern, match_pattern
 
 if TYPE_CHECKING:
     from runner.datasets.base import Dataset, Judgments, Queries
@@ -42,9 +42,9 @@ class OwnIdRule:
         if (self.pattern is None) == (self.field is None):
             raise ValueError("expected either pattern or field, such as {pattern: '-query$'} or {field: source_id}")
         try:
-            re.compile(self.pattern or "")
-        except re.error as error:
-            raise ValueError(f"pattern={self.pattern}: not a regular expression ({error})") from None
+            compile_pattern(self.pattern or "")
+        except ValueError as error:
+            raise ValueError(f"pattern={self.pattern}: {error}") from None
         return self
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class OwnIdRule:
 
     def shorten(self, identifier: str) -> str:
         """Return an id without its suffix."""
-        match = re.search(self.pattern, identifier) if self.pattern else None
+        match = match_pattern(self.pattern, identifier) if self.pattern else None
         if match is None:
             return identifier
         return (match[1] or identifier) if match.re.groups else identifier[: match.start()] + identifier[match.end() :]
