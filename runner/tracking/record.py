@@ -18,6 +18,7 @@ from typing import Any
 
 import yaml
 
+from retrievers.base import NOTHING
 from retrievers.files import replace_texts
 from runner.metrics.abstention import Abstention
 from runner.metrics.formulas import find_formula
@@ -217,18 +218,21 @@ def metrics_of(result: Result) -> list[Point]:
 
 
 def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:
-    """Yield the rates of each query type with no-result queries, and the losses of answerable queries of all types."""
+    """Yield the rates of each query type with no-result queries: of these, and of its answerable queries."""
     if not result.abstention.no_result:
         return
-    everything = result.abstention.everything
-    costs = (("recall_lost", everything.recall_lost), ("answerable_rejected", everything.left_with_nothing))
-    for kind in sorted(set(result.queries.types) - {""}):
-        ended = [s for t, s in zip(result.queries.types, result.queries.statuses, strict=True) if t == kind]
+    queries = result.queries
+    is_empty = None if result.hits is None else (result.hits.rankings.documents == NOTHING).all(axis=1).tolist()
+    for kind in sorted(set(queries.types) - {""}):
+        places = [place for place, own in enumerate(queries.types) if own == kind]
+        ended = [queries.statuses[place] for place in places]
         right, wrong = ended.count("true_negative"), ended.count("false_positive")
         if right + wrong:
             yield kind, "tn_rate", right / (right + wrong)
             yield kind, "fp_rate", wrong / (right + wrong)
-            yield from ((kind, name, value) for name, value in costs if not math.isnan(value))
+            answerable = [at for at in places if queries.expected[at] and queries.statuses[at] != "error"]
+            if answerable and is_empty is not None:
+                yield kind, "answerable_rejected", sum(is_empty[at] for at in answerable) / len(answerable)
 
 
 def _abstention_metrics(abstention: Abstention) -> list[tuple[str, float, int]]:
@@ -237,7 +241,7 @@ def _abstention_metrics(abstention: Abstention) -> list[tuple[str, float, int]]:
         return []
     everything, *thresholds = abstention.thresholds
     figures = [("auroc", abstention.auroc), ("tn_rate", everything.tn_rate), ("fp_rate", everything.fp_rate)]
-    figures += [("recall_lost", everything.recall_lost), ("answerable_rejected", everything.left_with_nothing)]
+    figures.append(("answerable_rejected", everything.left_with_nothing))
     for at in thresholds:
         place = f"threshold_{at.threshold:g}"
         figures += [(f"{place}/tn_rate", at.tn_rate), (f"{place}/fp_rate", at.fp_rate), (f"{place}/recall", at.recall)]

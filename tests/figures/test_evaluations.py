@@ -91,6 +91,8 @@ EXPECTED = {
     "tn_rate": 2 / 5,
     "fp_rate": 3 / 5,
     "answerable_rejected": 1 / len(ANSWERABLE),
+    "by_type/b/answerable_rejected": 1 / 4,  # b2, of b1, b2, b3 and d29
+    "by_type/a/answerable_rejected": 0,
     "by_type/a/tn_rate": 1 / 3,
     "by_type/a/fp_rate": 2 / 3,
     "by_type/b/tn_rate": 1 / 2,
@@ -147,6 +149,10 @@ def figures(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Figures
             code=1,  # two searches fail
         )
     return read_figures(folder)["object"]
+
+
+def test_no_recall_is_lost_without_a_threshold(figures: Figures) -> None:
+    assert [name for name in figures if name.endswith("recall_lost")] == ["threshold_0.45/recall_lost"]
 
 
 @pytest.mark.parametrize("name", EXPECTED)
