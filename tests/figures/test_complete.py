@@ -9,19 +9,34 @@ import re
 
 from runner.metrics.formulas import FORMULAS
 from runner.tracking.record import metric_name
-from tests.figures import test_evaluations, test_grading, test_mining, test_searches, test_text_cuts, test_traces
+from tests.figures import (
+    test_evaluations,
+    test_grading,
+    test_language_models,
+    test_mining,
+    test_searches,
+    test_text_cuts,
+    test_traces,
+)
 from tests.figures.in_code import list_names
 
 EXPECTED = [
     (name, value)
-    for module in (test_evaluations, test_grading, test_mining, test_searches, test_text_cuts, test_traces)
+    for module in (
+        test_evaluations,
+        test_grading,
+        test_language_models,
+        test_mining,
+        test_searches,
+        test_text_cuts,
+        test_traces,
+    )
     for name, value in module.EXPECTED.items()
 ]
 MEASURED_BY_OTHERS = {"Judged", "TokenR", "TokenP", "TokenIoU"}
 """Measures whose values tests of `tests/metrics` compare with oracles, but none here reads from a database."""
 
 NOT_YET = {
-    "base.{}": "of the retriever that a reranker or an expansion searches with",
     "encoding_ms": "of a service that is sent vectors",
     "requested": "of a synthesis",
     "requested/{}": "of a synthesis",
@@ -30,25 +45,15 @@ NOT_YET = {
     "lexical_overlap": "of a synthesis",
     "bm25_hit_at_1": "of a synthesis",
     "bm25_hit_at_10": "of a synthesis",
-    "hits_without_text": "of a reranker of unknown hits",
-    "judge/{}": "of a judged pool",
-    "pairs": "of a judged pool",
-    "clamped": "of a judged pool",
-    "llm_calls": "of a retriever that asks a language model",
-    "llm_failures": "of a retriever that asks a language model",
-    "llm_tokens_in": "of a retriever that asks a language model",
-    "llm_tokens_out": "of a retriever that asks a language model",
-    "llm_cost": "of a retriever that asks a language model",
     "race/queries": "of a combination that a race drops",
     "race/p": "of a combination that a race drops",
     "race/partial_mean": "of a combination that a race drops",
     "race/partial_mean_of_leader": "of a combination that a race drops",
-    "grade/errors": "of a grading that fails for good",
-    "grade/spread": "of several grades of a query",
 }
 NOT_LOGGED = {
     "unasked": "the start of grade/unasked", "asked": "the start of grade/asked", "_cut": "the end of documents_cut",
-    "ragas_context_relevance": "a figure of one query", "1.5bit": "a setting", "2bit": "a setting",
+    "ragas_context_relevance": "a figure of one query", "pairs": "the end of judge/pairs",
+    "clamped": "the end of judge/clamped", "1.5bit": "a setting", "2bit": "a setting",
 }  # fmt: skip
 
 
