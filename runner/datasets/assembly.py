@@ -6,6 +6,7 @@ Nothing here depends on a format.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import compress
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("runner.datasets")
 
+_LIST = re.compile(r"\[.*['\", ].*\]|\(['\"].*\)", re.DOTALL)
+"""A list of ids as written by Python or NumPy."""
+
 Table = TypeVar("Table", Corpus, Queries)
 
 
@@ -46,6 +50,8 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
     tables = {"": list(raw.qrels)} | {
         kind: _replace_judgments(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()
     }
+    if not source.has_documents:
+        _check_lists(raw, tables.values())
     query_at = _query_positions(source, raw, tables.values())
     document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
     unknown = _unknown_documents(source, raw, document_at, tables.values())
@@ -154,6 +160,16 @@ def _check_line_breaks(source: DatasetSource, table: Literal["document", "query"
             raise DatasetError(
                 f"{place}: the {table} id {show_value(identifier)} contains {character!r}, which ends a column or a "
                 "line in other files; rename it"
+            )
+
+
+def _check_lists(raw: Raw, tables: Iterable[Sequence[Qrel]]) -> None:
+    """Raise `DatasetError` for a list as text in place of a document id, which no hit would have."""
+    for query, document, _ in (qrel for qrels in tables for qrel in qrels):
+        if document.startswith(("[", "(")) and _LIST.fullmatch(document):
+            raise DatasetError(
+                f"{raw.qrels_name}: query {query!r} has the document {document[:60]!r}, a list; write a judgment for "
+                "each document"
             )
 
 

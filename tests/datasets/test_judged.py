@@ -116,3 +116,22 @@ def test_retrievers_that_search_documents_refuse_a_dataset_without_any(folder: P
         RetrieverError, match="a reranker reads the texts of documents, but the dataset has no documents"
     ):
         Reranked(RunFile(str(run)), Overlap()).index(dataset.corpus, NoStore()).search(dataset.queries.inputs, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.tsv", "q1\t['a', 'b']\t1\nq2\tc\t1\n"),
+        ("q.csv", "query,docid,rating\nfoo,\"['a', 'b']\",1\n"),
+        ("q.json", '{"ratings": [{"query_text": "foo", "doc_id": "[1, 2]", "rating": 1}]}'),
+    ],
+)
+def test_a_list_in_place_of_a_document_is_refused_without_documents(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DatasetError, match=rf"{name}: query .* has the document .*\[.*, a list; write a judgment for"):
+        JudgedFiles(qrels=str(tmp_path / name)).load()
+
+
+def test_an_id_in_brackets_is_no_list(tmp_path: Path) -> None:
+    (tmp_path / "q.tsv").write_text("q1\t[7]\t1\nq1\t(E)-2\t1\n")
+    assert JudgedFiles(qrels=str(tmp_path / "q.tsv")).load().unknown_documents == ("(E)-2", "[7]")
