@@ -17,6 +17,7 @@ import httpx
 from retrievers.base import RetrieverError
 from retrievers.excerpts import shorten_text
 from retrievers.retry import backoff, parse_retry_after
+from retrievers.spellings import HIDDEN, spell_secret
 from retrievers.strict_values import parse_reply
 from retrievers.transport import LimitedTransport, limit_total_time
 
@@ -62,7 +63,7 @@ class Connection:
         self._timeout_s, self._retries, self._backoff_s = timeout_s, retries, backoff_s
         self._response_bytes = response_bytes
         words = {word for secret in secrets.values() for word in (secret, *secret.split())}
-        self._secrets = sorted(words, key=len, reverse=True)
+        self._secrets = sorted({text for word in words for text in spell_secret(word)}, key=len, reverse=True)
         weakref.finalize(self, self._client.close)
 
     def check_health(self, path: str) -> str:
@@ -144,9 +145,9 @@ class Connection:
         return f"HTTP {response.status_code} {shown}".rstrip()
 
     def mask_secrets(self, text: str) -> str:
-        """Return a text with *** in place of the values of secret headers."""
+        """Return a text with *** in place of the values of secret headers, also quoted and encoded ones."""
         for secret in self._secrets:
-            text = text.replace(secret, "***")
+            text = text.replace(secret, HIDDEN)
         return text
 
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from omegaconf import OmegaConf
 
 from retrievers.access import Access, find_access
+from retrievers.spellings import HIDDEN
 from runner.config.addresses import SPLIT, is_address
-from runner.config.environment import HIDDEN, RESOLVER, note_references
+from runner.config.environment import RESOLVER, note_references
 from runner.config.inside import is_inside
 from runner.config.objects import (
     ConfigError,

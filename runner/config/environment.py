@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 from retrievers.excerpts import ELLIPSIS
+from retrievers.spellings import HIDDEN, spell_secret, spell_value
 
 RESOLVER = "oc.env"
 """The resolver of environment variables; every reference to one contains this name."""
@@ -27,9 +25,6 @@ If a value was cut off, remaining parts with fewer characters are not hidden."""
 
 _CUT = re.compile(rf"({ELLIPSIS}|\.\.\.)")
 """The mark of shortened text in messages."""
-
-HIDDEN = "***"
-"""What is shown in place of a secret."""
 
 _referenced: set[str] = set()
 _public: set[str] = set()
@@ -66,9 +61,9 @@ def hide_values(text: str) -> str:
     Errors of this program and of libraries quote settings, and must not show these values.
     """
     values = {name: value for name in _referenced - _public if (value := os.environ.get(name))}
-    spellings = {spelling: HIDDEN for secret in _secrets for spelling in _spell_secret(secret)}
+    spellings = {spelling: HIDDEN for secret in _secrets for spelling in spell_secret(secret)}
     spellings |= {
-        spelling: f"${{{RESOLVER}:{name}}}" for name, value in values.items() for spelling in _spellings(value)
+        spelling: f"${{{RESOLVER}:{name}}}" for name, value in values.items() for spelling in spell_value(value)
     }
     for spelling in sorted(spellings, key=len, reverse=True):
         if spelling in text:
@@ -89,23 +84,6 @@ def _hide_cut_values(text: str, spellings: Mapping[str, str]) -> str:
             if shown := next((n for n in lengths if parts[i + 2].startswith(spelling[-n:])), 0):
                 parts[i + 2] = reference + parts[i + 2][shown:]
     return "".join(parts)
-
-
-def _spellings(value: str) -> set[str]:
-    """Return the spellings of a value in messages: on one line, escaped, and as a normalised path."""
-    line = " ".join(value.split())
-    path = str(Path(value)) if "/" in value else value
-    bare = value.strip("'\"")
-    spellings = {value, line, path, bare, repr(value)[1:-1], json.dumps(value)[1:-1], html.escape(value), quote(value)}
-    return spellings - {"", "."}
-
-
-def _spell_secret(secret: str) -> set[str]:
-    """Return the spellings of a secret: as it is written, quoted, percent-encoded, and decoded."""
-    quoted = re.sub(r"\\(.)", r"\1", secret)
-    forms = {secret, quoted, unquote(secret), quote(secret, safe=""), quote(unquote(secret), safe="")}
-    escaped = {form.replace("'", "''") for form in forms} | {re.sub(r"([\\'])", r"\\\1", form) for form in forms}
-    return {spelling for form in forms | escaped for spelling in _spellings(form)} - {HIDDEN}
 
 
 def hide_environment(raw: Any, public: Collection[str]) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 (any value)

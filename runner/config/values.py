@@ -14,10 +14,10 @@ from typing import Any
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from retrievers.spellings import HIDDEN
 from retrievers.store import fingerprint
 from runner.config import SHARED_GROUPS
 from runner.config.environment import (
-    HIDDEN,
     RESOLVER,
     hide_environment,
     hide_values,

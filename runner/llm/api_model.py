@@ -23,6 +23,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.chat import ChatError
 from runner.config.addresses import LocalPath
+from runner.config.environment import hide_values, note_secrets
 from runner.config.objects import ConfigError
 from runner.llm.faults import LONGEST_WAIT_S, Fault, draw_wait
 from runner.llm.ledger import NANO, Ledger, Order, Ticket, Usage, open_ledger
@@ -195,7 +196,8 @@ class ApiModel:
         attempts = f" after {calls} attempts" if calls > 1 else ""
         later = f"; try again in {fault.after_s:.0f} s" if fault.after_s else ""
         tokens_in, tokens_out = fault.tokens or (0, 0)
-        message = str(fault).replace(self.key() or "\0", "***")  # servers quote unknown keys
+        note_secrets(filter(None, [self.key()]))
+        message = hide_values(str(fault))  # servers quote unknown keys
         raise ChatError(
             f"{self.model} at {self.host}: {message}{attempts}{later}", fault.kind, fault.final,
             calls=calls, tokens_in=tokens_in, tokens_out=tokens_out, cost=nanos / NANO,
