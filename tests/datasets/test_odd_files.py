@@ -334,7 +334,7 @@ def test_ratings(tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.D
             queries[id_of(query)] = query
             if row["rating"] not in (None, "") or kind == "rank_eval":
                 document = id_of(row["docid"])
-                qrels.append((query, refuse() if document == "[1, 2]" else document, grade_of(row["rating"])))
+                qrels.append((query, refuse() if document.startswith("[") else document, grade_of(row["rating"])))
         return content_of([("none", "", "")], queries.items(), qrels)
 
     try:
