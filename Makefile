@@ -10,7 +10,7 @@ PIP = $(PYTHON) -m pip install --disable-pip-version-check $(shell test -t 2 || 
 TESTS = $(PYTHON) -m pytest -n $$(( $$($(PYTHON) -c "import os; print(os.cpu_count())") + 1 )) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-all check docs site bench release matrix clean
+.PHONY: help setup run ui test test-all check docs site bench release matrix mlflow clean
 
 help:  ## Say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -74,6 +74,9 @@ release: setup  ## Build sdist and wheel, and try the wheel in a bare environmen
 
 matrix: setup  ## Run the tests on every version of Python that this machine has
 	$(PYTHON) -m release.matrix
+
+mlflow: setup  ## Run the tests of tracking beside the oldest and the newest MLflow
+	$(PYTHON) -m release.mlflow_versions
 
 clean:  ## Remove the environment; runs and the store stay
 	rm -rf $(VENV) $(DOCS)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.measure import Figure, measure_memory, medians, spend
+from runner.metrics.delegated import parse_delegated
 
 BESIDE = Path(__file__).parents[2] / "shared"
 DATA = Path(os.environ.get("RETRIEVAL_DATA", BESIDE / "data")) / "collections"
@@ -114,7 +115,7 @@ def scoring() -> list[Figure]:
     grader, rankings = Grader(judgments, n, size), Rankings(documents, scores)
     qrels = {str(q): {str(d): 1 for d in row} for q, row in enumerate(gold)}
     run = {str(q): {str(d): float(s) for d, s in zip(documents[q], scores[q], strict=True)} for q in range(n)}
-    theirs = [ir_measures.parse_measure(str(measure)) for measure in measures]
+    theirs = [parse_delegated(str(measure)) for measure in measures]
 
     def timed(call: object) -> float:
         start = time.perf_counter()

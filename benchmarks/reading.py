@@ -23,6 +23,7 @@ from retrievers.store import NoStore
 from runner.datasets.judged import JudgedFiles
 from runner.evaluation import Bench
 from runner.experiment import Experiment
+from runner.metrics.delegated import parse_delegated
 from runner.metrics.settings import MetricSettings
 from runner.result import Result
 from runner.store.disk import DiskStore
@@ -108,7 +109,7 @@ def _measure_peer(run: Path, folder: Path) -> tuple[float, float]:
     import ir_measures
 
     measures = [
-        ir_measures.parse_measure(str(measure))
+        parse_delegated(str(measure))
         for measure in MetricSettings().expanded
         if measure.name in ("nDCG", "P", "R", "RR", "AP", "Success")
     ]

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from runner.tracking.mlflow_internals import create_engine, create_tables
+from runner.tracking.mlflow_internals import create_tables
 from runner.tracking.sqlite import TABLES
 
 CONSTRAINTS = re.compile(r"(?:^\t(?:CONSTRAINT|CHECK|FOREIGN KEY|UNIQUE)\b.*\n)+", re.MULTILINE)
@@ -21,9 +21,7 @@ def dump_tables() -> str:
     """Return the tables and rows of a new MLflow database as SQL; the text is the same each time."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "mlflow.db"
-        engine = create_engine(f"sqlite:///{file}")
-        create_tables(engine)
-        engine.dispose()
+        create_tables(f"sqlite:///{file}")
         with closing(sqlite3.connect(file)) as database:
             return sort_definitions("\n".join(database.iterdump()) + "\n")
 

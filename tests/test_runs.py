@@ -29,6 +29,7 @@ from runner.datasets.judged import JudgedFiles
 from runner.datasets.source import DatasetSource
 from runner.evaluation import Bench
 from runner.experiment import Experiment
+from runner.metrics.delegated import parse_delegated
 from runner.metrics.settings import MetricSettings
 from runner.records import write_trec
 from runner.result import Result
@@ -95,7 +96,7 @@ def test_a_run_of_bm25s_has_the_measures_that_ir_measures_gives_it(
         for m in result.measures
         if m.split("@")[0] not in ("F1", "Judged")
     }
-    wanted = [ir_measures.parse_measure(name) for name in names.values()]
+    wanted = [parse_delegated(name) for name in names.values()]
     means = ir_measures.calc_aggregate(wanted, qrels, run)
     for measure, parsed in zip(names, wanted, strict=True):
         assert result.means[measure] == pytest.approx(means[parsed], abs=1e-9), measure

@@ -14,6 +14,7 @@ from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, without_secrets
 from runner.reports import console
 from runner.serving.server import bind_socket
+from runner.tracking.revisions import check_file
 from runner.tracking.store import choose_store
 
 
@@ -39,6 +40,7 @@ def main(cfg: DictConfig) -> int:
         return 0
     address = build_settings(Address, config)
     bind_socket(address.host, address.port).close()  # raises an error if another program listens there
+    check_file(tracking)
     store.check()
     if place := store.relocate():
         console.note(place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import math
 import warnings
@@ -29,14 +30,34 @@ _RUNS: Runs = {"1": {"0": 2.0, "1": 1.0}}
 _EXAMPLES: Mapping[str, object] = {"cutoff": 10, "recall": 0.5}
 """Example values of required parameters in a suggestion; other parameters get 1."""
 
+_FORM = "write it as Measure(name=value)@cutoff, with numbers, texts and mappings as values"
+
 
 def parse_delegated(text: str) -> ir_measures.Measure:
-    """Return the ir_measures object for a name; raises `NameError` or `ValueError`."""
-    import ir_measures
+    """Return the ir_measures object for a name such as `SetF(beta=2.0)@5`; raises `NameError` or `ValueError`.
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # its parser uses names that Python 3.12 deprecates
-        return ir_measures.parse_measure(text)
+    Its own parser uses names of `ast` that Python 3.12 deprecates and Python 3.14 no longer has.
+    """
+    from ir_measures import measures
+
+    cutoff = None
+    parameters: dict[str | None, Any] = {}
+    try:
+        node: Any = ast.parse(text, mode="eval").body
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            node, cutoff = node.left, ast.literal_eval(node.right)
+        if isinstance(node, ast.Call) and not node.args:
+            parameters = {given.arg: ast.literal_eval(given.value) for given in node.keywords}
+            node = node.func
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(_FORM) from error
+    if not isinstance(node, ast.Name) or None in parameters:
+        raise ValueError(_FORM)
+    if node.id not in measures.registry:
+        raise NameError(f"measure not found: {node.id}")
+    measure = measures.registry[node.id]
+    named: dict[str, Any] = {str(name): value for name, value in parameters.items()}
+    return measure(**named | ({} if cutoff is None else {measure.AT_PARAM: cutoff}))  # type: ignore[no-any-return]
 
 
 @cache

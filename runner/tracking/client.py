@@ -1,4 +1,4 @@
-"""Stores runs on an MLflow server, through MLflow's client."""
+"""Stores runs through MLflow's client: on a server, or in a database whose tables were not tested."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +18,12 @@ from runner.tracking.mlflow_internals import open_artifacts
 from runner.tracking.opening import open_client
 from runner.tracking.places import NOWHERE, check_place, is_own_place
 from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, TagChanges, link_key, now
+from runner.tracking.revisions import TESTED
 from runner.tracking.settings import Tracking
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
+    from mlflow.entities import RunInfo
     from mlflow.tracking import MlflowClient
 
 _LARGEST_BATCH, _MOST_PARAMETERS = 1000, 100  # MLflow's limits for one call
@@ -31,27 +34,35 @@ _RESULT_ID = "result_id"
 """The tag of a run that identifies a result, to find one that was logged before."""
 
 
-class ServerStore:
-    """The runs of an experiment on an MLflow server, which stores a run and its artifacts in several calls."""
+class ClientStore:
+    """The runs of an experiment behind MLflow's client, which stores a run and its artifacts in several calls."""
 
     keeps_runs, is_direct = True, False
 
     def __init__(self, tracking: Tracking) -> None:
         self._tracking = tracking
-        self.page = without_secrets(tracking.uri).rstrip("/") if tracking.uri.startswith("http") else ""
-        self.folder = Path("mlruns").resolve()
+        address = without_secrets(tracking.uri).rstrip("/") if tracking.uri.startswith("http") else ""
+        self.page = address if tracking.is_server() else None
+        file = tracking.sqlite_file()
+        self.folder = Path("mlruns").resolve() if file is None else file.parent
 
     def check(self) -> None:
-        """Do nothing: what is wrong with a server is known once it is opened, which happens before the work."""
+        """Do nothing: what is wrong with a store is known once it is opened, which happens before the work."""
 
     def relocate(self) -> str:
-        """Return a message if the settings name a place of artifacts, which a server chooses itself."""
+        """Return a message about tables that were not tested, or about a place of artifacts that a server ignores."""
+        if not self._tracking.is_server():
+            return (
+                f"tracking.uri={without_secrets(self._tracking.uri)}: logged through MLflow's client, which is slower: "
+                f"the tables of MLflow {version('mlflow-skinny')} were not tested, unlike those of "
+                f"{', '.join(TESTED.values())}"
+            )
         if not self._tracking.names_artifacts:
             return ""
         return f"tracking.artifacts={self._tracking.artifacts}: only allows this place, as the server chooses its own"
 
     def open(self) -> None:
-        """Connect to the server and create the experiment if necessary; raises `ConfigError`."""
+        """Connect and create the experiment if necessary; raises `ConfigError`."""
         _ = self._connection
 
     @property
@@ -77,18 +88,18 @@ class ServerStore:
             with suppress(Exception):  # the first error is raised, not this one
                 self.update_run(run.id, {}, "KILLED", now())
             raise
-        return LoggedRun(run.id, None)
+        return run
 
     def find_logged(self, results: Sequence[str]) -> dict[str, LoggedRun]:
         """Return the runs of results that are already logged."""
         wanted = f"tags.{_RESULT_ID} = '{{}}' and attributes.status = 'FINISHED'"
         logged = ((result, self._search(wanted.format(result))) for result in results)
-        return {result: LoggedRun(runs[0].info.run_id, None) for result, runs in logged if runs}
+        return {result: self._locate(runs[0].info) for result, runs in logged if runs}
 
     def create_run(self, name: str, started: int, tags: Mapping[str, str]) -> LoggedRun:
         """Create a run with the status RUNNING and return it."""
         run = self._client.create_run(self.experiment, start_time=started, tags=dict(tags), run_name=name).info
-        return LoggedRun(run.run_id, self._find_folder(run.artifact_uri))
+        return self._locate(run)
 
     def update_run(self, run_id: str, tags: TagChanges, status: str | None = None, ended: int | None = None) -> None:
         """Set tags of a run, or remove those that are None, and set its status and the time of its end if given."""
@@ -123,7 +134,7 @@ class ServerStore:
         parents, finished = [], {}
         for run in self._search(f"tags.sweep_id = '{sweep_id}'"):
             info, tags = run.info, run.data.tags
-            logged = LoggedRun(info.run_id, self._find_folder(info.artifact_uri))
+            logged = self._locate(info)
             if tags.get("kind") == "sweep":
                 parents.append(ParentRun(logged, info.status, tags.get("process", ""), tags.get("report_id", "")))
             if "combination" in tags and info.status == "FINISHED" and parent in ("", tags.get(_PARENT)):
@@ -214,9 +225,10 @@ class ServerStore:
         place = info.artifact_uri if is_own_place(self._tracking, info.artifact_uri) else NOWHERE
         return Run(info.run_id, info.run_name, info.status, kind, best, best_run, place)
 
-    def _find_folder(self, uri: str) -> Path | None:
-        """Return the folder of artifacts if it is on this machine, and a place of the user."""
-        return local_path(uri) if is_own_place(self._tracking, uri) else None
+    def _locate(self, info: RunInfo) -> LoggedRun:
+        """Return a run with the folder of its artifacts, if it is on this machine and a place of the user."""
+        uri = info.artifact_uri
+        return LoggedRun(info.run_id, local_path(uri) if is_own_place(self._tracking, uri) else None)
 
     def _open_artifacts(self, run_id: str) -> Any:  # noqa: ANN401 (MLflow has no types)
         """Return MLflow's repository of the artifacts of a run; raises `ConfigError` for a place of others."""

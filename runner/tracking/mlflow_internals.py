@@ -1,7 +1,7 @@
 """The private parts of MLflow that this program uses: the classes behind its client.
 
-They may change in any release, so `TESTED_WITH` names the version that they and the tables (`tables.py`) were tested
-with. Tests compare it with the installed version. After an upgrade, run `tests/tracking`, then update the version.
+They may change in any release. Sessions are used only with the tables that were tested (`revisions.py`); others are
+written through MLflow's client. `make mlflow` runs the tests of tracking with several versions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from runner.tracking.tables import Rows, Session
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
     from sqlalchemy import Engine, orm
-
-TESTED_WITH = {"mlflow-skinny": "3.17.2"}
 
 SQL_LOGGER = "mlflow.store.db.utils"
 """The logger that prints each error of a database before it is raised."""
@@ -48,7 +46,7 @@ class _StoreSession:
 @contextmanager
 def store_transaction(client: MlflowClient) -> Iterator[Session]:
     """Yield a session of the database behind a client."""
-    with client._tracking_client.store.ManagedSessionMaker(read_only=False) as session:
+    with client._tracking_client.store.ManagedSessionMaker() as session:
         yield _StoreSession(session)
 
 
@@ -67,8 +65,12 @@ def create_engine(uri: str) -> Engine:
     return engine
 
 
-def create_tables(engine: Engine) -> None:
+def create_tables(uri: str) -> None:
     """Create MLflow's tables in an empty database."""
     from mlflow.store.db.utils import _initialize_tables
 
-    _initialize_tables(engine)  # type: ignore[no-untyped-call]  # MLflow has no types
+    engine = create_engine(uri)
+    try:
+        _initialize_tables(engine)  # type: ignore[no-untyped-call]  # MLflow has no types
+    finally:
+        engine.dispose()

@@ -1,7 +1,8 @@
 """Reads and writes MLflow's SQLite store without MLflow, which takes seconds to load and more to create a database.
 
-`mlflow.sql` has the tables of the pinned MLflow version; `python -m release.tables` writes it. Tests compare it, and
-the rows written here, with MLflow's own. A database with other tables is left to MLflow.
+`mlflow.sql` has the tables of the MLflow version in requirements.lock; `python -m release.tables` writes it. Tests
+compare it, and the rows written here, with MLflow's own. Another version creates its tables itself; a database whose
+tables were not tested (`revisions.py`) is left to it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from filelock import FileLock
 from retrievers.files import replace_file
 from runner.config.objects import ConfigError
 from runner.tracking.logged import find_beside, local_path
+from runner.tracking.mlflow_internals import create_tables
 from runner.tracking.record import now
-from runner.tracking.revisions import REVISION, check_revision
+from runner.tracking.revisions import TESTED, check_revision, installed_revision, read_revision
 from runner.tracking.settings import EXPERIMENT_TAGS, NOT_STORED, Tracking
 from runner.tracking.tables import Rows, Session
 
@@ -36,6 +38,10 @@ _PATIENCE_S = 60  # how long to wait while another program writes to the databas
 
 def _create(file: Path) -> None:
     """Create the tables in a temporary file and rename it, so that a killed process leaves no incomplete database."""
+    if installed_revision() != _version():
+        with replace_file(file) as new:
+            create_tables(f"sqlite:///{new}")
+        return
     with replace_file(file) as new, closing(sqlite3.connect(new)) as database:
         database.executescript(TABLES.read_text(encoding="utf-8"))
         values = {"location": str(Path("mlruns/0").resolve()), "now": now()}
@@ -76,7 +82,7 @@ class SqliteDatabase:
     def open(self) -> tuple[str, str] | None:
         """Create what is missing; return the id of the experiment and the address of its artifacts.
 
-        Return None if the tables are of another version of MLflow. Raises `ConfigError` for a deleted experiment,
+        Return None if its tables were not tested. Raises `ConfigError` for a deleted experiment,
         `sqlite3.Error` and `OSError`.
         """
         if self._file is None:
@@ -86,9 +92,9 @@ class SqliteDatabase:
         with FileLock(self._file.with_suffix(".lock")):  # several processes may create the database or the experiment
             if not self._file.exists():
                 _create(self._file)
-            connection = self._connect(self._file)
-            if self._read_revision() != _version():
+            if read_revision(self._file) not in TESTED:
                 return None
+            connection = self._connect(self._file)
             # Commits take half the time, readers do not wait, and a crash still leaves an intact database.
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = normal")
@@ -107,8 +113,8 @@ class SqliteDatabase:
             if not os.access(folder, os.W_OK):
                 raise ConfigError(f"tracking.uri={self._tracking.uri}: {folder} cannot be written; {_ELSEWHERE}")
             return
-        revision = self._read_revision()
-        if revision is not None and revision != _version():
+        revision = read_revision(self._file)
+        if revision is not None and revision not in TESTED:
             check_revision(self._tracking, revision)
         stages = self.read(
             "select lifecycle_stage from experiments where name = :name", {"name": self._tracking.experiment}
@@ -187,11 +193,6 @@ class SqliteDatabase:
                 raise
             self._connection.execute("commit")
 
-    def _read_revision(self) -> str | None:
-        """Return the revision of the tables, None if there are none."""
-        rows = self.read(REVISION, {})
-        return str(rows[0][0]) if rows else None
-
     def _connect(self, file: Path | str) -> sqlite3.Connection:
         # One connection for all changes: closing the last one writes the log back, which takes as long as the changes.
         connection = sqlite3.connect(file, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
@@ -220,7 +221,7 @@ class SqliteDatabase:
 
 @cache
 def _version() -> str:
-    """Return the Alembic version of the tables."""
+    """Return the revision of the tables in `mlflow.sql`."""
     version = re.search(r"""INSERT INTO "?alembic_version"? VALUES\('(\w+)'\)""", TABLES.read_text(encoding="utf-8"))
     assert version is not None  # noqa: S101 (a test reads it)
     return version[1]

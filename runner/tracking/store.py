@@ -6,19 +6,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from runner.tracking.client import ServerStore
+from runner.tracking.client import ClientStore
 from runner.tracking.database import DatabaseStore, MlflowDatabase
 from runner.tracking.logged import LoggedRun, ParentRun, Run
 from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges
+from runner.tracking.revisions import needs_client
 from runner.tracking.settings import Tracking
 from runner.tracking.sqlite import SqliteDatabase
 
 
 def choose_store(tracking: Tracking) -> RunStore:
     """Return the store that the settings name; nothing is read or created yet."""
-    if tracking.is_server():
-        return ServerStore(tracking)
     file = tracking.sqlite_file()
+    if tracking.is_server() or (not tracking.is_off and needs_client(file)):
+        return ClientStore(tracking)
     if file is not None or tracking.is_off:
         return DatabaseStore(tracking, SqliteDatabase(tracking, file))
     return DatabaseStore(tracking, MlflowDatabase(tracking))

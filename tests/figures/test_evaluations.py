@@ -12,6 +12,7 @@ import ir_measures
 import pytest
 
 from runner import evaluation
+from runner.metrics.delegated import parse_delegated
 from tests.figures.logged import Figures, prepare_store, read_figures, run_logged
 from tests.figures.planted import CLOCK, DATASET, QUERIES, list_final, write_collection
 
@@ -33,7 +34,7 @@ def compute_measures(names: list[str]) -> dict[str, float]:
     wanted |= {"mrr": "RR", "map_at_10": "AP@10", "rprec_at_10": "Rprec", "bpref_at_10": "Bpref"}
     values: dict[str, dict[str, float]] = {own: dict.fromkeys(names, 0.0) for own in wanted}
     for own, measure in wanted.items():
-        for metric in ir_measures.iter_calc([ir_measures.parse_measure(measure)], qrels, run):
+        for metric in ir_measures.iter_calc([parse_delegated(measure)], qrels, run):
             values[own][metric.query_id] = metric.value
     for k in CUTOFFS:
         pairs = [(values[f"precision_at_{k}"][name], values[f"recall_at_{k}"][name]) for name in names]

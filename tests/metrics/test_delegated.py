@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import ir_measures
 import numpy as np
@@ -46,6 +47,19 @@ def random_world(largest: int = 3) -> World:
         grades[next(iter(grades))] = largest
     rows = [[(int(d), float(8 - rank)) for rank, d in enumerate(random.permutation(30)[:8])] for _ in qrels]
     return World(qrels, rankings_of(rows, ids, 8), 30, ids)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="the parser of ir_measures needs names that Python 3.14 lacks")
+@pytest.mark.parametrize("text", [*FORMS.values(), "nDCG(dcg='exp-log2', gains={1: 5})@3", "SetF(beta=2.0)"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_measure_is_parsed_as_ir_measures_does(text: str) -> None:
+    assert delegated.parse_delegated(text) == ir_measures.parse_measure(text)
+
+
+@pytest.mark.parametrize("text", ["P(5)", "P(rel=x)@5", "P@", "1 + 1", "P@5; P@6", "P(**{'rel': 2})"])
+def test_a_text_in_another_form_is_refused(text: str) -> None:
+    with pytest.raises(MeasureError, match=r"the measure .* is not valid: write it as Measure\(name=value\)@cutoff"):
+        parse(text)
 
 
 @pytest.mark.parametrize("name", ir_measures.measures.registry)

@@ -13,6 +13,7 @@ import numpy as np
 
 from retrievers.base import NOTHING, Corpus, Rankings, rank
 from runner.datasets.base import Judgments
+from runner.metrics.delegated import parse_delegated
 from runner.metrics.measures import Measure
 from runner.metrics.scores import Grader
 
@@ -67,7 +68,7 @@ def by_ir_measures(world: World, measures: Sequence[Measure]) -> np.ndarray:
         row = {world.ids[d]: float(s) for d, s in zip(documents, scores, strict=True) if d != NOTHING}
         if row:
             run[str(query)] = row
-    theirs = {ir_measures.parse_measure(str(measure)): row for row, measure in enumerate(measures)}
+    theirs = {parse_delegated(str(measure)): row for row, measure in enumerate(measures)}
     values = np.zeros((len(measures), len(world.rankings)))
     for metric in ir_measures.iter_calc(list(theirs), qrels, run):
         values[theirs[metric.measure], int(metric.query_id)] = metric.value

@@ -1,4 +1,7 @@
-"""What every tracking store promises: a SQLite file, another database, an MLflow server, and none at all."""
+"""What every tracking store promises: a SQLite file, another database, an MLflow server, and none at all.
+
+`client` is a SQLite file whose tables were not tested, so that MLflow's client writes to it.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,11 @@ from mlflow.tracking import MlflowClient
 from runner.config.objects import ConfigError
 from runner.processes import holder
 from runner.records import load_record
+from runner.tracking.client import ClientStore
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import LoggedRun, State, Sweep, this_time
 from runner.tracking.record import USER, Failed, Finished, RunRecord
+from runner.tracking.revisions import TESTED, installed_revision
 from runner.tracking.settings import OFF, Tracking
 from runner.tracking.store import RunStore, choose_store
 from runner.tracking.tracker import Tracker
@@ -26,7 +31,7 @@ from tests.reports.factory import result as make_result
 
 pytestmark = pytest.mark.usefixtures("starting")  # the MLflow server starts while the first tests run
 
-KEEPING = ("sqlite", "postgresql", "server")
+KEEPING = ("sqlite", "client", "postgresql", "server")
 """The stores whose runs are there after the process has ended."""
 
 kept = pytest.mark.parametrize("tracking", KEEPING, indirect=True)
@@ -36,7 +41,9 @@ kept = pytest.mark.parametrize("tracking", KEEPING, indirect=True)
 def tracking(request: pytest.FixtureRequest, tracking: Tracking, monkeypatch: pytest.MonkeyPatch) -> Tracking:
     """Return the settings of an empty store."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    if request.param == "sqlite":
+    if request.param == "client":
+        monkeypatch.delitem(TESTED, installed_revision())
+    if request.param in ("sqlite", "client"):
         return tracking
     uri = OFF if request.param == OFF else request.getfixturevalue(request.param)
     return replace(tracking, uri=uri, experiment=uuid.uuid4().hex)
@@ -54,6 +61,15 @@ def finished(name: str = "a", started: int = 1000, **tags: str) -> RunRecord:
     """Return an evaluation to log."""
     record = Finished(make_result(name), {"k1": "1"}, {"report.md": name}, {USER: "u", **tags}).record
     return replace(record, started=started, ended=started + 10)
+
+
+def test_a_store_that_is_slower_since_its_tables_were_not_tested_says_so(
+    store: RunStore, tracking: Tracking, request: pytest.FixtureRequest
+) -> None:
+    by_client = "[client]" in request.node.name
+    assert isinstance(store, ClientStore) == (by_client or tracking.is_server())
+    slower = f"tracking.uri={tracking.uri}: logged through MLflow's client, which is slower: the tables of MLflow "
+    assert store.relocate().startswith(slower) == by_client
 
 
 def test_runs_outlive_their_store_if_it_says_so(store: RunStore, tracking: Tracking) -> None:

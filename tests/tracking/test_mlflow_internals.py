@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import version
 from pathlib import Path
 
-import pytest
-
 from runner.tracking import mlflow_internals, tables
-from runner.tracking.mlflow_internals import TESTED_WITH
+from runner.tracking.revisions import TESTED
+from runner.tracking.sqlite import _version
 
 ROOT = Path(__file__).parents[2]
 PRIVATE = re.compile(r"^\s*(?:from|import) mlflow\.(?:store|utils)\b|\._tracking_client\b", re.MULTILINE)
@@ -15,9 +13,10 @@ SQL = re.compile(r"^from runs\b", re.MULTILINE)
 TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n)+", re.MULTILINE)
 
 
-@pytest.mark.parametrize("package", TESTED_WITH)
-def test_the_installed_version_was_tested(package: str) -> None:
-    assert version(package) == TESTED_WITH[package]
+def test_the_tables_of_the_locked_version_were_tested() -> None:
+    locked = re.search(r"^mlflow-skinny==(.+)$", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert locked is not None
+    assert TESTED[_version()] == locked[1]
 
 
 def test_only_one_module_uses_private_classes_and_one_the_tables() -> None:

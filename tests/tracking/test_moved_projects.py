@@ -15,7 +15,7 @@ from runner.tracking.background import BackgroundTracker
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import LoggedRun
 from runner.tracking.record import Finished
-from runner.tracking.revisions import _list_revisions
+from runner.tracking.revisions import TESTED, _list_revisions, check_file, installed_revision, read_revision
 from runner.tracking.settings import Tracking
 from tests.reports.factory import result
 
@@ -89,7 +89,7 @@ def test_a_deleted_experiment_is_refused_before_the_work(project: Path) -> None:
 
 def test_a_database_of_an_older_mlflow_is_refused_before_the_work_and_can_be_read(project: Path) -> None:
     _, followed = _list_revisions()
-    older = min(followed)
+    older = min(followed - TESTED.keys())
     _change(project, f"update alembic_version set version_num = '{older}'")
     database = project / "mlruns" / "mlflow.db"
     before = database.read_bytes()
@@ -97,6 +97,16 @@ def test_a_database_of_an_older_mlflow_is_refused_before_the_work_and_can_be_rea
         BackgroundTracker(_at(project))
     assert [run.name for run in Runs(_at(project)).list_ended()] == ["before"]
     assert database.read_bytes() == before
+
+
+def test_rows_are_written_to_the_tested_tables_of_another_mlflow_which_its_ui_would_migrate(project: Path) -> None:
+    another = min(TESTED.keys() - {installed_revision()})
+    _change(project, f"update alembic_version set version_num = '{another}'")
+    assert _log(_at(project), "after").folder is not None
+    assert [run.name for run in Runs(_at(project)).list_ended()] == ["after", "before"]
+    assert read_revision(project / "mlruns" / "mlflow.db") == another
+    with pytest.raises(ConfigError, match=rf"MLflow \(revision {another}\)"):
+        check_file(_at(project))
 
 
 def test_a_database_of_an_unknown_mlflow_is_refused_before_the_work(project: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from retrievers.base import NOTHING
 from runner.agents.measures.rankings import rank_files
+from runner.metrics.delegated import parse_delegated
 from runner.metrics.measures import expand, parse
 from tests.strategies.rankings import unique_lists
 from tests.strategies.scores import value_pairs
@@ -24,7 +25,7 @@ def test_measures_are_those_of_ir_measures(tasks: list[tuple[list[str], list[str
     run = {str(i): {name: -float(rank) for rank, name in enumerate(files)} for i, files in enumerate(found) if files}
     theirs = [m for m in MEASURES if m.name != "F1"]
     expected = np.zeros((len(theirs), len(tasks)))
-    at = {ir_measures.parse_measure(str(measure)): row for row, measure in enumerate(theirs)}
+    at = {parse_delegated(str(measure)): row for row, measure in enumerate(theirs)}
     if qrels:
         for metric in ir_measures.iter_calc(list(at), qrels, run):
             expected[at[metric.measure], int(metric.query_id)] = metric.value
