@@ -11,6 +11,7 @@ from concurrent.futures import Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
@@ -279,14 +280,19 @@ class BackgroundTracker:
             if not isinstance(error, ConfigError):
                 raise
         else:
-            sent.add_done_callback(self._finish_batch)
+            sent.add_done_callback(partial(self._finish_batch, self._executor))
 
-    def _finish_batch(self, sent: Future[Any]) -> None:
+    def _finish_batch(self, executor: Executor | None, sent: Future[Any]) -> None:
         with self._changed:
             error = sent.exception()
             if isinstance(error, BrokenProcessPool):
                 self._doubt = True
-                self._submit_batch()
+                try:  # first, as a dead executor holds its lock during this call, and waits for itself if it is used
+                    self._start_again(executor, error)
+                except ConfigError as trouble:
+                    self._refuse_batch(trouble)
+                else:
+                    self._submit_batch()
                 return
             if error is not None:
                 self._refuse_batch(error)

@@ -49,7 +49,7 @@ def read_revision(file: Path) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
-def installed_revision() -> str:
+def find_installed_revision() -> str:
     """Return the revision of the tables that the installed MLflow creates."""
     known, followed = _list_revisions()
     return min(known - followed, default="")
@@ -61,12 +61,11 @@ def needs_client(file: Path | None) -> bool:
     `file` is None for a database that is not a file: MLflow opens it, and refuses it unless the tables are its own.
     """
     try:
-        found = None if file is None else read_revision(file)
+        revision = None if file is None else read_revision(file)
     except sqlite3.Error:  # raised again, with the address, where the file is read
         return False
-    if found in TESTED or installed_revision() in TESTED:
-        return False
-    return found in (None, installed_revision())
+    installed = find_installed_revision()
+    return revision not in TESTED and installed not in TESTED and revision in (None, installed)
 
 
 def check_revision(tracking: Tracking, revision: str) -> None:

@@ -25,7 +25,7 @@ from runner.config.objects import ConfigError
 from runner.tracking.logged import find_beside, local_path
 from runner.tracking.mlflow_internals import create_tables
 from runner.tracking.record import now
-from runner.tracking.revisions import TESTED, check_revision, installed_revision, read_revision
+from runner.tracking.revisions import TESTED, check_revision, find_installed_revision, read_revision
 from runner.tracking.settings import EXPERIMENT_TAGS, NOT_STORED, Tracking
 from runner.tracking.tables import Rows, Session
 
@@ -38,7 +38,7 @@ _PATIENCE_S = 60  # how long to wait while another program writes to the databas
 
 def _create(file: Path) -> None:
     """Create the tables in a temporary file and rename it, so that a killed process leaves no incomplete database."""
-    if installed_revision() != _version():
+    if find_installed_revision() != _version():
         with replace_file(file) as new:
             create_tables(f"sqlite:///{new}")
         return

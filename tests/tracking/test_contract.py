@@ -22,7 +22,7 @@ from runner.tracking.client import ClientStore
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import LoggedRun, State, Sweep, this_time
 from runner.tracking.record import USER, Failed, Finished, RunRecord
-from runner.tracking.revisions import TESTED, installed_revision
+from runner.tracking.revisions import TESTED, find_installed_revision
 from runner.tracking.settings import OFF, Tracking
 from runner.tracking.store import RunStore, choose_store
 from runner.tracking.tracker import Tracker
@@ -42,7 +42,7 @@ def tracking(request: pytest.FixtureRequest, tracking: Tracking, monkeypatch: py
     """Return the settings of an empty store."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     if request.param == "client":
-        monkeypatch.delitem(TESTED, installed_revision())
+        monkeypatch.delitem(TESTED, find_installed_revision())
     if request.param in ("sqlite", "client"):
         return tracking
     uri = OFF if request.param == OFF else request.getfixturevalue(request.param)

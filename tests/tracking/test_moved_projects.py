@@ -15,7 +15,7 @@ from runner.tracking.background import BackgroundTracker
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import LoggedRun
 from runner.tracking.record import Finished
-from runner.tracking.revisions import TESTED, _list_revisions, check_file, installed_revision, read_revision
+from runner.tracking.revisions import TESTED, _list_revisions, check_file, find_installed_revision, read_revision
 from runner.tracking.settings import Tracking
 from tests.reports.factory import result
 
@@ -100,7 +100,7 @@ def test_a_database_of_an_older_mlflow_is_refused_before_the_work_and_can_be_rea
 
 
 def test_rows_are_written_to_the_tested_tables_of_another_mlflow_which_its_ui_would_migrate(project: Path) -> None:
-    another = min(TESTED.keys() - {installed_revision()})
+    another = min(TESTED.keys() - {find_installed_revision()})
     _change(project, f"update alembic_version set version_num = '{another}'")
     assert _log(_at(project), "after").folder is not None
     assert [run.name for run in Runs(_at(project)).list_ended()] == ["after", "before"]

@@ -26,7 +26,7 @@ from runner.tracking.background import BackgroundTracker
 from runner.tracking.client import ClientStore
 from runner.tracking.fetching import Runs
 from runner.tracking.record import USER, Finished, metric_name
-from runner.tracking.revisions import installed_revision, read_revision
+from runner.tracking.revisions import find_installed_revision, read_revision
 from runner.tracking.settings import Tracking
 from runner.tracking.sqlite import TABLES, SqliteDatabase, _version
 from runner.tracking.store import RunStore, choose_store
@@ -197,19 +197,19 @@ def test_a_parent_run_has_the_rows_that_mlflows_client_makes(tracking: Tracking)
 def test_the_revision_is_that_of_the_installed_mlflow() -> None:
     from mlflow.store.db.utils import _get_latest_schema_revision
 
-    assert installed_revision() == _get_latest_schema_revision()
+    assert find_installed_revision() == _get_latest_schema_revision()
 
 
 def test_tables_of_another_version_are_created_by_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runner.tracking.sqlite._version", lambda: "another")
     tracking = Tracking(uri=f"sqlite:///{tmp_path}/mlflow.db", experiment="mine")
     assert SqliteDatabase(tracking, tracking.sqlite_file()).open() is not None
-    assert read_revision(tmp_path / "mlflow.db") == installed_revision()
+    assert read_revision(tmp_path / "mlflow.db") == find_installed_revision()
     assert MlflowClient(tracking.uri).get_experiment_by_name("mine") is not None
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(installed_revision() != _version(), reason="mlflow.sql has the tables of another MLflow")
+@pytest.mark.skipif(find_installed_revision() != _version(), reason="mlflow.sql has the tables of another MLflow")
 def test_a_new_database_is_the_one_that_mlflow_makes() -> None:
     assert dump_tables() == TABLES.read_text(encoding="utf-8")
 
