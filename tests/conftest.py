@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import signal
 import sqlite3
 import tempfile
 import threading
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from importlib.machinery import PathFinder
+from importlib.metadata import distributions
 from pathlib import Path
 
 import hypothesis
@@ -143,6 +147,57 @@ def tracking(migrated: Path, tmp_path: Path) -> Tracking:
     (tmp_path / "mlruns").mkdir()
     shutil.copy(migrated, tmp_path / "mlruns" / "mlflow.db")
     return Tracking(uri=f"sqlite:///{tmp_path}/mlruns/mlflow.db", artifacts=str(tmp_path / "mlruns" / "artifacts"))
+
+
+def find_missing(error: BaseException | None) -> str:
+    """Return which package an error, or one that it followed from, misses and is not installed; "" if none."""
+    while error is not None:
+        needed = re.search(r"needs ([\w-]+), which is not installed", str(error))
+        if needed is not None and not any(distributions(name=needed[1])):
+            return needed[0]
+        if (
+            isinstance(error, ModuleNotFoundError)
+            and error.name
+            and PathFinder.find_spec(error.name.split(".")[0]) is None
+        ):
+            return f"{error.name} is not installed"
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a module that needs a package which is not installed when it is imported."""
+    report = yield
+    excinfo = getattr(getattr(report, "call", None), "excinfo", None)
+    if report.failed and excinfo is not None and (missing := find_missing(excinfo.value)):
+        report.outcome, report.longrepr = "skipped", (report.nodeid, 1, f"Skipped: {missing}")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Iterator[None]:
+    """Skip a test whose fixtures need a package that is not installed."""
+    with skip_without_package():
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """Skip a test that needs a package that is not installed."""
+    with skip_without_package():
+        yield
+
+
+@contextmanager
+def skip_without_package() -> Iterator[None]:
+    """Skip if the block raises an error that a package is not installed, and it is not."""
+    try:
+        yield
+    except Exception as error:
+        if missing := find_missing(error):
+            pytest.skip(missing)
+        raise
 
 
 def pytest_collection_finish() -> None:

@@ -51,6 +51,7 @@ from tests.strategies.texts import MIXED_TEXTS
 
 T = TypeVar("T")
 QDRANT = find_spec("qdrant_edge") is not None  # tests/retrievers/engines skip with the reason where it is missing
+FAISS, MODELS = find_spec("faiss") is not None, find_spec("sentence_transformers") is not None  # test_shipped skips
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class SparseByWords(LearnedSparse):
 
 LEXICAL: dict[str, Retriever] = {
     **WITH_STOP_WORDS,
-    "sparse": SparseByWords("words"),
+    **({"sparse": SparseByWords("words")} if MODELS else {}),
     "bm25 no stop words": BM25(Analyzer(stemmer=None, stopwords=None)),
     "sqlite_fts": SqliteFts(),
     "sqlite_fts porter": SqliteFts(tokenizer="porter", title_weight=3.0),
@@ -167,14 +168,17 @@ EXACT: dict[str, Retriever] = {
     "dense l2": Dense(WordHashes(), metric="l2"),
     "hybrid of both": Hybrid({"bm25": BM25(), "dense": Dense(WordHashes())}, alpha=0.5, depth=20),
 }
+BY_FAISS: dict[str, Callable[[], Retriever]] = {
+    "dense ivf": lambda: Dense(WordHashes(), index_type="ivf", nlist=2),
+    "dense hnsw": lambda: Dense(WordHashes(), index_type="hnsw"),
+    "dense pq": lambda: Dense(WordHashes(), index_type="pq", pq_m=64),
+    "dense int8": lambda: Dense(WordHashes(), index_type="hnsw", quantization="int8"),
+    "dense binary": lambda: Dense(WordHashes(), quantization="binary"),
+}
 ALL: dict[str, Retriever] = {
     **EXACT,
     "dense lsa": Dense(LSAEncoder()),
-    "dense ivf": Dense(WordHashes(), index_type="ivf", nlist=2),
-    "dense hnsw": Dense(WordHashes(), index_type="hnsw"),
-    "dense pq": Dense(WordHashes(), index_type="pq", pq_m=64),
-    "dense int8": Dense(WordHashes(), index_type="hnsw", quantization="int8"),
-    "dense binary": Dense(WordHashes(), quantization="binary"),
+    **{name: create() for name, create in BY_FAISS.items() if FAISS},
 }
 # Engines take a tenth of a second to open. Where flat ones are `dense` to the byte, drawn corpora add nothing.
 FLAT: dict[str, Retriever] = {"qdrant flat": Qdrant(WordHashes(64), index_type="flat")} if QDRANT else {}
