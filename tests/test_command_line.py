@@ -220,6 +220,11 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
         (["metrics.measures=[nDGC]"], "did you mean nDCG"),
         (["metrics.k_values=[0]"], "metrics.k_values.0=0: should be greater than or equal to 1"),
         (["metrics.depth=5"], "depth"),
+        (
+            ["retriever=bm25", "encoder=lsa"],
+            "encoder=lsa: has no effect, as nothing here uses the encoder; remove it, or",
+        ),
+        (["encoder.dimensions=3"], "encoder.dimensions=3: has no effect, as nothing here uses the encoder"),
         (["evalute"], "evalute: no such command; did you mean evaluate?"),
         (["dataset=beir"], "dataset.path: is required"),
         (["dataset.path=elsewhere"], "elsewhere"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
 from os import PathLike
@@ -16,13 +16,13 @@ from retrievers.existing import GivenRetriever
 from runner.api.data import check_overrides, list_overrides, locate
 from runner.api.results import RunResult, with_run
 from runner.commands.evaluate import run_experiment
-from runner.config import CONF, SHARED_GROUPS
+from runner.config import CONF
 from runner.config.arguments import format_override
 from runner.config.composing import compose_config
 from runner.config.hydra_internals import load_yaml
-from runner.config.objects import ConfigError, build, build_settings, describe_settings
+from runner.config.objects import build, build_settings, describe_settings
 from runner.config.report import ReportSettings
-from runner.config.values import settle
+from runner.config.values import check_read, settle
 from runner.datasets.base import Dataset
 from runner.evaluation import Bench
 from runner.experiment import build_experiment
@@ -63,7 +63,8 @@ def evaluate(
     config, choices = compose_config("evaluate", words)
     _set_retriever(config, node, keep=bool(choice))
     settled = settle(config, choices | {"retriever": choice or _name_retriever(own)})
-    _check_read(overrides, settled.config)
+    own_settings = "the retriever is given with settings of its own; set its {group} instead (docs/python.md)"
+    check_read(overrides, settled.config, own_settings)
     experiment = build_experiment(settled, name, retriever=own)
     analyzer = build(OmegaConf.to_container(config.analyzer, resolve=True), "analyzer", settled.config["plugins"])
     bench = Bench(open_store(store_settings(settled.config)), analyzer)
@@ -74,17 +75,6 @@ def evaluate(
     with console.silence(), main_module_not_imported_again():
         result, run = run_experiment(experiment, bench, tracking, traces(settled.config), resume=resume, texts=texts)
     return with_run(result, run)
-
-
-def _check_read(overrides: Sequence[str], config: Mapping[str, Any]) -> None:
-    """Raise `ConfigError` for an override of a shared group that nothing reads, as the retriever has its own."""
-    for word in overrides:
-        group = word.lstrip("+~").partition("=")[0].partition(".")[0]
-        if group in SHARED_GROUPS and group not in config:
-            raise ConfigError(
-                f"{word}: has no effect, as the retriever is given with settings of its own; set its {group} instead "
-                f"(docs/python.md)"
-            )
 
 
 def adapt_retriever(retriever: object) -> Retriever:

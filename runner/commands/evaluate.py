@@ -20,7 +20,7 @@ from retrievers.index_facts import describe_indexes
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings, Texts
-from runner.config.values import settle, without_secrets
+from runner.config.values import check_read, settle, without_secrets
 from runner.evaluation import Bench, build_result
 from runner.experiment import Experiment, build_experiment
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
@@ -64,6 +64,8 @@ def main(cfg: DictConfig) -> int:
     """Run one evaluation; return 1 if the retriever or a query raised an error, or the result was not logged."""
     hydra = HydraConfig.get()
     settled = settle(cfg, hydra.runtime.choices)
+    if hydra.mode == RunMode.RUN:  # in a sweep, another combination may read it
+        check_read(hydra.overrides.task, settled.config)
     # A job of another sweeper, which a launcher may run on another machine, is named after its overrides.
     experiment = build_experiment(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
     own = build_settings(EvaluationSettings, settled.config)

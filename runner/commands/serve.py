@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.multistage import Base
 from retrievers.search import open_searcher
 from runner.config.objects import ConfigError, build_settings
-from runner.config.values import settle
+from runner.config.values import check_read, settle
 from runner.evaluation import Bench
 from runner.experiment import build_experiment
 from runner.reports import console
@@ -44,6 +44,7 @@ def main(cfg: DictConfig) -> int:
             "+retriever@search_types.NAME=..."
         )
     settled = settle(cfg, hydra.runtime.choices)
+    check_read(hydra.overrides.task, settled.config)
     plugins = settled.config.get("plugins") or ()
     experiment, own = build_experiment(settled), build_settings(ServeSettings, settled.config, plugins=plugins)
     if experiment.retriever_name in own.search_types:

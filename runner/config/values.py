@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +64,9 @@ class Settled:
     parameters: Mapping[str, str]
 
 
+_UNUSED = "nothing here uses the {group}; remove it, or choose a retriever or grading that does"
+
+
 def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     """Resolve a composed config with Hydra's choices; raises `ConfigError` for a missing or unresolvable value."""
     raw = OmegaConf.to_container(cfg, resolve=False)
@@ -83,6 +86,14 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     _check_plugins(config.get("plugins", []))
     shown = public({**without_environment(cfg, config, raw, kept), "choices": chosen})
     return Settled(config, shown, _parameters(shown, raw))
+
+
+def check_read(overrides: Iterable[str], config: Mapping[str, Any], reason: str = _UNUSED) -> None:
+    """Raise `ConfigError` for an override of a shared group that a settled config lacks, as nothing uses it."""
+    for word in overrides:
+        group = word.lstrip("+~").partition("=")[0].partition(".")[0]
+        if group in SHARED_GROUPS and group not in config:
+            raise ConfigError(f"{word}: has no effect, as {reason.format(group=group)}")
 
 
 def without_environment(

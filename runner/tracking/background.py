@@ -288,7 +288,8 @@ class BackgroundTracker:
             if isinstance(error, BrokenProcessPool):
                 self._doubt = True
                 try:  # first, as a dead executor holds its lock during this call, and waits for itself if it is used
-                    self._start_again(executor, error)
+                    if not self.left:
+                        self._start_again(executor, error)
                 except ConfigError as trouble:
                     self._refuse_batch(trouble)
                 else:
