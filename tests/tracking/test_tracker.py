@@ -115,6 +115,7 @@ def test_a_database_that_is_not_made_to_its_end_is_not_there(tmp_path: Path, mon
     halfway = tmp_path / "halfway.sql"
     halfway.write_text("CREATE TABLE runs (run_uuid TEXT); CREATE TABLE runs (run_uuid TEXT);")
     with monkeypatch.context() as patch, pytest.raises(ConfigError, match="table runs already exists"):
+        patch.setattr("runner.tracking.sqlite.find_installed_revision", _version)
         patch.setattr("runner.tracking.sqlite.TABLES", halfway)
         Tracker(tracking)
     assert not (tmp_path / "mlflow.db").exists()
@@ -141,17 +142,17 @@ def test_types_whose_names_are_alike_are_kept_apart(tracking: Tracking) -> None:
 
 def rows(tracking: Tracking, run_id: str) -> dict[str, list[dict[str, object]]]:
     """Return the rows of a run in every table, without ids and moments."""
-    database = sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))
-    links = {i for (i,) in database.execute("select input_uuid from inputs where destination_id = ?", (run_id,))}
-    changing = {"timestamp", "start_time", "end_time", "artifact_uri", "input_uuid"}
-    by_table: dict[str, list[dict[str, object]]] = {}
-    for (table,) in database.execute("select name from sqlite_master where type = 'table'").fetchall():
-        selected = database.execute(f"select * from {table}")
-        columns = [column[0] for column in selected.description]
-        every = [dict(zip(columns, row, strict=True)) for row in selected]
-        own = [row for row in every if run_id in row.values() or row.get("input_uuid") in links]
-        shown = [{k: "" if k in changing or v == run_id else v for k, v in row.items()} for row in own]
-        by_table[table] = sorted(shown, key=repr)
+    with closing(sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))) as database:
+        links = {i for (i,) in database.execute("select input_uuid from inputs where destination_id = ?", (run_id,))}
+        changing = {"timestamp", "start_time", "end_time", "artifact_uri", "input_uuid"}
+        by_table: dict[str, list[dict[str, object]]] = {}
+        for (table,) in database.execute("select name from sqlite_master where type = 'table'").fetchall():
+            selected = database.execute(f"select * from {table}")
+            columns = [column[0] for column in selected.description]
+            every = [dict(zip(columns, row, strict=True)) for row in selected]
+            own = [row for row in every if run_id in row.values() or row.get("input_uuid") in links]
+            shown = [{k: "" if k in changing or v == run_id else v for k, v in row.items()} for row in own]
+            by_table[table] = sorted(shown, key=repr)
     return by_table
 
 
