@@ -65,8 +65,10 @@ class Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
-        """Stop, and print one line on how the work ended."""
+        """Stop, and print one line on how the work ended, if there was any."""
         self._screen.stop()
+        if not self._total:
+            return
         ending = "done" if self._done == self._total else "stopped after"
         took = _roughly(self._clock() - self._start)
         before = [f"{self._before:,} were already finished"] if self._before else []

@@ -55,6 +55,9 @@ def report(
     total number of its combinations.
     """
     outcome, total = run.outcome, total or len(wanted)
+    if not (run.changed or outcome.interrupted):
+        what = f"{len(search.trials):,} trials" if search else f"{total:,} combinations"
+        console.note(f"all {what} are already finished; nothing to do")
     results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
     best = find_best([c.result for c in chosen if c.result] if chosen else list(results.values()))
     selections = [(c.measured, c.selection) for c in chosen]

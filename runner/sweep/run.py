@@ -81,12 +81,11 @@ class SweepRun:
     ) -> Iterator[tuple[str, Answer]]:
         """Yield the answer of each combination by its identity, finished ones first.
 
-        `progress`, if given, counts all combinations, and the caller displays it. `contenders` are the combinations
+        `progress`, if given, counts the contenders, and the caller displays it. `contenders` are the combinations
         that may be shown as the best so far. By default, these are all combinations if they have the same dataset, else
         none, because scores on different datasets are not comparable.
         """
         self.parent.experiments.update(combinations)
-        aside = contenders is not None and not contenders
         if contenders is None:
             contenders = combinations if self._on_one_dataset(combinations.values()) else ()
         todo: dict[str, Experiment] = {}
@@ -96,19 +95,19 @@ class SweepRun:
                 todo[combination] = experiment
                 continue
             best = self.outcome.update_best(result) if combination in contenders else None
-            if progress:
+            if progress and combination in contenders:
                 progress.advance(best=best)
             yield combination, result
         if not todo:
-            if progress is None and not aside:
-                console.note(f"all {len(combinations):,} combinations are already finished; nothing to do")
             return
+        counted = contenders if progress else todo
         best = self.outcome.best if contenders else ""
         begun = nullcontext(progress) if progress else Progress(len(todo), self.outcome.reused, best)
         with begun as shown:
             for combination, answer in self._compute(todo):
                 best = self.outcome.update_best(answer) if combination in contenders else None
-                shown.advance(failed=isinstance(answer, FailedCombination), best=best)
+                if combination in counted:
+                    shown.advance(failed=isinstance(answer, FailedCombination), best=best)
                 yield combination, answer
                 if isinstance(answer, FailedCombination) and self._settings.fail_fast:
                     return

@@ -148,10 +148,10 @@ class Searching:
             folds = self.selecting.folds()
             others = [(folds >= 0) & (folds != fold) for fold in range(folds.max() + 1)]
             self.lines += [Line(self.studies.passing(), queries) for queries in others]
-        total = sum(self._missing(line) for line in self.lines)
-        if not total:
-            return
-        with Progress(total, self.outcome.reused) as progress:
+        missing, before = self._missing(self.lines[0]), len(self.lines[0].trials)
+        with Progress(missing, before, what="trials") as progress:
+            if before and len(self.lines) > 1:
+                progress.note("repeating the finished trials without each fold")
             while any(map(self._missing, self.lines)) and not self._is_to_end():
                 self._round(progress)
             if not any(map(self._missing, self.lines)):
@@ -208,21 +208,27 @@ class Searching:
     def _round(self, progress: Progress) -> None:
         """Ask each study for some points, evaluate them together, and tell each study the values of its points."""
         share = max(_at_once(self.selecting.declared.settings) // len(self.lines), 1)
+        unfinished = [line for line in self.lines if self._missing(line)]
+        # The studies of folds start again with each command; they catch up first, so that all advance together.
+        last = min(len(line.trials) for line in unfinished)
         requests = [
-            (line, request) for line in self.lines for request in line.study.ask(min(self._missing(line), share))
-        ]  # fmt: skip
+            (line, request)
+            for line in unfinished
+            if len(line.trials) < last + share
+            for request in line.study.ask(min(self._missing(line), share))
+        ]
         pairs = self.selecting.identify([request.point for _, request in requests])
         wanted = {combination: e for combination, e in pairs if combination not in self.outcome.failures}
-        # Only points of the stored study are ranked, not points of the studies of folds.
-        main = {
+        # Only points of the stored study are ranked and counted, not points of the studies of folds.
+        main = [
             combination for (line, _), (combination, _) in zip(requests, pairs, strict=True) if line is self.lines[0]
-        }
+        ]
         raced: dict[str, _Charge] = {}
         if self.selecting.declared.settings.race:
             wanted, raced = self._race(wanted)
         for _ in self.run.evaluate(wanted, progress, contenders=main):
             pass
-        for _ in range(len(pairs) - len(wanted)):
+        for _ in range(len(main) - len(wanted.keys() & set(main))):
             progress.advance()
         for (line, request), (combination, _) in zip(requests, pairs, strict=True):
             if combination in raced:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import re
 import shutil
 import signal
 import time
@@ -56,7 +57,7 @@ def test_a_search_logs_what_it_asked_for_and_keeps_its_study(here: Path, capsys:
     out = capsys.readouterr()
     assert "12 trials (tpe) requested 12 combinations" in out.out
     assert [line.partition(" in ")[0] for line in out.err.splitlines() if line.startswith("done ")] == [
-        "done 12 of 12",
+        "done 12 of 12 trials",
         "done 1 of 1",
         "done 1 of 1",
     ]
@@ -69,7 +70,9 @@ def test_the_same_command_again_does_nothing_and_says_the_same(here: Path, capsy
     first, before = capsys.readouterr().out, rows(here, "select * from runs")
     files = sorted((path, path.stat().st_mtime_ns) for path in here.rglob("artifacts/**/*"))
     assert main(command) == 0
-    assert capsys.readouterr().out == first
+    out = capsys.readouterr()
+    assert out.out == first
+    assert out.err.splitlines() == ["all 5 trials are already finished; nothing to do"]
     assert rows(here, "select * from runs") == before
     assert sorted((path, path.stat().st_mtime_ns) for path in here.rglob("artifacts/**/*")) == files
     assert [len(study.trials) for study in studies(here)] == [5]
@@ -95,6 +98,22 @@ def test_more_trials_go_on_where_the_search_stopped_as_if_it_had_not(
     monkeypatch.chdir(whole)
     assert main([*command, "hydra.sweeper.n_trials=12"]) == 0
     assert points(whole) == in_two
+
+
+@pytest.mark.parametrize("on", ["train", "kfold"])
+def test_a_search_with_more_trials_counts_trials_and_says_what_it_did(
+    here: Path, on: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*SEARCH, *PLANE, *DATA, f"sweep.select_on={on}"]
+
+    def search(n_trials: int) -> list[str]:
+        assert main([*command, f"hydra.sweeper.n_trials={n_trials}"]) == 0
+        lines = [re.sub(r" in \d+ s|; best: .*", "", line) for line in capsys.readouterr().err.splitlines()]
+        return [line for line in lines if "trials" in line or "nothing to do" in line]
+
+    assert search(3) == ["done 3 of 3 trials"]
+    assert search(5) == ["done 2 of 2 trials; 3 were already finished"]
+    assert search(5) == ["all 5 trials are already finished; nothing to do"]
 
 
 def test_an_answer_that_was_cut_short_is_told_anew_in_another_study(here: Path) -> None:
