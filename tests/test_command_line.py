@@ -180,6 +180,12 @@ def test_a_sweep_in_which_a_query_fails_ends_with_exit_code_1(broken: list[str],
     assert [run.info.status for run in runs()] == ["FINISHED"] * 3
 
 
+def test_a_sweep_accepts_a_setting_that_one_combination_uses(runs: Callable[[], list[Run]]) -> None:
+    assert main(["-m", "retriever=bm25,dense", "encoder=lsa", "encoder.dimensions=3", *DATA]) == 0
+    dimensions = {str(run.data.params.get("encoder.dimensions")) for run in runs()}
+    assert "3" in dimensions
+
+
 def test_hydras_own_sweeper_works_when_chosen(runs: Callable[[], list[Run]]) -> None:
     assert main(["-m", "hydra/sweeper=basic", "retriever.k1=0.6,0.9", *DATA]) == 0
     assert [run.data.params["retriever.k1"] for run in runs()] == ["0.6", "0.9"]
@@ -225,6 +231,18 @@ def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_type
             "encoder=lsa: has no effect, as nothing here uses the encoder; remove it, or",
         ),
         (["encoder.dimensions=3"], "encoder.dimensions=3: has no effect, as nothing here uses the encoder"),
+        (
+            ["-m", "retriever=bm25", "retriever.k1=1,2", "encoder=lsa"],
+            "encoder=lsa: has no effect, as nothing here uses the encoder",
+        ),
+        (
+            ["-m", "retriever=bm25", "encoder.dimensions=2,3"],
+            "encoder.dimensions=2,3: has no effect, as nothing here uses the encoder",
+        ),
+        (
+            ["-m", "hydra/sweeper=optuna", "retriever.k1=interval(1,2)", "encoder.dimensions=3"],
+            "encoder.dimensions=3: has no effect, as nothing here uses the encoder",
+        ),
         (["evalute"], "evalute: no such command; did you mean evaluate?"),
         (["dataset=beir"], "dataset.path: is required"),
         (["dataset.path=elsewhere"], "elsewhere"),

@@ -64,7 +64,7 @@ def evaluate(
     _set_retriever(config, node, keep=bool(choice))
     settled = settle(config, choices | {"retriever": choice or _name_retriever(own)})
     own_settings = "the retriever is given with settings of its own; set its {group} instead (docs/python.md)"
-    check_read(overrides, settled.config, own_settings)
+    check_read(overrides, [settled.config], own_settings)
     experiment = build_experiment(settled, name, retriever=own)
     analyzer = build(OmegaConf.to_container(config.analyzer, resolve=True), "analyzer", settled.config["plugins"])
     bench = Bench(open_store(store_settings(settled.config)), analyzer)

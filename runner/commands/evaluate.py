@@ -65,7 +65,7 @@ def main(cfg: DictConfig) -> int:
     hydra = HydraConfig.get()
     settled = settle(cfg, hydra.runtime.choices)
     if hydra.mode == RunMode.RUN:  # in a sweep, another combination may read it
-        check_read(hydra.overrides.task, settled.config)
+        check_read(hydra.overrides.task, [settled.config])
     # A job of another sweeper, which a launcher may run on another machine, is named after its overrides.
     experiment = build_experiment(settled, hydra.job.override_dirname if hydra.mode == RunMode.MULTIRUN else None)
     own = build_settings(EvaluationSettings, settled.config)

@@ -44,7 +44,7 @@ def main(cfg: DictConfig) -> int:
             "+retriever@search_types.NAME=..."
         )
     settled = settle(cfg, hydra.runtime.choices)
-    check_read(hydra.overrides.task, settled.config)
+    check_read(hydra.overrides.task, [settled.config])
     plugins = settled.config.get("plugins") or ()
     experiment, own = build_experiment(settled), build_settings(ServeSettings, settled.config, plugins=plugins)
     if experiment.retriever_name in own.search_types:

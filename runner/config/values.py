@@ -88,12 +88,19 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     return Settled(config, shown, _parameters(shown, raw))
 
 
-def check_read(overrides: Iterable[str], config: Mapping[str, Any], reason: str = _UNUSED) -> None:
-    """Raise `ConfigError` for an override of a shared group that a settled config lacks, as nothing uses it."""
+def check_read(overrides: Iterable[str], configs: Iterable[Mapping[str, Any]], reason: str = _UNUSED) -> None:
+    """Raise `ConfigError` for an override of a shared group that all settled configs lack, as nothing uses it."""
+    unread: dict[str, str] = {}
     for word in overrides:
         group = word.lstrip("+~").partition("=")[0].partition(".")[0]
-        if group in SHARED_GROUPS and group not in config:
-            raise ConfigError(f"{word}: has no effect, as {reason.format(group=group)}")
+        if group in SHARED_GROUPS:
+            unread.setdefault(group, word)
+    for config in configs if unread else ():
+        unread = {group: word for group, word in unread.items() if group not in config}
+        if not unread:
+            return
+    for group, word in unread.items():
+        raise ConfigError(f"{word}: has no effect, as {reason.format(group=group)}")
 
 
 def without_environment(

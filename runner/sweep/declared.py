@@ -5,7 +5,7 @@ Sweeps, plans and searches all start from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from runner.comparison.comparability import explain_chunk_gold
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings
+from runner.config.values import check_read
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
 from runner.evaluation import Bench
@@ -85,6 +86,10 @@ class Declared:
         for experiment in experiments:
             self.bench.check_grades(experiment)
         return experiments
+
+    def check_read(self, points: Iterable[Combination]) -> None:
+        """Raise `ConfigError` for an override of the command line that none of these points uses."""
+        check_read(self.arguments, (self._composer.settle(point.overrides).config for point in points))
 
     def default_of(self, point: Combination) -> Combination | None:
         """Return a point with the default of every swept value; None if only choices of groups were swept.

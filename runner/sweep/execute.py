@@ -29,6 +29,7 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
     """Run, log and report every combination; return how the sweep ended. Raises errors of settings before any work."""
     with Status("composing the combinations and loading their data"):
         experiments = declared.experiments(declared.points)
+        declared.check_read(declared.points)
     primary, statistics = str(declared.metrics(experiments).primary_measure), experiments[0].statistics
     axes = axes_of_points(declared.points)
     choices = _choices(declared, experiments, axes)

@@ -75,7 +75,10 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     if declared.settings.sample is not None:
         raise ConfigError("sweep.sample: has no effect on a search; set hydra.sweeper.n_trials instead")
     space = SearchSpace(declared.products)
-    probes = declared.experiments(space.probes(own.seed))
+    points = space.probes(own.seed)
+    probes = declared.experiments(points)
+    if space.unrestricted:  # otherwise, a point that is not among the probes may use it
+        declared.check_read(points)
     metrics = declared.metrics(probes)
     objectives, statistics = _objectives(own.objectives, metrics), probes[0].statistics
     sources = {(repr(probe.source), repr(probe.chunking)): probe.source for probe in probes}

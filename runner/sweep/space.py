@@ -102,6 +102,11 @@ class SearchSpace:
         return len(self.products) > 1 or any(axis.condition for axis in self.products[0].axes)
 
     @property
+    def unrestricted(self) -> bool:
+        """Return whether no condition limits the points, so that probes have every choice of every axis."""
+        return not any(p.include or p.exclude or any(axis.condition for axis in p.axes) for p in self.products)
+
+    @property
     def axes(self) -> dict[str, str]:
         """Return each axis that varies, with its values as text."""
         axes: dict[str, dict[str, None]] = {}
