@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import Rankings, rank
+from retrievers.base import Rankings, RetrieverError, rank
 from retrievers.encoders.base import Vectors
 from retrievers.filters import Filter
 from retrievers.nearest import find_nearest
@@ -112,6 +112,11 @@ def rank_exactly(
     depth = min(k + spare, n)
     if find is not None:
         rough, places = find(queries, depth)
+        if (places < 0).any():
+            raise RetrieverError(
+                f"an exact index returns fewer than {depth:,} documents, so it is not that of this corpus; remove it "
+                "from the store (python -m runner cache)"
+            )
     elif subset is None:
         rough, places = find_nearest(queries, points.vectors, depth, l2)
     else:

@@ -1,19 +1,21 @@
 """Search full text with SQLite's FTS5, its tokenizers, its bm25(), and weights for titles and texts.
 
 A query is a bag of words; user input never reaches the query language of FTS5. The index is a database in memory,
-stored as bytes and shared by all settings that differ only in weights or matching.
+stored as bytes and shared by all settings that differ only in weights or matching. Others may write to a shared store,
+so a stored database is opened to be read only, and used only if its schema is that of a database made here.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import regex
@@ -32,6 +34,7 @@ from retrievers.base import (
     rank,
 )
 from retrievers.filters import Mask
+from retrievers.hits import advise_removal, read_hits
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.work import FTS5_DATABASE, LIVE_FTS5_DATABASE, WorkKind
@@ -80,10 +83,10 @@ class SqliteFts:
         Raises `RetrieverError` for a field that the documents do not have.
         """
         check_search_fields(corpus, "field_weights", self.field_weights)
-        columns = ("title", "text", *self.field_weights)
+        columns, tokenize = ("title", "text", *self.field_weights), self._format_tokenizer()
 
         def open_database() -> _Database:
-            key, tokenize = self._key(FTS5_DATABASE, corpus), self._format_tokenizer()
+            key = self._key(FTS5_DATABASE, corpus).with_check(_check, len(corpus), len(columns), tokenize)
             return _Database(store.arrays(key, lambda: _fill(corpus, columns, tokenize))["image"])
 
         database = store.share(self._key(LIVE_FTS5_DATABASE, corpus), open_database)
@@ -123,7 +126,8 @@ class SqliteFtsSearcher:
             start = time.perf_counter()
             if expression := self._format_query(query):
                 mask = None if own is None else self.corpus.fields.select(own)
-                best = rank(*self._select(expression, k, mask), self.corpus.tie_order, k)
+                documents, scores = self._select(expression, k, mask)
+                best = rank(documents[None], scores[None], self.corpus.tie_order, k)
                 rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] = time.perf_counter() - start
         return replace(rankings, seconds=seconds)
@@ -134,20 +138,20 @@ class SqliteFtsSearcher:
         return (" OR " if self.settings.match == "any" else " AND ").join(f'"{word}"' for word in words)
 
     def _select(self, expression: str, k: int, mask: Mask | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return documents and scores, of shape (1, n), which include the k best documents that pass a mask."""
+        """Return documents and scores, of shape (n,), which include the k best documents that pass a mask."""
         own, limit = self.settings, k + 1
         weights = [own.title_weight, own.text_weight, *own.field_weights.values()]
         statement = _SEARCH.format(", ".join("?" * len(weights)))
         while True:
             rows = self.database.select(statement, *weights, expression, limit)
-            documents, scores = _columns(rows)
+            documents, scores = read_hits(rows, len(self.corpus), FTS5_DATABASE)
             if mask is not None:
-                documents, scores = documents[:, mask[documents[0]]], scores[:, mask[documents[0]]]
+                documents, scores = documents[mask[documents]], scores[mask[documents]]
             if not 0 <= limit <= len(rows):
                 return documents, scores
-            if documents.shape[1] <= k:
+            if len(documents) <= k:
                 limit *= _DEEPER
-            elif scores[0, k - 1] != scores[0, k]:
+            elif scores[k - 1] != scores[k]:
                 return documents, scores
             else:  # SQLite has another tie rule and precision, so `rank` decides a tie at the cutoff
                 limit = -1
@@ -158,36 +162,79 @@ class _Database:
 
     def __init__(self, image: NDArray[np.uint8]) -> None:
         connection = sqlite3.connect(":memory:", check_same_thread=False)
-        connection.deserialize(image.data)
         weakref.finalize(self, connection.close)
+        _limit(connection)
+        connection.deserialize(image.data)
         self._connection, self._turn = connection, threading.Lock()
 
-    def select(self, statement: str, *values: object) -> list[tuple[int, float]]:
-        with self._turn:
-            return self._connection.execute(statement, values).fetchall()
+    def select(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement; raises `RetrieverError` for a damaged database."""
+        try:
+            with self._turn:
+                return self._connection.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise RetrieverError(f"SQLite: {error}; {advise_removal(FTS5_DATABASE)}") from error
 
 
-def _columns(rows: list[tuple[int, float]]) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    documents, scores = zip(*rows, strict=True) if rows else ((), ())
-    return np.array([documents], dtype=np.int32), np.array([scores], dtype=np.float32)
+def _limit(connection: sqlite3.Connection) -> None:
+    """Let a database neither be changed nor run anything that its schema names."""
+    for setting in ("query_only = ON", "trusted_schema = OFF", "cell_size_check = ON"):
+        connection.execute(f"PRAGMA {setting}")
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+        for name in ("TRIGGER", "VIEW", "LOAD_EXTENSION"):
+            connection.setconfig(getattr(sqlite3, f"SQLITE_DBCONFIG_ENABLE_{name}"), False)
+
+
+_SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name, sql"
+_OPTIONS = "SELECT k, v FROM documents_config ORDER BY k"
+_EXTENT = "SELECT count(*), min(id), max(id) FROM documents_docsize"
+
+
+def _check(n: int, columns: int, tokenize: str, arrays: Arrays) -> None:
+    """Raise an error, such as `ValueError`, unless arrays are a database of n documents that `_fill` could make."""
+    image = arrays["image"]
+    if image.dtype != np.uint8 or image.ndim != 1 or not image.size:
+        raise ValueError(f"image is {image.dtype} of shape {image.shape}")
+    with closing(_create(columns, tokenize)) as empty:
+        expected = [empty.execute(statement).fetchall() for statement in (_SCHEMA, _OPTIONS)]
+    try:
+        database = _Database(image)
+        if database.select(_SCHEMA) != expected[0]:  # before any of its tables is used
+            raise ValueError("the schema of the database is another one")
+        if database.select(_OPTIONS) != expected[1]:
+            raise ValueError("the options of the database are others")
+        if database.select(_EXTENT) != [(n, 1, n) if n else (0, None, None)]:
+            raise ValueError(f"the rows of the database are not those of {n:,} documents")
+    except (sqlite3.Error, RetrieverError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _create(columns: int, tokenize: str) -> sqlite3.Connection:
+    """Return a database without documents; raises `RetrieverError` for a tokenizer that SQLite does not have."""
+    connection = sqlite3.connect(":memory:")
+    names = ", ".join(_name_columns(columns))
+    try:
+        connection.execute(f"CREATE VIRTUAL TABLE documents USING fts5({names}, content='', tokenize='{tokenize}')")
+    except sqlite3.OperationalError as error:
+        connection.close()
+        raise RetrieverError(
+            f"tokenizer={tokenize}: this Python's SQLite ({sqlite3.sqlite_version}) cannot create an FTS5 "
+            f"table with this tokenizer ({error}); choose another tokenizer, or install a Python with a newer "
+            "SQLite"
+        ) from error
+    return connection
+
+
+def _name_columns(n: int) -> list[str]:
+    return [f"c{place}" for place in range(n)]
 
 
 def _fill(corpus: Corpus, fields: Sequence[str], tokenize: str) -> Arrays:
     """Return a database whose row n + 1 has the words of document n, with a column for each field."""
-    columns = [f"c{place}" for place in range(len(fields))]
-    with closing(sqlite3.connect(":memory:")) as connection:
-        try:
-            connection.execute(
-                f"CREATE VIRTUAL TABLE documents USING fts5({', '.join(columns)}, content='', tokenize='{tokenize}')"
-            )
-        except sqlite3.OperationalError as error:
-            raise RetrieverError(
-                f"tokenizer={tokenize}: this Python's SQLite ({sqlite3.sqlite_version}) cannot create an FTS5 "
-                f"table with this tokenizer ({error}); choose another tokenizer, or install a Python with a newer "
-                "SQLite"
-            ) from error
-        values = ", ".join("?" * (1 + len(fields)))
-        statement = f"INSERT INTO documents(rowid, {', '.join(columns)}) VALUES ({values})"  # noqa: S608 (made above)
+    names, values = ", ".join(_name_columns(len(fields))), ", ".join("?" * (1 + len(fields)))
+    with closing(_create(len(fields), tokenize)) as connection:
+        statement = f"INSERT INTO documents(rowid, {names}) VALUES ({values})"  # noqa: S608 (made above)
         connection.executemany(statement, _rows(corpus, fields))
         connection.execute("INSERT INTO documents(documents) VALUES ('optimize')")
         connection.commit()

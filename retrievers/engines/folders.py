@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,23 @@ def pack_folder(folder: Path) -> Arrays:
 
 
 def unpack_folder(arrays: Arrays, folder: Path) -> None:
-    """Write packed files into a folder; raises `OSError`, and `ValueError` for a name that leads out of the folder."""
+    """Write packed files into a folder; raises `OSError`, and the errors of `check_folder`."""
+    check_folder(arrays)
     for place, (name, size) in enumerate(json.loads(arrays["names"].tobytes())):
         file = folder / name
-        if not file.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{name}: the stored index names a file outside its folder")
         file.parent.mkdir(parents=True, exist_ok=True)
         arrays[f"file_{place}"].tofile(file)
         os.truncate(file, size)
+
+
+def check_folder(arrays: Arrays) -> None:
+    """Raise an error, such as `ValueError`, unless arrays are files that lie in the folder where they are written."""
+    for place, (name, size) in enumerate(json.loads(arrays["names"].tobytes())):
+        path, content = PurePath(name), arrays[f"file_{place}"]
+        if path.anchor or ".." in path.parts:
+            raise ValueError(f"{name}: the stored index names a file outside its folder")
+        if content.dtype != np.uint8 or content.ndim != 1 or len(content) > size:
+            raise ValueError(f"{name}: the content is {content.dtype} of shape {content.shape} instead of {size} bytes")
 
 
 def _map_file(file: Path) -> NDArray[np.uint8]:

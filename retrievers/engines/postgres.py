@@ -35,6 +35,7 @@ from retrievers.engines.postgres_tables import (
 )
 from retrievers.extras import check_installed
 from retrievers.filters import Filter, Metadata
+from retrievers.hits import read_hits
 from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
@@ -161,7 +162,9 @@ class Postgres:
         points = embedded.points
         fill = fill_vectors(points.vectors, self.type, self._describe_index(), corpus.fields, points.rows.tolist())
         table = self._open(self._vectors_key(space), fill, store)
-        return embedded.open_searcher(PgvectorIndex(self, table, corpus.fields), self.exact, self.concurrency)
+        return embedded.open_searcher(
+            PgvectorIndex(self, table, corpus.fields, len(points.rows)), self.exact, self.concurrency
+        )
 
     def plan(self, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
         """Return the search as work, which needs the table."""
@@ -229,11 +232,12 @@ class Postgres:
 
 @dataclass(frozen=True, eq=False)
 class PgvectorIndex:
-    """A table of vectors with an index, searched with the settings that apply at search time."""
+    """A table of n vectors with an index, searched with the settings that apply at search time."""
 
     settings: Postgres
     table: EngineTable
     metadata: Metadata
+    n: int
 
     def find(self, queries: Vectors, depth: int, subset: Subset | None = None) -> Nearest:
         """Return the scores and places of the nearest points of each query, as many as pgvector returns."""
@@ -252,8 +256,8 @@ class PgvectorIndex:
         places = np.full((len(queries), depth), -1, dtype=np.int64)
         for row, query in enumerate(queries.tolist()):
             hits = self.table.select(statement, {"vector": format_vector(query), "k": depth}, own.session)
-            places[row, : len(hits)] = [place for place, _ in hits]
-            distances[row, : len(hits)] = [distance for _, distance in hits]
+            places[row, : len(hits)], _ = read_hits(hits, self.n, POSTGRES_INDEX)
+            distances[row, : len(hits)] = [distance for _, distance in hits]  # in double precision
         scores = {"cosine": 1 - distances, "dot": -distances, "l2": -(distances**2)}[own.metric]
         return np.where(places < 0, -np.inf, scores).astype(np.float32), places
 
@@ -273,7 +277,8 @@ class PostgresTextSearcher:
 
         def search_one(position: int) -> None:
             start = time.perf_counter()
-            best = rank(*self._select(clean_text(queries[position]), k, filters[position]), order, k)
+            documents, scores = self._select(clean_text(queries[position]), k, filters[position])
+            best = rank(documents[None], scores[None], order, k)
             rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] = time.perf_counter() - start
 
@@ -281,7 +286,7 @@ class PostgresTextSearcher:
         return replace(rankings, seconds=seconds)
 
     def _select(self, query: str, k: int, condition: Filter | None) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return documents and scores, of shape (1, n), which include the k best documents that pass a filter."""
+        """Return documents and scores, of shape (n,), which include the k best documents that pass a filter."""
         from psycopg import sql
 
         own = self.settings
@@ -296,5 +301,4 @@ class PostgresTextSearcher:
         rows = self.table.select(filled, {"query": query, "k": k + 1}, own.session)
         if len(rows) > k and rows[k - 1][1] == rows[k][1]:  # `rank` decides a tie at the cutoff
             rows = self.table.select(filled, {"query": query, "k": None}, own.session)
-        documents, scores = zip(*rows, strict=True) if rows else ((), ())
-        return np.array([documents], dtype=np.int32), np.array([scores], dtype=np.float32)
+        return read_hits(rows, len(self.corpus), POSTGRES_INDEX)

@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
+from retrievers.engines.folders import check_folder
 from retrievers.engines.qdrant_shard import (
     PACKAGE,
     Codes,
@@ -34,6 +35,7 @@ from retrievers.engines.qdrant_shard import (
 from retrievers.engines.qdrant_words import Language, SparseSettings, Words, WordSettings
 from retrievers.extras import check_installed
 from retrievers.filters import Filter, Metadata
+from retrievers.hits import read_hits
 from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
@@ -123,14 +125,16 @@ class Qdrant:
         embedded = space.embed(store) if space is not None else None
         if embedded is not None and self.rank == "vector":
             stream = embedded.stream  # read as a stream, because the engine needs the memory of the points
-            if not any(len(rows) for rows, _ in stream):
+            if not (n := sum(len(rows) for rows, _ in stream)):
                 return embedded.open_searcher(None)
-            shard = self._open(corpus, lambda: build_shard(self._shard_settings, stream, _encode_fields(corpus)), store)
+            shard = self._open(
+                corpus, n, lambda: build_shard(self._shard_settings, stream, _encode_fields(corpus)), store
+            )
             return embedded.open_searcher(QdrantIndex(self, shard, corpus.fields), self.exact)
         points = embedded.points if embedded is not None and len(embedded.points.rows) else None
         words = Words(self._word_settings, list(corpus.contents()))
         shard = self._open(
-            corpus, lambda: build_shard(self._shard_settings, points, _encode_fields(corpus), words), store
+            corpus, len(corpus), lambda: build_shard(self._shard_settings, points, _encode_fields(corpus), words), store
         )
         embed = embedded.embedded.queries if embedded is not None else None
         return QdrantWordSearcher(self, shard, words, corpus, embed if points is not None else None)
@@ -148,9 +152,10 @@ class Qdrant:
             return None
         return VectorSpace(self.encoder, corpus, self.metric)
 
-    def _open(self, corpus: Corpus, build: Callable[[], Arrays], store: Store) -> Shard:
-        key = self._index_key(QDRANT_INDEX, corpus)
-        return store.share(self._index_key(LIVE_QDRANT_INDEX, corpus), lambda: Shard(store.arrays(key, build)))
+    def _open(self, corpus: Corpus, n: int, build: Callable[[], Arrays], store: Store) -> Shard:
+        """Return the index of n points, which is built unless the store has it."""
+        key = self._index_key(QDRANT_INDEX, corpus).with_check(check_folder)
+        return store.share(self._index_key(LIVE_QDRANT_INDEX, corpus), lambda: Shard(store.arrays(key, build), n))
 
     @property
     def _shard_settings(self) -> ShardSettings:
@@ -213,7 +218,7 @@ class QdrantWordSearcher:
             start = time.perf_counter()
             passing = _match_codes(self.corpus.fields, own)
             places, scores = self._find(query, vectors[position] if vectors is not None else None, k, passing)
-            best = rank(np.array([places], dtype=np.int32), np.array([scores], dtype=np.float32), order, k)
+            best = rank(places[None], scores[None], order, k)
             rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
             seconds[position] += time.perf_counter() - start
         return replace(rankings, seconds=seconds)
@@ -231,7 +236,7 @@ class QdrantWordSearcher:
             if len(scores) < depth or scores[-1] < scores[k - 1]:
                 return places, scores
             depth *= 4
-        return [], []
+        return read_hits((), len(self.corpus), QDRANT_INDEX)
 
 
 def _encode_fields(corpus: Corpus) -> Codes:

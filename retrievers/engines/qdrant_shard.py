@@ -18,18 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
 from retrievers.encoders.base import Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
 from retrievers.engines.qdrant_words import FIELD, ScoringQuery, Words
+from retrievers.hits import read_hits
 from retrievers.points import Nearest, Points, PointStream
 from retrievers.store import Arrays
+from retrievers.work import QDRANT_INDEX
 
 if TYPE_CHECKING:
     import qdrant_edge
 
-Hits = tuple[list[int], list[float]]
+Hits = tuple[NDArray[np.int32], NDArray[np.float32]]
 """The places of documents and their scores, best first."""
 
 Codes = Mapping[str, Sequence[Sequence[int]]]
@@ -193,12 +196,12 @@ def _configure_quantization(quantization: Quantization | None) -> qdrant_edge.Qu
 
 
 class Shard:
-    """An index opened in a temporary folder, which is removed when nothing refers to it any more."""
+    """An index of n points opened in a temporary folder, which is removed when nothing refers to it any more."""
 
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, n: int) -> None:
         import qdrant_edge as engine
 
-        folder = Path(tempfile.mkdtemp(prefix="qdrant-"))
+        self._n, folder = n, Path(tempfile.mkdtemp(prefix="qdrant-"))
         try:
             with _explain_errors():
                 unpack_folder(arrays, folder)
@@ -217,16 +220,17 @@ class Shard:
         for row, query in enumerate(queries.tolist()):
             nearest = engine.Query.Nearest(query)
             own = _format_filter(passing)
-            hits = self._query(engine.QueryRequest(limit=depth, query=nearest, params=effort.params, filter=own))
-            scores[row, : len(hits)] = [hit.score for hit in hits]
-            places[row, : len(hits)] = [hit.id for hit in hits]
+            best, values = self._query(
+                engine.QueryRequest(limit=depth, query=nearest, params=effort.params, filter=own)
+            )
+            places[row, : len(best)], scores[row, : len(best)] = best, values
         return scores, places
 
     def find_words(self, words: ScoringQuery, depth: int, passing: Passing) -> Hits:
         """Return the places and scores of the best documents for the words of a query, best first."""
         import qdrant_edge as engine
 
-        return _list_hits(self._query(engine.QueryRequest(limit=depth, query=words, filter=_format_filter(passing))))
+        return self._query(engine.QueryRequest(limit=depth, query=words, filter=_format_filter(passing)))
 
     def fuse(
         self,
@@ -249,15 +253,16 @@ class Shard:
             parts.append(engine.Prefetch(limit=depth, query=words, filter=own))
             weights.append(2 * (1 - fusion.vector_weight))
         if not parts:
-            return [], []
+            return read_hits((), self._n, QDRANT_INDEX)
         method: ScoringQuery = engine.Fusion.Dbsf()
         if fusion.method == "rrf":
             method = engine.Fusion.Rrf(fusion.rrf_k, weights)
-        return _list_hits(self._query(engine.QueryRequest(limit=2 * depth, query=method, prefetches=parts)))
+        return self._query(engine.QueryRequest(limit=2 * depth, query=method, prefetches=parts))
 
-    def _query(self, request: qdrant_edge.QueryRequest) -> list[qdrant_edge.ScoredPoint]:
+    def _query(self, request: qdrant_edge.QueryRequest) -> Hits:
         with _explain_errors():
-            return self._shard.query(request)
+            hits = self._shard.query(request)
+        return read_hits(((hit.id, hit.score) for hit in hits), self._n, QDRANT_INDEX)
 
 
 def _format_filter(passing: Passing) -> qdrant_edge.Filter | None:
@@ -272,10 +277,6 @@ def _format_filter(passing: Passing) -> qdrant_edge.Filter | None:
     if not passing:
         return None
     return engine.Filter(must=[format_condition(name, codes) for name, codes in passing.items()])
-
-
-def _list_hits(hits: Sequence[qdrant_edge.ScoredPoint]) -> Hits:
-    return [int(hit.id) for hit in hits], [hit.score for hit in hits]
 
 
 def _close(shard: qdrant_edge.EdgeShard, folder: Path) -> None:

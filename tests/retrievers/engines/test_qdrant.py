@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -23,11 +24,13 @@ from retrievers.dense import Dense
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
 from retrievers.engines.qdrant import Qdrant
+from retrievers.engines.qdrant_shard import Shard, ShardSettings, _configure
 from retrievers.filters import parse_filter
 from retrievers.fusion import Hybrid
 from retrievers.search import list_engines, search_cached
-from retrievers.store import MemoryStore, NoStore, Store
+from retrievers.store import Arrays, MemoryStore, NoStore, Store
 from retrievers.vector_search import VectorSearcher
+from runner.store import disk
 from runner.store.disk import DiskStore
 from tests.retrievers.engines.builds import Builds
 from tests.retrievers.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
@@ -407,3 +410,74 @@ def test_a_stored_index_cannot_write_outside_its_folder(name: str, tmp_path: Pat
     with pytest.raises(ValueError, match="names a file outside its folder"):
         unpack_folder(packed, tmp_path / "in")
     assert not (tmp_path / "outside").exists()
+
+
+def _forge_points(ids: Sequence[Any], vectors: NDArray[Any]) -> Arrays:
+    """Return an index of Qdrant with points of these ids."""
+    import qdrant_edge as engine
+
+    settings = ShardSettings("cosine", 0, 4, None)
+    with tempfile.TemporaryDirectory() as folder:
+        shard = engine.EdgeShard.create(folder, _configure(settings, vectors.shape[1], None))
+        points = [engine.Point(name, row) for name, row in zip(ids, vectors.tolist(), strict=True)]
+        shard.update(engine.UpdateOperation.upsert_points(points))
+        shard.flush()
+        shard.close()
+        return pack_folder(Path(folder))
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (range(300), "the places of the hits are not different whole numbers from 0 to 29; the index in the store"),
+        (range(2**63, 2**63 + 30), "the places of the hits are not different whole numbers from 0 to 29"),
+        ([str(UUID(int=i)) for i in range(30)], "the places of the hits are not different whole numbers from 0 to 29"),
+        (range(9), "an exact index returns fewer than 26 documents, so it is not that of this corpus; remove it"),
+    ],
+    ids=["more points", "large numbers", "names", "fewer points"],
+)
+def test_places_that_are_not_of_the_corpus_are_refused(
+    ids: Sequence[Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
+    vectors = DOCUMENTS[: len(ids)].astype(np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr("retrievers.engines.qdrant.build_shard", lambda *_: _forge_points(ids, vectors))
+        searcher_of(DOCUMENTS[:30], DiskStore(tmp_path), index_type="flat")
+    with pytest.raises(RetrieverError) as raised:
+        searcher_of(DOCUMENTS[:30], DiskStore(tmp_path), index_type="flat").search(QUERIES, 10)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"names": np.frombuffer(b'[["../outside", 1]]', np.uint8)},
+        {"names": np.frombuffer(b'[["a", "1"]]', np.uint8)},
+        {"names": np.frombuffer(b"[[", np.uint8)},
+        {"names": np.frombuffer(b'[["a", 1]]', np.uint8), "file_0": np.zeros(2, np.uint8)},
+        {"names": np.frombuffer(b'[["a", 99]]', np.uint8), "file_0": np.zeros(2, np.float64)},
+    ],
+)
+def test_an_entry_that_is_no_folder_is_built_again(
+    wrong: dict[str, NDArray[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr("retrievers.engines.qdrant.build_shard", lambda *_: {"file_0": np.zeros(1, np.uint8), **wrong})
+        patch.setattr("retrievers.engines.qdrant.Shard", lambda *_: None)
+        searcher_of(DOCUMENTS[:30], DiskStore(tmp_path), index_type="flat")
+    found = searcher_of(DOCUMENTS[:30], DiskStore(tmp_path), index_type="flat").search(QUERIES, 10)
+    genuine = searcher_of(DOCUMENTS[:30], index_type="flat").search(QUERIES, 10)
+    assert found.documents.tobytes() == genuine.documents.tobytes()
+    assert caplog.text.count("; computing it again") == 1
+
+
+def test_damaged_files_are_an_error_of_the_engine() -> None:
+    arrays = _forge_points(range(30), DOCUMENTS[:30].astype(np.float32))
+    names = [Path(name).name for name, _ in json.loads(arrays["names"].tobytes())]
+    for name in ("edge_config.json", "segment.json", "version.info"):
+        place = f"file_{names.index(name)}"
+        with pytest.raises(RetrieverError, match=r"^Qdrant's engine: .*\(temporary files: .*\)$"):
+            Shard({**arrays, place: np.full(len(arrays[place]), 0xFE, np.uint8)}, 30)
