@@ -200,5 +200,4 @@ class AgenticSearcher:
             last.documents[rows], last.scores[rows] = NOTHING, -np.inf
             last.documents[rows, : search.depth] = search.documents[rows]
             last.scores[rows, : search.depth] = search.scores[rows]
-        order = tie_order(self.base.corpus, searches[-1].unknown_ids)
-        return rank(last.documents, last.scores, order, min(k, last.depth))
+        return rank(last.documents, last.scores, tie_order(self.base.corpus, searches[-1].unknown_ids), k)

@@ -91,8 +91,7 @@ def fuse_by_rank(searches: Sequence[NDArray[np.int32]], rrf_k: float, tie_order:
     values = [np.zeros((len(documents), documents.shape[1] + 1)) for documents in searches]  # last: absent
     for worth in values:
         worth[:, :-1] = 1 / (rrf_k + np.arange(1, worth.shape[1]))
-    width = min(k, candidates.documents.shape[1])  # k may be far larger
-    return rank(candidates.documents, candidates.reduce(values).astype(np.float32), tie_order, width)
+    return rank(candidates.documents, candidates.reduce(values).astype(np.float32), tie_order, k)
 
 
 def complete_rankings(ranked: Rankings, searches: Sequence[Rankings], logs: Sequence[QueryLog]) -> Rankings:

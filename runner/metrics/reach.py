@@ -33,10 +33,10 @@ def list_depth_warnings(judgments: Judgments, n_queries: int, depth: int, measur
     return warnings
 
 
-def list_token_warnings(grader: Grader, rankings: Rankings, depth: int, measures: Sequence[Measure]) -> list[str]:
-    """Return a sentence for each number of words that rankings of the full `depth` do not reach."""
+def list_token_warnings(grader: Grader, rankings: Rankings, measures: Sequence[Measure]) -> list[str]:
+    """Return a sentence for each number of words that rankings of full depth do not reach."""
     tokens = grader.grade(rankings).tokens
-    if tokens is None or rankings.depth < depth:  # all hits are there
+    if tokens is None:
         return []
     is_cut = (rankings.documents != NOTHING).all(axis=1) & grader.find_counted(rankings)
     warnings = []
