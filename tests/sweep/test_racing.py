@@ -235,7 +235,7 @@ def test_a_race_that_is_not_possible_is_refused(
 ) -> None:
     arguments = sweep(fake, *override.split())
     if override.startswith("retriever="):
-        drop = ("retriever=", "reranker=", "retriever.depth")
+        drop = ("retriever=", "reranker=", "retriever.depth", "llm")
         arguments = [
             *(a for a in arguments if not a.startswith(drop)),
             override,
