@@ -16,6 +16,7 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from retrievers.access import find_access
 from runner.config import CONF
@@ -146,8 +147,8 @@ def _iter_objections(
         yield "is not in the working folder", ("files",)
     if reason := _find_secret(key, value, config, path, secrets):
         yield reason, ("secrets",)
-    if _is_elsewhere(key, value, config, path):
-        yield "is an address that texts would be sent to", ("services", "secrets")
+    if reason := _find_address(key, value, config, path):
+        yield reason, ("services", "secrets")
 
 
 def _refuse(file: str, key: str) -> str:
@@ -248,14 +249,32 @@ def _find_secret(
     return "is an address that a secret would be sent to" if sends or secrets.are_beside(path) else ""
 
 
-def _is_elsewhere(key: str, value: Any, config: Mapping[str, Any], path: tuple[str, ...]) -> bool:  # noqa: ANN401 (any value)
-    """Return whether a setting is an address of a service on another machine."""
-    texts = [*_iter_texts(value)]
+def _find_address(key: str, value: Any, config: Mapping[str, Any], path: tuple[str, ...]) -> str:  # noqa: ANN401 (any value)
+    """Return what an address on another machine would be used for; "" for a setting that has none."""
+    texts = [*_iter_texts(_resolve(value, config, path))]
     if PLACES.fullmatch(key) or not _is_service(key, texts) or all(_LOOPBACK.fullmatch(text) for text in texts):
-        return False
-    target = _target(_find_group(config, path))
+        return ""
+    if key.endswith("base_url"):
+        return "is an address that texts would be sent to"
+    node, name = _find_owner(config, path)
+    target = _target(node)
     access = find_access(locate_class(target, key)) if target and is_own_module(target.rpartition(".")[0]) else None
-    return key.endswith("base_url") or (access is not None and access.needs == "services")
+    if access is not None and name in access.paths:
+        return "is an address that data would be read from with your credentials"
+    return "is an address that texts would be sent to" if access is not None and access.needs == "services" else ""
+
+
+def _resolve(value: Any, config: Mapping[str, Any], path: tuple[str, ...]) -> Any:  # noqa: ANN401 (any value)
+    """Return a value with what its references stand for; those that cannot be resolved end the command later."""
+    if not any("${" in text for text in _iter_texts(value)):
+        return value
+    node: Any = OmegaConf.create(dict(config))
+    try:
+        for part in path:
+            node = node[part]
+        return OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+    except (OmegaConfBaseException, LookupError, TypeError):
+        return value
 
 
 def _is_service(key: str, texts: Sequence[str]) -> bool:
@@ -269,6 +288,18 @@ def _find_group(config: Mapping[str, Any], path: tuple[str, ...]) -> Mapping[str
     for part in path[:-1]:
         node = node[part]
     return node if isinstance(node, Mapping) else {}
+
+
+def _find_owner(config: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Mapping[str, Any], str]:
+    """Return the innermost node with a class that a setting belongs to, and its key there; ({}, "") without one."""
+    node, owner = config, (dict[str, Any](), "")
+    for part in path:
+        if not isinstance(node, Mapping):
+            break
+        if "_target_" in node:
+            owner = (dict(node), part)
+        node = node[part]
+    return owner
 
 
 def _target(node: Mapping[str, Any]) -> str:

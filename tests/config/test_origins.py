@@ -239,6 +239,37 @@ def test_a_file_from_elsewhere_cannot_send_texts_to_its_address(
         assert main([*words, "trust=[services]", "--cfg", "job"]) == 0
 
 
+BEIR = "_target_: runner.datasets.beir.Beir\nname: mine\nsplit: test\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "named"),
+    [
+        ("dataset: {path: 's3://evil/x'}", "", "dataset.path=s3://evil/x"),
+        ("dataset: {path: 'https://evil/x'}", "", "dataset.path=https://evil/x"),
+        ("dataset: {path: 'hf://evil/x'}", "", "dataset.path=hf://evil/x"),
+        ("a: 's3:'\nb: //evil\ndataset: {path: '${a}${b}'}", "", "dataset.path=${a}${b}"),
+        ("dataset: {extra_qrels: [mine.tsv, 'gs://evil/q']}", "", "dataset.extra_qrels=['mine.tsv', 'gs://evil/q']"),
+        ("defaults: [override /dataset: mine]", f"{BEIR}path: s3://evil/x", "dataset.path=s3://evil/x"),
+        ("defaults: [override /dataset: mined]\ndataset: {path: m, corpus: {_target_: runner.datasets.beir.Beir, "
+         "path: 's3://evil/x'}}", "", "dataset.corpus.path=s3://evil/x"),
+    ],
+)  # fmt: skip
+def test_a_file_from_elsewhere_cannot_read_data_from_its_address(
+    text: str, group: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The object store would get requests with the credentials of the user."""
+    write({EXPERIMENT: f"{GLOBAL}{text}", "dataset/mine.yaml": group or BEIR})
+    words = ["--config-dir=../friend", "experiment=mine"]
+    message = read_error(words, capsys)
+    assert message.endswith(
+        f"{named}: a config file from elsewhere set it, and it is an address that data would be read from with your "
+        "credentials; set it on the command line, or allow it with 'trust=[services]'"
+    )
+    assert main([*words, "trust=[services]", "--cfg", "job"]) == 0
+    assert main(["--config-dir=../friend", "experiment=mine", f"{named.partition('=')[0]}=mine", "--cfg", "job"]) == 0
+
+
 FREE = f"""{GLOBAL}defaults: [override /hydra/sweeper: optuna, override /llm: openai]
 hydra: {{mode: MULTIRUN, sweeper: {{n_trials: 3, seed: 4, params: {{retriever.k1: 'interval(0.5,1.5)'}}}}}}
 llm: {{base_url: 'http://127.0.0.1:1/v1', model: m}}
