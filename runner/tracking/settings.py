@@ -41,7 +41,7 @@ class Tracking:
 
     `uri` null means MLFLOW_TRACKING_URI if it is set, else a SQLite file; with "none", runs are not logged.
     `experiment` null means MLFLOW_EXPERIMENT_NAME if it is set, else "retrieval". `artifacts` is the folder (or
-    s3://...) for the artifacts of a database; a server chooses its own place, which is used if it is on the server itself
+    s3://...) for the artifacts of a database; a server has its own place, which is used if it is on the server itself
     or in `artifacts`. `trec` adds the rankings as a TREC run to every combination of a sweep; single runs always have
     them. `background` logs in a separate process while the work continues.
     """
