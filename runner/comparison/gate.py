@@ -27,7 +27,6 @@ from runner.comparison.compare import Comparison, Floats, TableStatistics, compu
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.config.objects import ConfigError, suggestion
 from runner.metrics.measures import parse
-from runner.result import Result
 
 PRIMARY = "primary"
 """In a rule, stands for the primary measure of the results."""
@@ -78,8 +77,8 @@ class Check:
 
     `before` is the value of the baseline (NaN for a minimum), `after` that of the system, and `limit` the minimum
     value, the largest drop or the largest number of errors. `p` is the corrected p-value of a drop beyond its limit.
-    `too_few` marks a drop that could not have been significant with so few queries. `cost` is the recall that the
-    answerable queries lose for the TN rate, and the share of these that gets no results.
+    `too_few` marks a drop that could not have been significant with so few queries. `cost` of a TN rate is the
+    share of the answerable queries that get no results.
     """
 
     system: str
@@ -92,7 +91,7 @@ class Check:
     p: float = math.nan
     violated: bool = False
     too_few: bool = False
-    cost: tuple[float, float] | None = None
+    cost: float | None = None
 
     @property
     def drop(self) -> float:
@@ -129,7 +128,7 @@ def check_floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Ch
     result, label = comparison.results[system], comparison.labels[system]
     for kind, measure, limit in iter_rules(gate.floors, gate.floors_by_type, "floors", comparison):
         value = compute_mean(select_type(score_queries(result, measure), kind, comparison))
-        cost = _cost_of_tn_rate(result) if measure == TN_RATE else None
+        cost = result.abstention.everything.left_with_nothing if measure == TN_RATE else None
         yield Check(label, "floor", measure, kind, math.nan, value, limit, violated=not value >= limit, cost=cost)
 
 
@@ -144,7 +143,7 @@ def _check_drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]
     for kind, measure, limit in iter_rules(gate.drops, gate.drops_by_type, "drops", comparison):
         scores = np.array([select_type(score_queries(result, measure), kind, comparison) for result in results])
         scores[:, np.isnan(scores).any(axis=0)] = np.nan
-        cost = _cost_of_tn_rate(results[1]) if measure == TN_RATE else None
+        cost = results[1].abstention.everything.left_with_nothing if measure == TN_RATE else None
         check = Check(label, "drop", measure, kind, compute_mean(scores[0]), compute_mean(scores[1]), limit, cost=cost)
         families.setdefault(bool(kind), []).append((check, compute_differences(scores[1], scores[0])))
     statistics, clusters = comparison.statistics, comparison.cluster_numbers
@@ -185,11 +184,6 @@ def _compute_least_p(rows: Differences, i: int, statistics: TableStatistics) -> 
     p_values = rows.uncorrected.copy()
     p_values[i] = min(p_values[i], smallest)
     return float(correct(p_values, statistics.correction)[i])
-
-
-def _cost_of_tn_rate(result: Result) -> tuple[float, float]:
-    everything = result.abstention.everything
-    return everything.recall_lost, everything.left_with_nothing
 
 
 def select_type(values: Floats, kind: str, comparison: Comparison) -> Floats:

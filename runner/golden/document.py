@@ -224,7 +224,6 @@ def _edge_cases(result: Result) -> dict[str, Any]:
     return {
         "total": abstention["no_result"],
         **{name: everything[name] for name in ("true_negatives", "false_positives", "tn_rate", "fp_rate")},
-        "recall_lost": everything["recall_lost"],
         "answerable_rejected": everything["left_with_nothing"],
         "auroc": abstention["auroc"],
         "thresholds": thresholds,

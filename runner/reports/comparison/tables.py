@@ -294,10 +294,7 @@ def describe_check(check: Check) -> str:
 
 def describe_cost(check: Check) -> str:
     """Return the cost of a TN rate to the answerable queries, in brackets; "" for other measures."""
-    if check.cost is None:
-        return ""
-    recall_lost, rejected = check.cost
-    return f" (recall lost {score(recall_lost)}, answerable queries rejected {percent(rejected)})"
+    return "" if check.cost is None else f" (answerable queries rejected {percent(check.cost)})"
 
 
 def gate_verdict(checks: Sequence[Check]) -> str:

@@ -104,8 +104,7 @@ def _edge_cases(edges: Json) -> Iterator[str]:
         "### Edge Cases (No Results Expected)",
         f"- True Negatives: {edges['true_negatives']}/{total} ({percent(edges['tn_rate'])})",
         f"- False Positives: {edges['false_positives']}/{total} ({percent(edges['fp_rate'])})",
-        f"- Cost: recall lost {score(edges['recall_lost'])}, answerable queries rejected "
-        f"{percent(edges['answerable_rejected'])}",
+        f"- Cost: answerable queries rejected {percent(edges['answerable_rejected'])}",
     ]
     if not missing(edges["auroc"]):
         lines.append(f"- AUROC of the best score (answerable against no-result): {score(edges['auroc'])}")
@@ -255,12 +254,12 @@ def _edges(parts: Json) -> Iterator[str]:
         yield render_rows(
             [
                 *("Search Type", "True Negatives", "False Positives"),
-                *("TN rate", "Recall lost", "Answerable rejected", "AUROC"),
+                *("TN rate", "Answerable rejected", "AUROC"),
             ],
             [
                 [f"**{escape(name)}**"]
                 + [f"{edge[kind]}/{edge['total']}" for kind in ("true_negatives", "false_positives")]
-                + [percent(edge["tn_rate"]), score(edge["recall_lost"]), percent(edge["answerable_rejected"])]
+                + [percent(edge["tn_rate"]), percent(edge["answerable_rejected"])]
                 + [score(edge["auroc"])]
                 for name, edge in edges.items()
             ],
