@@ -189,6 +189,11 @@ def test_a_sweep_accepts_a_setting_that_one_combination_uses(runs: Callable[[], 
 def test_hydras_own_sweeper_works_when_chosen(runs: Callable[[], list[Run]]) -> None:
     assert main(["-m", "hydra/sweeper=basic", "retriever.k1=0.6,0.9", *DATA]) == 0
     assert [run.data.params["retriever.k1"] for run in runs()] == ["0.6", "0.9"]
+    names = [str(run.info.run_name).lower().split(", ") for run in runs()]
+    assert [sorted(name) for name in names] == [
+        sorted(["retriever.k1=0.6", *DATA]),
+        sorted(["retriever.k1=0.9", *DATA]),
+    ]
 
 
 def test_a_sweep_over_datasets_has_a_leaderboard_for_each(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
