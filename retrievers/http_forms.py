@@ -164,6 +164,8 @@ def _get_list(reply: object, path: str) -> Sequence[object]:
 
 
 def _parse_id(value: object) -> str:
+    if isinstance(value, str):
+        return value  # also an empty one, which is no document: the other hits of the reply count
     with suppress(ValueError):
         return parse_id(value)
     raise ServiceError(f"{json.dumps(value)[:SHOWN]} is not a valid item id")
