@@ -162,11 +162,11 @@ class Objects:
                 now = time.monotonic()
                 if (size := measure()) > arrived:
                     end, arrived = now + within, size
+                elif not is_announced:  # first, so that no wait ends unannounced on a busy machine
+                    log.warning("%s: no answer yet; trying for %.0f s more", self.place, max(end - now, 0.0))
+                    is_announced = True
                 elif now >= end:
                     raise TimeoutError(errno.ETIMEDOUT, f"no usable answer in {within:.0f} s")
-                elif not is_announced:
-                    log.warning("%s: no answer yet; trying for %.0f s more", self.place, end - now)
-                    is_announced = True
         finally:
             future.cancel()
 

@@ -20,15 +20,12 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import ValidationError
 
 from retrievers.access import find_access
+from runner.config.errors import ConfigError as ConfigError  # most callers need both
 from runner.config.projects import list_plugins
 
 OWN_MODULES = ("retrievers", "runner")
 
 T = TypeVar("T")
-
-
-class ConfigError(ValueError):
-    """A setting is unknown, missing, or has an invalid value."""
 
 
 def build(node: Any, path: str, plugins: Sequence[str] = ()) -> Any:  # noqa: ANN401 (any configured object)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import regex
 
-from runner.config.objects import ConfigError
+from runner.config.errors import ConfigError
 
 LIMIT_S = 1.0
 """Seconds that a match may take; usual patterns take microseconds for an id."""
