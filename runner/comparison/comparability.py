@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Rankings
+from retrievers.strict_values import show_value
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.comparison.notes import describe_dataset, list_some
 from runner.metrics.formulas import is_merit
@@ -197,8 +198,14 @@ def _name_chunking(chunking: Mapping[str, object]) -> str:
 
 
 def compute_depth(result: Result) -> int:
-    """Return how many hits each query can have; unknown documents from a service may exceed the corpus size."""
-    requested = int((result.config.get("metrics") or {}).get("depth", 0))
+    """Return how many hits each query can have; unknown documents from a service may exceed the corpus size.
+
+    Raises `NotComparable` for a record without a number.
+    """
+    metrics = result.config.get("metrics") or {}
+    requested = metrics.get("depth", 0) if isinstance(metrics, Mapping) else None
+    if not isinstance(requested, int):
+        raise NotComparable(f"{result.name}: metrics.depth of its record is no number ({show_value(requested)})")
     if not result.dataset.documents or (result.hits is not None and result.hits.unknown is not None):
         return requested
     return min(requested, result.dataset.documents)

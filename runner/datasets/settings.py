@@ -22,6 +22,6 @@ def build_dataset(node: Mapping[str, Any], plugins: Sequence[str] = ()) -> tuple
     if own is node or CHUNKING not in node:
         return source, Whole()
     chunking = build(node[CHUNKING], f"dataset.{CHUNKING}", plugins)
-    if not isinstance(chunking, Chunking):
+    if isinstance(chunking, str) or not isinstance(chunking, Chunking):  # a text has a method `split`, too
         raise ConfigError(f"dataset.{CHUNKING}: expected a Chunking, found {type(chunking).__name__}")
     return source, chunking

@@ -240,6 +240,12 @@ def test_the_depth_of_a_service_with_unknown_documents_is_not_capped_at_the_corp
     assert compute_depth(service) == 10**6
 
 
+@pytest.mark.parametrize("metrics", [{"depth": "os:system"}, {"depth": None}, "depth", ["depth"]])
+def test_a_record_whose_depth_is_no_number_is_not_comparable(metrics: object) -> None:
+    with pytest.raises(NotComparable, match=r"^a: metrics\.depth of its record is no number"):
+        compute_depth(replace(result("a"), config={"metrics": metrics}))
+
+
 def test_a_measure_that_one_lacks_is_said_to_be_missing() -> None:
     with pytest.raises(ResultError, match="a has no P@7"):
         compared(result("a"), result("b"), primary="P@7")

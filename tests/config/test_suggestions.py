@@ -14,7 +14,7 @@ from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig
 
 from runner.__main__ import _take_verb, main
-from runner.config.objects import build, build_settings
+from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, settle
 from runner.datasets.settings import build_dataset
 from runner.experiment import build_experiment
@@ -191,3 +191,10 @@ def test_a_dataset_is_inspected_and_evaluated_by_the_commands_that_are_printed(
     client = MlflowClient(tracking.uri)
     experiment = client.get_experiment(client.get_run(run).info.experiment_id)
     assert experiment.name == "two words"
+
+
+@pytest.mark.parametrize("chunking", ["words", 7, None, ["words"]])
+def test_a_chunking_that_is_no_object_is_refused(chunking: object) -> None:
+    source = {"_target_": "runner.datasets.beir.Beir", "path": "data"}
+    with pytest.raises(ConfigError, match=r"^dataset\.chunking: expected a Chunking, found (str|int|NoneType|list)$"):
+        build_dataset({**source, "chunking": chunking})
