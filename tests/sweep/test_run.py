@@ -168,12 +168,14 @@ def test_each_part_of_a_fusion_is_searched_once(here: Path) -> None:
 
 
 def test_two_ways_to_write_a_combination_are_one(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["-m", "retriever=bm25", "encoder=minilm,lsa", "retriever.k1=0.9,9e-1", INLINE]) == 0
+    assert main(["-m", "retriever=bm25", "retriever.k1=0.9,9e-1", INLINE]) == 0
+    assert "1 combination by" in capsys.readouterr().out
+    assert main(["-m", "retriever=bm25,dense", "encoder=lsa", "encoder.dimensions=2,3", INLINE]) == 0
     out = capsys.readouterr()
-    assert "1 combination by" in out.out
-    assert "1 of 2 combinations is a duplicate and runs only once: " in out.err
-    assert "[encoder=lsa, k1=0.9] repeats [encoder=minilm, k1=0.9]\n" in out.err
-    assert len(_finished(here)) == 1
+    assert "3 combinations by" in out.out
+    assert "1 of 4 combinations is a duplicate and runs only once: " in out.err
+    assert "[retriever=bm25, dimensions=3] repeats [retriever=bm25, dimensions=2]\n" in out.err
+    assert len(_finished(here)) == 1 + 3
 
 
 @pytest.mark.usefixtures("here")

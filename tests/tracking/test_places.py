@@ -58,7 +58,7 @@ def _fail(*_: object, **__: object) -> Any:
 def test_no_place_that_a_server_names_is_opened(
     uri: str, tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runner.tracking.client import ServerStore
+    from runner.tracking.client import ClientStore
 
     (logged,) = Tracker(tracking).log([Finished(result(), {})])
     with closing(sqlite3.connect(tracking.uri.removeprefix("sqlite:///"))) as database, database:
@@ -67,7 +67,7 @@ def test_no_place_that_a_server_names_is_opened(
     experiment = client.get_run(logged.id).info.experiment_id
     monkeypatch.setattr("runner.tracking.client.open_client", lambda tracking: (client, experiment))
     monkeypatch.setattr("runner.tracking.client.open_artifacts", _fail)
-    monkeypatch.setattr("runner.tracking.fetching.choose_store", lambda tracking: ServerStore(tracking))
+    monkeypatch.setattr("runner.tracking.fetching.choose_store", lambda tracking: ClientStore(tracking))
     runs = Runs(Tracking(SERVER))
     (run,) = runs.list_ended()
     assert run.folder is None
@@ -76,4 +76,4 @@ def test_no_place_that_a_server_names_is_opened(
         with pytest.raises(ConfigError, match=place):
             read(run)
     with pytest.raises(ConfigError, match=r"set tracking\.artifacts="):
-        ServerStore(Tracking(SERVER)).add_files(run.id, {"report.html": "<p>mine</p>"})
+        ClientStore(Tracking(SERVER)).add_files(run.id, {"report.html": "<p>mine</p>"})
