@@ -205,7 +205,7 @@ def compute_depth(result: Result) -> int:
     metrics = result.config.get("metrics") or {}
     requested = metrics.get("depth", 0) if isinstance(metrics, Mapping) else None
     if not isinstance(requested, int):
-        raise NotComparable(f"{result.name}: metrics.depth of its record is no number ({show_value(requested)})")
+        raise NotComparable(f"{result.name}: metrics.depth of its record is not a number ({show_value(requested)})")
     if not result.dataset.documents or (result.hits is not None and result.hits.unknown is not None):
         return requested
     return min(requested, result.dataset.documents)

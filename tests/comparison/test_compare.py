@@ -242,7 +242,7 @@ def test_the_depth_of_a_service_with_unknown_documents_is_not_capped_at_the_corp
 
 @pytest.mark.parametrize("metrics", [{"depth": "os:system"}, {"depth": None}, "depth", ["depth"]])
 def test_a_record_whose_depth_is_no_number_is_not_comparable(metrics: object) -> None:
-    with pytest.raises(NotComparable, match=r"^a: metrics\.depth of its record is no number"):
+    with pytest.raises(NotComparable, match=r"^a: metrics\.depth of its record is not a number"):
         compute_depth(replace(result("a"), config={"metrics": metrics}))
 
 
