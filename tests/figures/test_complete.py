@@ -6,37 +6,19 @@ A new figure fails until a test expects its value, which is neither 0 nor 1; Non
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from pathlib import Path
 
 from runner.metrics.formulas import FORMULAS
 from runner.tracking.record import metric_name
-from tests.figures import (
-    test_evaluations,
-    test_grading,
-    test_language_models,
-    test_mining,
-    test_races,
-    test_searches,
-    test_synthesis,
-    test_text_cuts,
-    test_traces,
-)
 from tests.figures.in_code import list_names
 
-EXPECTED: list[tuple[str, float | None]] = [
-    (name, value)
-    for module in (
-        test_evaluations,
-        test_grading,
-        test_language_models,
-        test_mining,
-        test_races,
-        test_searches,
-        test_synthesis,
-        test_text_cuts,
-        test_traces,
-    )
-    for name, value in module.EXPECTED.items()
+MODULES = [
+    import_module(f"tests.figures.{file.stem}")
+    for file in sorted(Path(__file__).parent.glob("test_*.py"))
+    if file.stem != Path(__file__).stem
 ]
+EXPECTED: list[tuple[str, float | None]] = [item for module in MODULES for item in module.EXPECTED.items()]
 MEASURED_BY_OTHERS = {"Judged", "TokenR", "TokenP", "TokenIoU"}
 """Measures whose values tests of `tests/metrics` compare with oracles, but none here reads from a database."""
 

@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> tuple[dict[str, Figures], Rows, Rows]:
+def synthesis(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> tuple[dict[str, Figures], Rows, Rows]:
     """Return what is logged of a synthesis and of its evaluation, and the rows of its queries and rejected queries."""
     folder = tmp_path_factory.mktemp("synthesised")
     prepare_store(migrated, folder)
@@ -56,8 +56,10 @@ def list_values(figures: Figures, name: str) -> list[float]:
     return values
 
 
-def test_the_queries_of_a_synthesis_are_counted_as_in_its_files(made: tuple[dict[str, Figures], Rows, Rows]) -> None:
-    figures, queries, rejected = made[0]["out"], *made[1:]
+def test_the_queries_of_a_synthesis_are_counted_as_in_its_files(
+    synthesis: tuple[dict[str, Figures], Rows, Rows],
+) -> None:
+    figures, queries, rejected = synthesis[0]["out"], *synthesis[1:]
     counts = {
         "requested": count_types([*queries, *rejected]),
         "generated": count_types([row for row in (*queries, *rejected) if row["query"]]),
@@ -70,19 +72,21 @@ def test_the_queries_of_a_synthesis_are_counted_as_in_its_files(made: tuple[dict
 
 
 def test_the_overlap_of_a_synthesis_is_the_share_of_words_from_the_gold(
-    made: tuple[dict[str, Figures], Rows, Rows],
+    synthesis: tuple[dict[str, Figures], Rows, Rows],
 ) -> None:
     def compute_share(row: dict[str, Any]) -> float:
         own, gold = list_words(row["query"]), set().union(*(list_words(at["chunk"]) for at in row["context_chunks"]))
         return len(own & gold) / len(own)
 
-    shares = [fmean(compute_share(row) for row in made[1] if row["validation"]["query_type"] == kind) for kind in TYPES]
-    assert list_values(made[0]["out"], "lexical_overlap") == pytest.approx(shares, abs=1e-4)
+    shares = [
+        fmean(compute_share(row) for row in synthesis[1] if row["validation"]["query_type"] == kind) for kind in TYPES
+    ]
+    assert list_values(synthesis[0]["out"], "lexical_overlap") == pytest.approx(shares, abs=1e-4)
 
 
 @pytest.mark.parametrize("k", [1, 10])
 def test_bm25_finds_as_much_as_in_an_evaluation_of_the_queries(
-    made: tuple[dict[str, Figures], Rows, Rows], k: int
+    synthesis: tuple[dict[str, Figures], Rows, Rows], k: int
 ) -> None:
-    evaluated = [made[0]["bm25"][f"by_type/{kind}/success_at_{k}"] for kind in TYPES]
-    assert list_values(made[0]["out"], f"bm25_hit_at_{k}") == pytest.approx(evaluated, abs=1e-4)
+    evaluated = [synthesis[0]["bm25"][f"by_type/{kind}/success_at_{k}"] for kind in TYPES]
+    assert list_values(synthesis[0]["out"], f"bm25_hit_at_{k}") == pytest.approx(evaluated, abs=1e-4)

@@ -21,9 +21,9 @@ from tests.reports.reading import Page, read_explorer_data
 
 
 @pytest.fixture(scope="module")
-def searched(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedStore]:
+def search_store(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedStore]:
     """Serve a store with a search whose winner is selected by cross-validation."""
-    folder = tmp_path_factory.mktemp("searched")
+    folder = tmp_path_factory.mktemp("search_store")
     (folder / "mlruns").mkdir()
     shutil.copy(migrated, folder / "mlruns" / "mlflow.db")
     write_dataset(folder / "data")
@@ -37,10 +37,14 @@ def searched(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             yield store
 
 
-def test_the_page_of_a_search_has_the_hits_the_selection_and_the_trials_of_its_report(searched: ServedStore) -> None:
-    run = searched.shown.runs[0]
-    report = next(searched.folder.glob(f"mlruns/artifacts/{run.id}/artifacts/report.html")).read_text(encoding="utf-8")
-    page = searched.client.get(f"{searched.page}/").text
+def test_the_page_of_a_search_has_the_hits_the_selection_and_the_trials_of_its_report(
+    search_store: ServedStore,
+) -> None:
+    run = search_store.shown.runs[0]
+    report = next(search_store.folder.glob(f"mlruns/artifacts/{run.id}/artifacts/report.html")).read_text(
+        encoding="utf-8"
+    )
+    page = search_store.client.get(f"{search_store.page}/").text
     own, live = read_explorer_data(report), read_explorer_data(page)
     for name in ("systems", "gold", "documents", "finalists", "runs"):
         assert live[name] == own[name], name
@@ -51,25 +55,25 @@ def test_the_page_of_a_search_has_the_hits_the_selection_and_the_trials_of_its_r
     assert "Selection bias (nested cross-validation)" in page
 
 
-def test_the_whole_texts_of_the_hits_of_a_sweep_are_served(searched: ServedStore) -> None:
-    texts = searched.client.get(f"{searched.page}/texts?query=q0&board=0").json()
+def test_the_whole_texts_of_the_hits_of_a_sweep_are_served(search_store: ServedStore) -> None:
+    texts = search_store.client.get(f"{search_store.page}/texts?query=q0&board=0").json()
     assert texts["d0"]["text"] == TEXTS["d0"]
-    refused = searched.client.get(f"{searched.page}/texts?query=q0&board=1")
+    refused = search_store.client.get(f"{search_store.page}/texts?query=q0&board=1")
     assert (refused.status_code, "has 1 datasets" in refused.text) == (409, True)
 
 
-def test_a_record_that_cannot_be_read_is_left_out(searched: ServedStore) -> None:
-    folder = searched.folder / "mlruns" / "artifacts" / searched.shown.runs[0].id / "artifacts"
+def test_a_record_that_cannot_be_read_is_left_out(search_store: ServedStore) -> None:
+    folder = search_store.folder / "mlruns" / "artifacts" / search_store.shown.runs[0].id / "artifacts"
     kept = {name: (folder / name).read_text() for name in ("search.json", "selection.json")}
     try:
         for name in kept:
             (folder / name).write_text("[]")
-        searched.set_status(searched.shown.runs[0].id, "KILLED")  # so that the page is rendered again
-        page = searched.client.get(f"{searched.page}/").text
+        search_store.set_status(search_store.shown.runs[0].id, "KILLED")  # so that the page is rendered again
+        page = search_store.client.get(f"{search_store.page}/").text
     finally:
         for name, text in kept.items():
             (folder / name).write_text(text)
-        searched.set_status(searched.shown.runs[0].id, "FINISHED")
+        search_store.set_status(search_store.shown.runs[0].id, "FINISHED")
     assert "Selection bias" not in page
     assert "history" not in {plot["id"] for plot in read_explorer_data(page)["plots"]}
 
