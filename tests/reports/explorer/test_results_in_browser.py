@@ -141,6 +141,17 @@ def test_a_page_works_inside_another_that_gives_it_no_address(show: Show, of_res
     assert frame.locator("#board output").inner_text() == f"{wide} of {len(ONE.queries.ids)}"
 
 
+def test_a_row_opens_though_the_table_scrolls_while_the_button_is_down(show: Show, of_result: str) -> None:
+    page = show(of_result)
+    page.get_by_role("tab", name="Queries", exact=True).click()
+    page.locator("#board button.open").nth(2).hover()
+    page.mouse.down()
+    page.evaluate("document.querySelector('#board .scroll').dispatchEvent(new Event('scroll'))")
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))")
+    page.mouse.up()
+    assert page.locator("#query-title").is_visible()
+
+
 def test_a_filter_and_a_query_are_in_the_address(show: Show, of_result: str) -> None:
     page = show(of_result)
     page.get_by_role("tab", name="Queries", exact=True).click()

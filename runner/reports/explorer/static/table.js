@@ -22,7 +22,7 @@ class WindowedTable {
     this.scroll = create("div", {class: "scroll windowed", tabindex: "0", role: "region", "aria-label": label}, this.table);
     this.scroll.addEventListener("scroll", () => requestAnimationFrame(() => {
       this.top = this.scroll.scrollTop;
-      this.draw();
+      this.redraw();
     }), {passive: true});
     place.replaceChildren(this.scroll);
     /** @type {TableView | null} */
@@ -35,8 +35,15 @@ class WindowedTable {
     this.height = 600;
     new ResizeObserver(() => {
       this.height = this.scroll.clientHeight || 600;
-      this.draw();
+      this.redraw();
     }).observe(this.scroll);
+    this.pressed = this.late = false;
+    this.body.addEventListener("pointerdown", () => { this.pressed = true; });
+    for (const end of ["pointerup", "pointercancel"])
+      window.addEventListener(end, () => setTimeout(() => { // after the click
+        this.pressed = false;
+        if (this.late) this.redraw();
+      }));
     window.addEventListener("beforeprint", () => { this.all = true; this.draw(); });
     window.addEventListener("afterprint", () => { this.all = false; this.draw(); });
   }
@@ -71,6 +78,12 @@ class WindowedTable {
       }),
     );
     if (focused) this.head.querySelector(`[data-column="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  /** Draw the rows that a scroll or a change of size brings into view. A row replaced under a press gets no click. */
+  redraw() {
+    this.late = this.pressed;
+    if (!this.pressed) this.draw();
   }
 
   draw() {
