@@ -34,6 +34,7 @@ from runner.config.objects import ConfigError, build
 from runner.config.values import config_hash
 from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.chunking import Chunking, Whole
+from runner.datasets.document_hashes import DocumentHashes
 from runner.datasets.own_documents import search_others
 from runner.datasets.query_fields import select_fields
 from runner.datasets.source import DatasetSource
@@ -68,6 +69,7 @@ class MeasuredExperiment:
     timings: Timings
     environment: Mapping[str, Any]
     index: Mapping[str, str]
+    document_hashes: DocumentHashes | None
 
 
 def build_result(
@@ -102,6 +104,7 @@ def build_result(
         environment=measured.environment,
         search_type=experiment.search_type,
         index=measured.index,
+        document_hashes=measured.document_hashes,
     )
 
 
@@ -212,6 +215,7 @@ class Bench:
             timings=_sum_costs(costs, rankings, end - scoring, end - start),
             environment=environment,
             index=index,
+            document_hashes=dataset.document_hashes,
         )
 
     def _search(self, dataset: Dataset, blocks: Sequence[Sequence[int]], retriever: Retriever, depth: int) -> Rankings:

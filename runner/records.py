@@ -1,8 +1,9 @@
 """The versioned record of a result: a folder of JSON and Parquet files.
 
-`result.json` has the settings, means and timings, `per_query.parquet` every measure and any error of each
-query, `rankings.parquet` the hits of each query with their grades, and `grades.parquet` the grades of a language model,
-if there are any. Equal inputs give equal bytes, except for `timings`, `environment` and a model's grades.
+`result.json` has the settings, means and timings, `per_query.parquet` every measure and any error of each query,
+`rankings.parquet` the hits of each query with their grades, `documents.parquet` a hash of each document, and
+`grades.parquet` the grades of a language model, if there are any. Equal inputs give equal bytes, except for `timings`,
+`environment` and a model's grades.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ from runner.arrow import (
     build_text_column,
     build_text_lists,
 )
+from runner.datasets.document_hashes import DocumentHashes, check_document_hashes
 from runner.metrics.abstention import Abstention
 from runner.result import DatasetSummary, Hits, Holes, QueryTable, Result, ResultError, SharedColumns, Timings
 
 VERSION = 2
 
-_TABLES = ("queries", "scores", "hits", "grades")
+_TABLES = ("queries", "scores", "hits", "grades", "document_hashes")
 
 
 def save_record(result: Result, folder: Path) -> None:
@@ -66,6 +68,9 @@ def save_record(result: Result, folder: Path) -> None:
         if 2 * len(hits["document_id"].chunk(0).dictionary) < len(hits):  # else, a dictionary would only take longer
             coded.append("document_id")
         pq.write_table(hits, folder / "rankings.parquet", **compact, use_dictionary=coded)
+    if result.document_hashes is not None:
+        hashes = pa.table({"hash": build_number_column(result.document_hashes)})
+        pq.write_table(hashes, folder / "documents.parquet", compression="none", use_dictionary=False)
     if result.grades is not None:
         save_grades(result.grades, q.ids, folder / "grades.parquet")
     content = format_record(result)
@@ -106,6 +111,7 @@ def rebuild_result(
     scores: NDArray[np.float64],
     hits: Hits | None,
     grades: Mapping[str, Sequence[Any]] | None,
+    document_hashes: DocumentHashes | None = None,
 ) -> Result:
     """Return the result that `describe_result` described; `grades` has the columns of its grades, if it has any.
 
@@ -121,7 +127,7 @@ def rebuild_result(
         "intervals": {name: (low, high) for name, (low, high) in head["intervals"].items()},
         "grades": None if grades is None else load_grades(head["grades"], queries.ids, grades),
     }
-    return Result(**{**head, **built}, queries=queries, scores=scores, hits=hits)
+    return Result(**{**head, **built}, queries=queries, scores=scores, hits=hits, document_hashes=document_hashes)
 
 
 def format_record(result: Result) -> bytes:
@@ -185,7 +191,24 @@ def _load(file: Path, rankings: bool) -> Result:
     grades = None
     if head.get("grades"):
         grades = pq.ParquetFile(file.parent / "grades.parquet").read(use_threads=False).to_pydict()
-    return rebuild_result(head, queries, scores, hits, grades)
+    hashes = (
+        _read_document_hashes(file.parent / "documents.parquet", head["dataset"]["documents"]) if rankings else None
+    )
+    return rebuild_result(head, queries, scores, hits, grades, hashes)
+
+
+def _read_document_hashes(file: Path, documents: int) -> DocumentHashes | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not file.is_file():
+        return None
+    (column,) = pq.read_table(file).columns
+    if column.type != pa.uint64() or column.null_count:
+        raise ValueError(f"{file.name}: expected a column of hashes, not of {column.type}")
+    hashes: DocumentHashes = column.to_numpy()
+    check_document_hashes(hashes, documents)
+    return hashes
 
 
 def write_trec(result: Result, file: Path) -> None:

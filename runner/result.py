@@ -17,6 +17,7 @@ from retrievers.id_table import IdTable, select_ids
 from retrievers.work import Cost
 from runner.analysis.clusters import Clusters, number_clusters
 from runner.analysis.grades import Grades
+from runner.datasets.document_hashes import DocumentHashes
 from runner.metrics.abstention import Abstention
 
 
@@ -273,7 +274,8 @@ class Result(Measurements):
     `name` is that of the run: the swept keys and their values, or the retriever. `swept` maps these keys to their
     values, in the order in which they are shown. `index` is what an external index reported about itself when it was
     searched, as in `retrievers.index_facts`. `grades` are those of a language model, if one is configured.
-    `search_type` is the name that selected the dataset's judgments.
+    `search_type` is the name that selected the dataset's judgments. `document_hashes` has a hash of each document, by
+    which `compare` counts changes; None if it is not recorded.
     """
 
     name: str
@@ -287,6 +289,7 @@ class Result(Measurements):
     environment: Mapping[str, Any] = field(default_factory=dict)
     search_type: str = ""
     index: Mapping[str, str] = field(default_factory=dict)
+    document_hashes: DocumentHashes | None = None
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` if it was not measured."""
@@ -297,8 +300,8 @@ class Result(Measurements):
         return values
 
     def light(self) -> Result:
-        """Return the result without its rankings, as a sweep keeps it in memory."""
-        return replace(self, hits=None)
+        """Return the result without its rankings and the hashes of documents, as a sweep keeps it in memory."""
+        return replace(self, hits=None, document_hashes=None)
 
     @property
     def extra_qrels(self) -> tuple[str, ...]:

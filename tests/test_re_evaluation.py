@@ -113,7 +113,7 @@ def test_without_a_change_of_code_its_effect_is_0_and_the_gate_passes(run: Run, 
     out, _ = run(*COMPARE, "--json")
     content = orjson.loads(out)
     assert content["gate"]["passed"]
-    assert content["data"]["changes"] == ["documents (60 before and now, some with other contents)"]
+    assert content["data"]["changes"] == ["1 of 60 documents changed, 1 new, 1 gone"]
     assert content["data"]["queries"] == QUERIES
     for measure, of in content["data"]["measures"].items():
         (share,) = of["candidates"].values()
@@ -132,10 +132,7 @@ def test_a_change_of_settings_that_costs_quality_fails_the_gate(run: Run, change
     out, _ = run(*COMPARE, code=1)
     assert "gate failed" in out
     text = " ".join(out.split())
-    assert (
-        "The data changed since the baseline was recorded: documents (60 before and now, some with other contents)."
-        in text
-    )
+    assert "The data changed since the baseline was recorded: 1 of 60 documents changed, 1 new, 1 gone." in text
     assert "Effect of the data: the re-evaluated baseline is not significantly worse than the recorded" in text
 
 
@@ -145,7 +142,7 @@ def test_every_report_shows_the_effect_of_the_data_beside_that_of_code_and_setti
     for file in ("comparison.md", "comparison.html"):
         text = (here / "out" / file).read_text()
         assert "Effect of the data, and of code and settings" in text
-        assert "The data changed since the baseline was recorded: documents" in text
+        assert "The data changed since the baseline was recorded: 1 of 60 documents changed, 1 new, 1 gone." in text
     page = read_explorer_data((here / "out" / "comparison.html").read_text())["documents"]
     assert dict(zip(page["ids"], page["texts"], strict=True)).items() <= new_documents().items(), "ids have their texts"
     content = orjson.loads((here / "out" / "comparison.json").read_bytes())
@@ -166,7 +163,7 @@ def test_queries_and_judgments_that_changed_are_listed_and_the_others_compared(r
     run(*DATA)
     content = orjson.loads(run(*COMPARE, "--json")[0])
     assert content["data"]["changes"] == [
-        "documents (60 before, 61 now)",
+        "1 of 60 documents changed, 2 new, 1 gone",
         "1 query added (q30)",
         "1 query removed (q3)",
         "1 query reworded (q1)",
@@ -174,6 +171,29 @@ def test_queries_and_judgments_that_changed_are_listed_and_the_others_compared(r
     ]
     assert content["data"]["queries"] == QUERIES - 2
     assert content["measures"]["nDCG@10"]["systems"]["bm25"]["difference"] == 0
+
+
+def test_documents_that_changed_are_counted_with_gold_in_spans(run: Run, here: Path) -> None:
+    documents, spans = old_documents(), here / "data" / "spans.jsonl"
+    rows = [{"query_id": f"q{i}", "doc_id": f"d{i}", "quote": documents[f"d{i}"]} for i in range(QUERIES)]
+    spans.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    of_spans = ("dataset.gold=spans", "dataset.spans=data/spans.jsonl")
+    write_data(here / "data", documents, old_queries())
+    run(*DATA, *of_spans)
+    run("promote", "run=latest", "name=spans")
+    moved = {i: f"a page before {documents[i]}" for i in ("d3", "d4", "x5")}
+    write_data(here / "data", documents | moved | {"new": "something else"}, old_queries())
+    run(*DATA, *of_spans)
+    out, _ = run("compare", "baseline=baseline:spans", "candidate=latest", "output=out", "gate=none")
+    sentence = "The data changed since the baseline was recorded: 3 of 60 documents changed, 1 new."
+    assert sentence in " ".join(out.split())
+    assert sentence in (here / "out" / "comparison.html").read_text()
+
+
+def test_a_record_without_hashes_of_documents_gives_their_number(run: Run, here: Path) -> None:
+    (here / "baselines" / "main" / "documents.parquet").unlink()
+    content = orjson.loads(run(*COMPARE, "--json")[0])
+    assert content["data"]["changes"] == ["documents (60 before and now, some with other contents)"]
 
 
 def test_re_evaluation_can_be_turned_off(run: Run) -> None:
@@ -192,7 +212,7 @@ def test_datasets_without_a_common_query_are_refused(run: Run, here: Path) -> No
 def test_the_chunking_is_a_setting_and_the_documents_are_data(run: Run, here: Path) -> None:
     run(*DATA, "chunking=sentences", "chunking.size=1")
     content = orjson.loads(run(*COMPARE, "--json", "gate=none")[0])
-    assert content["data"]["changes"] == ["documents (60 before and now, some with other contents)"]
+    assert content["data"]["changes"] == ["1 of 60 documents changed, 1 new, 1 gone"]
     assert content["systems"][0]["name"] == "bm25 re-evaluated"
 
 

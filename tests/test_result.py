@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -191,6 +193,33 @@ def test_a_torn_record_is_one_line(file: str, left: int, tmp_path: Path) -> None
     save_record(result(queries=3), tmp_path)
     (tmp_path / file).write_bytes((tmp_path / file).read_bytes()[:left])
     with pytest.raises(ResultError, match="record") as caught:
+        load_record(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_hashes_of_documents_are_read_back_with_the_rankings(tmp_path: Path) -> None:
+    made = result(queries=3)
+    hashes = np.arange(2**63, 2**63 + made.dataset.documents, dtype=np.uint64)
+    save_record(replace(made, document_hashes=hashes), tmp_path)
+    again = load_record(tmp_path).document_hashes
+    assert again is not None and np.array_equal(again, hashes)
+    assert load_record(tmp_path, rankings=False).document_hashes is None
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"hash": pa.array([3, 4, 5], pa.uint64())},
+        {"hash": pa.array([None] * 300, pa.uint64())},
+        {"hash": pa.array([str(i) for i in range(300)])},
+        {"hash": pa.array(range(300, 0, -1), pa.uint64())},
+        {"hash": pa.array(range(300), pa.uint64()), "more": pa.array(range(300))},
+    ],
+)
+def test_forged_hashes_of_documents_are_one_line(table: dict[str, pa.Array], tmp_path: Path) -> None:
+    save_record(result(queries=3), tmp_path)
+    pq.write_table(pa.table(table), tmp_path / "documents.parquet")
+    with pytest.raises(ResultError, match="the record is damaged") as caught:
         load_record(tmp_path)
     assert "\n" not in str(caught.value)
 

@@ -17,6 +17,7 @@ from runner.comparison.comparability import (
 from runner.comparison.compare import Comparison, Floats, TableStatistics, build_comparison, compute_mean
 from runner.comparison.headline import select_headline
 from runner.comparison.notes import describe_dataset, list_some
+from runner.datasets.document_hashes import DocumentChanges, count_changes
 from runner.result import Result
 
 
@@ -111,9 +112,7 @@ def describe_changes(before: Result, after: Result) -> list[str]:
     """Return the parts of the data that differ between two results of one configuration, each with its extent."""
     changes = []
     if before.dataset.corpus_fingerprint != after.dataset.corpus_fingerprint:
-        n, n_now = before.dataset.documents, after.dataset.documents
-        counts = f"{n:,} before and now, some with other contents" if n == n_now else f"{n:,} before, {n_now:,} now"
-        changes.append(f"documents ({counts})")
+        changes.append(_describe_document_changes(before, after))
     queries = _describe_query_changes(before, after)
     changes += queries
     gold = find_gold_differences(before, after)
@@ -124,6 +123,20 @@ def describe_changes(before: Result, after: Result) -> list[str]:
     if _map_clusters(before) != _map_clusters(after):
         changes.append("clusters of queries")
     return changes or ["parts that a result does not record"]
+
+
+def _describe_document_changes(before: Result, after: Result) -> str:
+    n, n_now = before.dataset.documents, after.dataset.documents
+    if before.document_hashes is None or after.document_hashes is None:
+        counts = f"{n:,} before and now, some with other contents" if n == n_now else f"{n:,} before, {n_now:,} now"
+        return f"documents ({counts})"
+    changes = count_changes(before.document_hashes, after.document_hashes)
+    if changes == DocumentChanges(0, 0, 0):
+        return f"the order of the {n:,} documents"
+    new, gone = (
+        f", {count:,} {what}" if count else "" for count, what in ((changes.new, "new"), (changes.gone, "gone"))
+    )
+    return f"{changes.changed:,} of {n:,} documents changed{new}{gone}"
 
 
 def _map_clusters(result: Result) -> dict[str, str]:

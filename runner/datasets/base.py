@@ -18,6 +18,7 @@ from retrievers.base import Corpus, QueryText
 from retrievers.filters import Filter
 from retrievers.store import fingerprint
 from runner.datasets.chunking import DOCUMENT, Chunking
+from runner.datasets.document_hashes import DocumentHashes, hash_documents
 from runner.datasets.own_documents import ExcludeSelf, own_documents
 
 if TYPE_CHECKING:
@@ -240,6 +241,11 @@ class Dataset:
     def judgments_for(self, search_type: str) -> Judgments:
         """Return the judgments for the retriever with this name."""
         return self.judgments_by_search_type.get(search_type, self.judgments)
+
+    @cached_property
+    def document_hashes(self) -> DocumentHashes | None:
+        """Return a hash of each document before it was split; None for too many documents."""
+        return hash_documents(self.full_documents)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -14,7 +14,7 @@ from runner.tracking.opening import explain_errors
 from runner.tracking.settings import Tracking
 from runner.tracking.store import RunStore, choose_store
 
-RECORD = {"result.json", "per_query.parquet", "rankings.parquet", "grades.parquet"}
+RECORD = {"result.json", "per_query.parquet", "rankings.parquet", "documents.parquet", "grades.parquet"}
 
 
 class Runs:
@@ -73,7 +73,7 @@ def fetch_record(store: RunStore, run: LoggedRun, rankings: bool) -> Result:
     if "result.json" not in kept:
         raise ResultError(f"run {run.id} has no record of an evaluation in its artifacts")
     with tempfile.TemporaryDirectory() as copy:
-        for name in kept & (RECORD if rankings else RECORD - {"rankings.parquet"}):
+        for name in kept & (RECORD if rankings else RECORD - {"rankings.parquet", "documents.parquet"}):
             store.fetch_file(run.id, name, Path(copy))
         return load_record(Path(copy), rankings)
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.id_table import IdTable
+from runner.datasets.document_hashes import check_document_hashes
 from runner.records import describe_result, rebuild_result
 from runner.result import Hits, QueryTable, Result, SharedColumns
 
@@ -27,7 +28,7 @@ _FIRST_LINE = b"retrieval-runner result 2\n"
 
 _CHECKSUM, _LENGTH = np.dtype("<u4"), np.dtype("<u8")
 
-_TYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("i4", "i8", "f4", "f8", "u1", "?")}
+_TYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("i4", "i8", "u8", "f4", "f8", "u1", "?")}
 """The types that an array may have; none of them holds objects."""
 
 _OWN_COLUMNS = ("statuses", "errors", "notes")
@@ -44,6 +45,8 @@ def pack_result(result: Result, **more: object) -> bytes:
         "grades": None if graded is None else graded.columns(queries.ids),
         "more": more,
     }
+    if result.document_hashes is not None:
+        arrays["document_hashes"] = result.document_hashes
     if hits is not None:
         head |= {"metadata": list(hits.metadata), "parents": list(hits.parents)}
         table = IdTable.of(hits.documents)
@@ -68,7 +71,10 @@ def unpack_result(content: bytes) -> tuple[Result, dict[str, Any]]:
     ):
         raise ValueError("the columns do not have a value for each query")
     hits = _read_hits(arrays, head, queries) if "documents" in arrays else None
-    return rebuild_result(head["result"], queries, scores, hits, head["grades"]), head["more"]
+    hashes = arrays.get("document_hashes")
+    if hashes is not None:
+        check_document_hashes(hashes, head["result"]["dataset"]["documents"])
+    return rebuild_result(head["result"], queries, scores, hits, head["grades"], hashes), head["more"]
 
 
 def _read_hits(arrays: Mapping[str, NDArray[Any]], head: Mapping[str, Any], queries: QueryTable) -> Hits:

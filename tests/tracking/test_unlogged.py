@@ -37,7 +37,8 @@ def _with_everything() -> Result:
     hits = replace(made.hits, metadata=metadata, parents=[f"p{i // 2}" for i in range(len(metadata))], unknown=unknown)
     queries = replace(made.queries, expected_grades=[[3, 1], [2, 2], [1, 1], []], clusters=["a", "a", "", "b"])
     queries = replace(queries, fields=[{"language": of} for of in ("de", "", "en", "fr")], notes=["", "{}", "", ""])
-    return replace(made, hits=hits, queries=queries, means={**made.means, "AP": float("nan")})
+    hashes = np.arange(2**63, 2**63 + made.dataset.documents, dtype=np.uint64)
+    return replace(made, hits=hits, queries=queries, means={**made.means, "AP": float("nan")}, document_hashes=hashes)
 
 
 def _read_all(folder: Path) -> dict[str, bytes]:
@@ -89,6 +90,7 @@ def _forge(file: Path, arrays: dict[str, Any]) -> None:
         {"head": {"result": []}},
         {"documents": np.array([], dtype="V4")},
         {"shared": np.frombuffer(b'{"ids": 5}', np.uint8)},
+        {"document_hashes": np.arange(7, dtype=np.uint64)},
     ],
 )
 def test_a_forged_waiting_result_is_refused(forged: dict[str, Any], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ TITLE = "Effect of the data, and of code and settings"
 def describe(effect: DataEffect) -> list[str]:
     """Return what changed in the data, what was done about it, and what that did to the baseline."""
     return [
-        f"The data changed since the baseline was recorded: {', '.join(effect.changes)}. The configuration of the "
+        f"The data changed since the baseline was recorded: {'; '.join(effect.changes)}. The configuration of the "
         "baseline was evaluated again on the candidate's data, and the candidate is compared with that.",
         f"Effect of the data: {tables.verdicts(effect.comparison)[0]}",
     ]
