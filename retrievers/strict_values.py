@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
+from itertools import islice
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,6 +20,9 @@ import orjson
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
+_TEXT_OR_END = re.compile(r'"(?:[^"\\]|\\.)*"|\}', re.DOTALL)
+"""A text of JSON, in which a brace ends nothing, or the end of an object."""
+
 _BLANKS = " \t\n\v\f\r"
 """ASCII white space, which separates columns; any other white space belongs to an id."""
 
@@ -82,7 +86,7 @@ def parse_json(content: bytes) -> Any:  # noqa: ANN401 (any JSON)
         raise ValueError(f"invalid JSON ({error})") from None
     # Each key is followed by a colon, so equal counts mean that no key was lost.
     if rb"\\" in content or _count_written_keys(content) != _count_keys(value):
-        json.loads(content, object_pairs_hook=_refuse_repeated_keys)
+        _parse_checking_keys(content)
     return value
 
 
@@ -92,7 +96,7 @@ def parse_reply(content: bytes | str) -> Any:  # noqa: ANN401 (any JSON)
     An object with the same key twice is refused.
     """
     try:
-        return json.loads(content, object_pairs_hook=_refuse_repeated_keys)
+        return _parse_checking_keys(content)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -120,13 +124,30 @@ def fits_columns(identifier: str) -> bool:
     return bool(identifier) and find_line_break(identifier) is None
 
 
-def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise ValueError(f"the key {show_value(repeated)} occurs twice in an object; keep one")
-    return value
+def _parse_checking_keys(content: bytes | str) -> Any:  # noqa: ANN401 (any JSON)
+    """Return the value of a JSON text; raises `ValueError` for a repeated key, with its line if there are several."""
+    ended = 0
+
+    def build(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+        nonlocal ended
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            keys = [key for key, _ in pairs]
+            repeated = next(key for place, key in enumerate(keys) if key in keys[:place])
+            where = _locate_object_end(content, ended)
+            raise ValueError(f"the key {show_value(repeated)} occurs twice in an object{where}; keep one")
+        ended += 1
+        return value
+
+    return json.loads(content, object_pairs_hook=build)
+
+
+def _locate_object_end(content: bytes | str, before: int) -> str:
+    """Return on which of several lines the object ends that has so many ends of objects before it."""
+    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
+    ends = (part.start() for part in _TEXT_OR_END.finditer(text) if part[0] == "}")
+    line = text.count("\n", 0, next(islice(ends, before, None))) + 1
+    return f" that ends on line {line}" if "\n" in text.strip() else ""
 
 
 def _count_written_keys(content: bytes) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from retrievers.base import Corpus
 from retrievers.strict_values import find_line_break, show_value
 from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
+from runner.datasets.files import PlaceTable
 from runner.datasets.filtering import check_fields, check_search_fields, find_gold_outside
 from runner.datasets.own_documents import OwnIdRule, OwnIds
 from runner.datasets.variants import cluster_labels, no_query_has
@@ -51,14 +52,14 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
         kind: _replace_judgments(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()
     }
     if not source.has_documents:
-        _check_lists(raw, tables.values())
+        _check_lists(source, raw, tables.values())
     query_at = _query_positions(source, raw, tables.values())
     document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
     unknown = _unknown_documents(source, raw, document_at, tables.values())
     document_at |= {identifier: len(raw.corpus) + i for i, identifier in enumerate(unknown)}
     _check_line_breaks(source, "document", document_at)
     _check_line_breaks(source, "query", query_at)
-    judged = {kind: _judgments(raw, qrels, query_at, document_at) for kind, qrels in tables.items()}
+    judged = {kind: _judgments(source, raw, qrels, query_at, document_at) for kind, qrels in tables.items()}
 
     queries = _select_queries(source, raw, query_at, judged.values())
     if not len(raw.queries):
@@ -144,7 +145,7 @@ def _check_own_documents(dataset: Dataset) -> None:
         )
 
 
-def describe_repeated_id(source: DatasetSource, table: Literal["document", "query"], identifier: str) -> str:
+def describe_repeated_id(source: DatasetSource, table: PlaceTable, identifier: str) -> str:
     """Return an error about a duplicate id, with its places if the format knows them."""
     first, *others = source.places(table, identifier) or [""]
     if others:
@@ -152,23 +153,25 @@ def describe_repeated_id(source: DatasetSource, table: Literal["document", "quer
     return f"{source.origin}: the {table} id {identifier!r} occurs more than once; ids must be unique"
 
 
-def _check_line_breaks(source: DatasetSource, table: Literal["document", "query"], ids: Iterable[str]) -> None:
+def _check_line_breaks(source: DatasetSource, table: PlaceTable, ids: Iterable[str]) -> None:
     """Raise `DatasetError` for an id that would end a column or a line in rankings, judgments or exports."""
     for identifier in ids:
         if (character := find_line_break(identifier)) is not None:
-            place = next(iter(source.places(table, identifier)), source.origin)
+            pair = (identifier,) if table == "query" else (None, identifier)
+            place = next(iter(source.places(table, identifier) or source.places("judgment", *pair)), source.origin)
             raise DatasetError(
                 f"{place}: the {table} id {show_value(identifier)} contains {character!r}, which ends a column or a "
                 "line in other files; rename it"
             )
 
 
-def _check_lists(raw: Raw, tables: Iterable[Sequence[Qrel]]) -> None:
+def _check_lists(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> None:
     """Raise `DatasetError` for a list as text in place of a document id, which no hit would have."""
     for query, document, _ in (qrel for qrels in tables for qrel in qrels):
         if document.startswith(("[", "(")) and _LIST.fullmatch(document):
+            place = _locate_judgment(source, raw, query, document)
             raise DatasetError(
-                f"{raw.qrels_name}: query {query!r} has the document {document[:60]!r}, a list; write a judgment for "
+                f"{place}: query {query!r} has the document {document[:60]!r}, a list; write a judgment for "
                 "each document"
             )
 
@@ -176,6 +179,11 @@ def _check_lists(raw: Raw, tables: Iterable[Sequence[Qrel]]) -> None:
 def _locate(source: DatasetSource, query: str) -> str:
     """Return where a query is, as FILE:LINE if the format knows it."""
     return next(iter(source.places("query", query)), f"{source.origin}: query {query!r}")
+
+
+def _locate_judgment(source: DatasetSource, raw: Raw, query: str | None, document: str | None = None) -> str:
+    """Return where the first judgment with these ids (None: any) is, or what the judgments are called."""
+    return next(iter(source.places("judgment", query, document)), raw.qrels_name)
 
 
 def _derive_name(path: Path) -> str:
@@ -197,8 +205,9 @@ def _query_positions(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[
     missing = [query for query in named if query not in query_at]
     if missing:
         raise DatasetError(
-            f"{raw.qrels_name}: {len(missing)} judged {'query is' if len(missing) == 1 else 'queries are'} not "
-            f"among the {len(query_at)} queries of the dataset, for example {missing[0]!r}. Do the judgments "
+            f"{_locate_judgment(source, raw, missing[0])}: {len(missing)} judged "
+            f"{'query is' if len(missing) == 1 else 'queries are'} not among the {len(query_at)} queries of the "
+            f"dataset, for example {missing[0]!r}. Do the judgments "
             "belong to other queries?"
         )
     return query_at
@@ -210,7 +219,8 @@ def _unknown_documents(
     unknown = dict.fromkeys(doc for qrels in tables for _, doc, _ in qrels if doc not in document_at)
     if unknown and source.unknown_judged == "error":
         raise DatasetError(
-            f"{raw.qrels_name}: {len(unknown)} judged {'document is' if len(unknown) == 1 else 'documents are'} "
+            f"{_locate_judgment(source, raw, None, next(iter(unknown)))}: {len(unknown)} judged "
+            f"{'document is' if len(unknown) == 1 else 'documents are'} "
             f"not among the {len(document_at)} documents of the corpus, for example {next(iter(unknown))!r}; "
             "correct the judgments, or set dataset.unknown_judged=drop, or dataset.unknown_judged=keep if a "
             "retriever with its own documents or rankings can return these documents"
@@ -218,7 +228,13 @@ def _unknown_documents(
     return sorted(unknown)
 
 
-def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], document_at: Mapping[str, int]) -> Judgments:
+def _judgments(
+    source: DatasetSource,
+    raw: Raw,
+    qrels: list[Qrel],
+    query_at: Mapping[str, int],
+    document_at: Mapping[str, int],
+) -> Judgments:
     queries = np.fromiter((query_at[query] for query, _, _ in qrels), np.int32, len(qrels))
     documents = np.fromiter((document_at[document] for _, document, _ in qrels), np.int32, len(qrels))
     grades = np.fromiter((grade for _, _, grade in qrels), np.int32, len(qrels))
@@ -229,9 +245,10 @@ def _judgments(raw: Raw, qrels: list[Qrel], query_at: Mapping[str, int], documen
     if len(conflicts):
         first = conflicts[0]
         query, document, _ = qrels[order[first]]
+        place, *others = source.places("judgment", query, document) or [raw.qrels_name]
         raise DatasetError(
-            f"{raw.qrels_name}: query {query!r} and document {document!r} have two grades, {grades[first]} and "
-            f"{grades[first + 1]}; keep one"
+            f"{place}: query {query!r} and document {document!r} have two grades, {grades[first]} and "
+            f"{grades[first + 1]}{f' at {others[0]}' if len(others) == 1 else ''}; keep one"
         )
     new = np.concatenate((np.ones(min(len(qrels), 1), dtype=np.bool_), ~repeats))
     return Judgments(queries[new], documents[new], grades[new])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic.dataclasses import dataclass as settings
 
@@ -12,6 +12,7 @@ from retrievers.access import Access
 from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
+from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
@@ -62,11 +63,15 @@ class Beir(DatasetSource):
         names = (files.strip_compression(path.name) for path in (folder / "qrels").glob("*.tsv*"))
         return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
 
-    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return the lines that contain an id."""
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the line of each document, query or judgment."""
         folder = self._folder()
-        file = files.resolve_path(folder / ((self.documents or "") if table == "document" else self.queries), "path")
-        return [r.location for r in files.json_lines(file) if r.identifier("_id", "id") == identifier]
+        if table == "judgment":
+            yield from files.iter_qrel_places(self._qrels_path(folder))
+            return
+        file = self.documents if table == "document" else self.queries
+        records = files.json_lines(files.resolve_path(folder / file, "path")) if file is not None else ()
+        yield from ((record.location, (record.identifier("_id", "id"),)) for record in records)
 
     def _folder(self) -> Path:
         folder = files.resolve_path(self.path, "path")

@@ -61,7 +61,7 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
     places: dict[tuple[str, str], str] = {}
     numbers = array("f")
     length: int | None = None  # of the first vector; 0 if the first chunk has none
-    for record in _records(path):
+    for record in iter_chunks(path):
         _check_fields(record)
         key = record.identifier("doc_id"), record.identifier("chunk_id")
         place = f"{record.place}{record.number}"
@@ -91,7 +91,7 @@ def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
 
 def check_chunks(path: Path) -> None:
     """Raise `DatasetError` if the first line of a file, or of a folder, is not a chunk, without reading the rest."""
-    for record in _records(path):
+    for record in iter_chunks(path):
         _check_fields(record)
         return
 
@@ -148,7 +148,8 @@ def _check_length(record: SourceRecord, length: int, first: int, dimensions: int
     )
 
 
-def _records(path: Path) -> Iterator[SourceRecord]:
+def iter_chunks(path: Path) -> Iterator[SourceRecord]:
+    """Yield the chunks of a file, or of all such files in a folder, as they are."""
     if not path.is_dir():
         yield from _records_of_file(path)
         return

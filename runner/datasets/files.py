@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from retrievers.strict_values import BYTE_ORDER_MARK, parse_id, parse_json, parse_whole, show_value, split_columns
 from runner.config.addresses import is_address
@@ -43,6 +43,11 @@ _GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
 _ITERATION = re.compile(r"q?[0-9]{1,3}", re.IGNORECASE)
 """The second column of TREC's qrels, which is rarely other than 0 or Q0."""
 _LARGEST_GRADE = 2**31 - 1
+
+
+PlaceTable = Literal["document", "query", "judgment"]
+Place = tuple[str, tuple[str, ...]]
+"""A location, as FILE:LINE, and the ids there: of a document or a query, or of a judgment's query and document."""
 
 
 class SourceRecord(NamedTuple):
@@ -262,6 +267,19 @@ def decode_text(content: bytes, place: str, encoding: str = "utf-8") -> str:
         ) from None
 
 
+def decode_content(content: bytes, path: Path, encoding: str = "utf-8") -> str:
+    """Decode the text of a file; an error names the line."""
+    place = str(path)
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        place = f"{path}:{line}"
+    except LookupError:
+        pass
+    return decode_text(content, place, encoding)
+
+
 def json_lines(path: Path) -> Iterator[SourceRecord]:
     """Yield the objects of a JSONL file."""
     place = f"{path}:"
@@ -273,7 +291,11 @@ def json_content(path: Path) -> object:
     """Return the content of a JSON file."""
     with open_file(path) as file:
         content = file.read()
-    return _parse(content, str(path))
+    try:
+        return parse_json(content)
+    except ValueError as error:
+        decode_content(content, path)  # report invalid UTF-8 as such
+        raise DatasetError(f"{path}: {error}") from None
 
 
 def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[SourceRecord]:
@@ -326,6 +348,13 @@ def qrels(path: Path, convert: Callable[[object], int] = grade_of) -> list[Qrel]
     if len(iterations) > max(1, len({document for _, document, _ in qrels})):
         raise DatasetError(_describe_order(str(path), columns))
     return qrels
+
+
+def iter_qrel_places(path: Path) -> Iterator[Place]:
+    """Yield the line of each judgment in a file that `qrels` reads."""
+    for number, line in lines(path):
+        columns = [column.decode("utf-8", "replace") for column in split_columns(line.rstrip(b"\r\n"))]
+        yield f"{path}:{number}", (columns[0], columns[-2])
 
 
 def _describe_order(place: str, columns: Sequence[str]) -> str:

@@ -94,4 +94,4 @@ def _hidden(path: Path, folder: Path) -> bool:
 
 def _text(path: Path) -> str:
     with files.open_file(path) as file:
-        return files.decode_text(file.read(), str(path))
+        return files.decode_content(file.read(), path)

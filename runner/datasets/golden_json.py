@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -19,7 +20,7 @@ from retrievers.access import Access
 from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
-from runner.datasets.files import SourceRecord
+from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
@@ -70,11 +71,7 @@ class GoldenJson(DatasetSource):
 
     def read(self) -> Raw:
         """Read both files."""
-        path = _path(self.path, "path")
-        content = files.json_content(path)
-        if not isinstance(content, dict) or not isinstance(content.get("queries"), list):
-            raise DatasetError(f"{path}: expected a JSON object with the list 'queries'")
-        records = files.json_objects(path, "query", content["queries"])
+        path, metadata, records = self._read_queries()
         queries = Queries(
             ids=[record.identifier("query_id") for record in records],
             texts=[record.text("query_text") for record in records],
@@ -87,7 +84,7 @@ class GoldenJson(DatasetSource):
             filters=read_filters(records, self.filter_field),
         )
         fields = DocumentFields(queries, str(path), self.search_fields)
-        _check_counts(path, content.get("metadata"), queries)
+        _check_counts(path, metadata, queries)
         qrels: list[Qrel] = []
         by_search_type: dict[str, list[Qrel]] = {}
         for record in records:
@@ -104,6 +101,29 @@ class GoldenJson(DatasetSource):
             qrels_name=str(path),
             document_fields=fields.names,
         )
+
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the number of each item or query in its file; a judgment is where its query is."""
+        if table == "document":
+            items = _item_records(_path(self.items, "items")) if self.items else []
+            yield from ((record.location, (record.identifier(self.item_id),)) for record in items)
+            return
+        for record in self._read_queries()[-1]:
+            query = record.identifier("query_id")
+            if table == "query":
+                yield record.location, (query,)
+            else:
+                general, by_type = self._list_expected(record)
+                for _, item, _ in chain(general, *by_type.values()):
+                    yield record.location, (query, item)
+
+    def _read_queries(self) -> tuple[Path, object, list[SourceRecord]]:
+        """Return the file of queries, its metadata, and its queries."""
+        path = _path(self.path, "path")
+        content = files.json_content(path)
+        if not isinstance(content, dict) or not isinstance(content.get("queries"), list):
+            raise DatasetError(f"{path}: expected a JSON object with the list 'queries'")
+        return path, content.get("metadata"), files.json_objects(path, "query", content["queries"])
 
     def _list_expected(self, record: SourceRecord) -> tuple[list[Qrel], dict[str, list[Qrel]]]:
         """Return the expected items of a query for any search type, and for those that it names.

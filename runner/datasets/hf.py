@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -14,7 +14,7 @@ from retrievers.access import Access
 from retrievers.extras import check_installed
 from runner.datasets.base import DatasetError, Raw, corpus_of
 from runner.datasets.beir import build_queries, iter_documents
-from runner.datasets.files import SourceRecord, json_lines
+from runner.datasets.files import Place, PlaceTable, SourceRecord, iter_qrel_places, json_lines, strip_compression
 from runner.datasets.files import qrels as read_qrels
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ir_datasets import EXTRA
@@ -85,10 +85,15 @@ class HuggingFace(DatasetSource):
             document_fields=fields.names,
         )
 
-    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return the rows that contain an id."""
-        folder, name = download_repository(self.name, self.revision), "corpus" if table == "document" else "queries"
-        return [row.location for row in self._iter_rows(folder, name) if row.identifier("_id", "id") == identifier]
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the row of each document, query or judgment."""
+        folder = download_repository(self.name, self.revision)
+        if table == "judgment":
+            for file in self._find_qrels(folder)[self.split]:
+                yield from iter_qrel_places(file) if _is_columns(file) else _build_columns(file).iter_places(table)
+            return
+        for row in self._iter_rows(folder, "corpus" if table == "document" else "queries"):
+            yield row.location, (row.identifier("_id", "id"),)
 
     def _iter_rows(self, folder: Path, name: str) -> Iterator[SourceRecord]:
         files = _list_files(folder)
@@ -140,7 +145,13 @@ def _list_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def _read_qrels(file: Path) -> list[tuple[str, str, int]]:
-    if ".tsv" in file.suffixes:
-        return read_qrels(file)
-    columns = Tabular(queries="", qrel_query="query-id", qrel_document="corpus-id", qrel_grade="score")
-    return list(columns.iter_qrels(str(file)))
+    return read_qrels(file) if _is_columns(file) else list(_build_columns(file).iter_qrels(str(file)))
+
+
+def _is_columns(file: Path) -> bool:
+    return strip_compression(file.name).endswith(".tsv")
+
+
+def _build_columns(file: Path) -> Tabular:
+    """Return the settings that read a table of judgments."""
+    return Tabular(queries="", qrels=str(file), qrel_query="query-id", qrel_document="corpus-id", qrel_grade="score")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,13 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from runner.datasets import files
 from runner.datasets.base import GradeInterval, Qrel, Queries, Raw, corpus_of
+from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ratings import QrelsFormat, grade, grade_ratings, match_queries, read_ratings, recognise_format
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.tabular import Tabular, is_table
 from runner.datasets.trec import Trec
-from runner.datasets.ubi import THRESHOLDS, ClickModel, read_clicks
+from runner.datasets.ubi import THRESHOLDS, ClickModel, iter_shown, read_clicks
 
 logger = logging.getLogger("runner.datasets")
 
@@ -66,9 +67,7 @@ class JudgedFiles(DatasetSource):
     def read(self) -> Raw:
         """Read the files."""
         queries = self._read_queries() if self.queries else None
-        paths = files.matching(self.qrels, "qrels")
-        several = len(paths) > 1 or Path(self.qrels).expanduser().is_dir()
-        format = self.qrels_format or ("ubi" if several else self._recognise(paths[0]))
+        paths, format = self._find_qrels()
         intervals: Sequence[GradeInterval] = ()
         if format in ("qrels", "table"):
             convert = partial(grade, thresholds=self.grade_thresholds)
@@ -91,10 +90,39 @@ class JudgedFiles(DatasetSource):
             grade_intervals=intervals,
         )
 
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the place of each document, query or judgment in its file."""
+        if table == "document":
+            yield from self._lines.iter_places(table)
+        elif table == "query" and self.queries:
+            in_columns = self._has_columns(files.resolve_path(self.queries, "queries"))
+            yield from (self._table if in_columns else self._lines).iter_places(table)
+        elif table == "judgment":
+            paths, format = self._find_qrels()
+            if format == "table":
+                yield from self._table.iter_places(table)
+            elif format == "qrels":
+                yield from files.iter_qrel_places(paths[0])
+            elif format == "ubi":
+                yield from iter_shown(paths)
+            else:
+                ratings = read_ratings(paths[0], format)
+                _, matches = match_queries(ratings, self._read_queries() if self.queries else None)
+                for rating, queries in zip(ratings, matches, strict=True):
+                    yield from ((rating.record.location, (query, rating.document or "")) for query in queries)
+
+    def _find_qrels(self) -> tuple[Sequence[Path], QrelsFormat]:
+        """Return the files of judgments and their format."""
+        paths = files.matching(self.qrels, "qrels")
+        several = len(paths) > 1 or Path(self.qrels).expanduser().is_dir()
+        return paths, self.qrels_format or ("ubi" if several else self._recognise(paths[0]))
+
+    def _has_columns(self, queries: Path) -> bool:
+        return self.query_id is not None or is_table(queries)
+
     def _read_queries(self) -> Queries:
         topics = files.resolve_path(str(self.queries), "queries")
-        in_columns = self.query_id is not None or is_table(topics)
-        return self._table.read_queries()[0] if in_columns else self._lines.read_queries(topics)
+        return self._table.read_queries()[0] if self._has_columns(topics) else self._lines.read_queries(topics)
 
     def _recognise(self, path: Path) -> QrelsFormat:
         if is_table(path) and (self.qrel_query, self.qrel_document) != ("query_id", "document_id"):

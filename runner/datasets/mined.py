@@ -15,7 +15,7 @@ from retrievers.access import Access
 from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
-from runner.datasets.files import SourceRecord
+from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
@@ -78,6 +78,30 @@ class Mined(DatasetSource):
             document_fields=fields.names,
         )
 
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the line of each document or row; a judgment is in the row of its query."""
+        path = files.resolve_path(self.path, "path")
+        if table == "document" and self.corpus != CONTEXTS:
+            for record in files.json_lines(self._corpus_path(path)):
+                yield record.location, (record.identifier("_id", "id"),)
+            return
+        for row in files.json_lines(path):
+            query = row.identifier("id")
+            if table == "query":
+                yield row.location, (query,)
+            for context, _ in _contexts(row):
+                name = context.identifier("fqn")
+                if table != "query":
+                    yield context.location, (name,) if table == "document" else (query, name)
+
+    def _corpus_path(self, path: Path) -> Path:
+        beside = path.with_name(f"{files.strip_compression(path.name)}.corpus.jsonl")
+        if self.corpus is None and not beside.exists() and not files.find_compressed(beside):
+            raise DatasetError(
+                f"dataset.corpus={beside}: no such file; name the file of documents, or set dataset.corpus={CONTEXTS}"
+            )
+        return files.resolve_path(self.corpus or beside, "corpus")
+
     def _documents(self, path: Path, rows: Sequence[SourceRecord], fields: DocumentFields) -> Corpus:
         if self.corpus == CONTEXTS:
             documents: dict[str, tuple[str, str, str, Mapping[str, Any]]] = {}
@@ -85,11 +109,6 @@ class Mined(DatasetSource):
                 identifier = context.identifier("fqn")
                 documents.setdefault(identifier, (identifier, "", context.text("text"), fields.read(context)))
             return corpus_of(documents.values())
-        beside = path.with_name(f"{files.strip_compression(path.name)}.corpus.jsonl")
-        if self.corpus is None and not beside.exists() and not files.find_compressed(beside):
-            raise DatasetError(
-                f"dataset.corpus={beside}: no such file; name the file of documents, or set dataset.corpus={CONTEXTS}"
-            )
         return corpus_of(
             (
                 record.identifier("_id", "id"),
@@ -97,7 +116,7 @@ class Mined(DatasetSource):
                 record.text("text"),
                 fields.read(record),
             )
-            for record in files.json_lines(files.resolve_path(self.corpus or beside, "corpus"))
+            for record in files.json_lines(self._corpus_path(path))
         )
 
 

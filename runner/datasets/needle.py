@@ -20,7 +20,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw
-from runner.datasets.files import SourceRecord
+from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.folder import corpus_of_folder, is_document, warn_skipped
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.spans import GoldSpan, parse_span
@@ -89,6 +89,17 @@ class Needle(DatasetSource):
             qrels=qrels,
             qrels_name=str(path),
         )
+
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the number of each question in its list; a judgment is where its question is."""
+        _, records, needle = self._read_questions()
+        for record in records if table != "document" else []:
+            for query in self._ways(record):
+                name = query.identifier(self.id_field)
+                if table == "query":
+                    yield record.location, (name,)
+                else:
+                    yield from ((record.location, (name, gold)) for gold in self._golds(record, needle))
 
     def read_spans(self) -> list[GoldSpan]:
         """Return the passages that the questions name, unless a setting names a file of spans."""

@@ -6,8 +6,9 @@ A format's module only reads its files into `Raw`; `DatasetSource.load` checks, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -20,6 +21,7 @@ from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.assembly import add_qrels, assemble, describe_repeated_id
 from runner.datasets.base import Dataset, DatasetError, Raw
+from runner.datasets.files import Place, PlaceTable
 from runner.datasets.overlap import SIMILARITY, attach_spans
 from runner.datasets.own_documents import ExcludeSelf, OwnIdRule
 from runner.datasets.spans import SPANS, GoldSpan, anchor_spans, check_spans, list_span_qrels, read_spans
@@ -170,9 +172,22 @@ class DatasetSource(ABC):
         )
         return attach_spans(assemble(self, judged), spans, self.span_threshold, self.span_similarity)
 
-    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return where an id occurs, as FILE:LINE; empty for a format without line numbers."""
-        return ()
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the location of each document, query or judgment; nothing for a format without locations."""
+        yield from ()
+
+    def places(self, table: PlaceTable, *ids: str | None) -> Sequence[str]:
+        """Return where an id occurs, as FILE:LINE, or a judgment with these ids (None: any), in the order of reading.
+
+        The files are read again, so this is for errors.
+        """
+        rows = self.iter_places(table)
+        if table == "judgment" and self.gold == "spans":
+            rows = ((span.location, (span.query, span.document)) for span in self.read_spans())
+        if table == "judgment":
+            extra = (files.resolve_path(file, "extra_qrels") for file in self.extra_qrels)
+            rows = chain(rows, chain.from_iterable(map(files.iter_qrel_places, extra)))
+        return [place for place, own in rows if all(a in (None, b) for a, b in zip(ids, own, strict=False))]
 
     @property
     def _texts(self) -> dict[str, str]:

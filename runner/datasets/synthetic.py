@@ -18,8 +18,8 @@ from retrievers.access import Access
 from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
-from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, read_chunks
-from runner.datasets.files import SourceRecord
+from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, iter_chunks, read_chunks
+from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.folder import corpus_of_folder, warn_skipped
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
@@ -54,10 +54,7 @@ class Synthetic(DatasetSource):
         records = list(files.json_lines(path))
         validations = [_object(record, "validation", record.fields.get("validation") or {}) for record in records]
         queries = Queries(
-            ids=[
-                record.identifier("id") if "id" in record.fields else name_query(number)
-                for number, record in enumerate(records, start=1)
-            ],
+            ids=[_identify_query(record, number) for number, record in enumerate(records, start=1)],
             texts=[record.text("query") for record in records],
             types=[str(validation.get("query_type") or "") for validation in validations],
             metadata=files.with_named_fields(records, validations, self.query_fields),
@@ -67,11 +64,37 @@ class Synthetic(DatasetSource):
         qrels: list[Qrel] = [(q, gold, 1) for q, row in zip(queries.ids, golds, strict=True) for gold in row]
         return Raw(corpus, queries, qrels, judged=queries.ids, qrels_name=str(path))
 
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the place of each chunk or query; a judgment is in the line of its query."""
+        path = files.resolve_path(self.path, "path")
+        if table == "document":
+            for chunk in iter_chunks(self._corpus_path(path)):
+                names = chunk.identifier("doc_id"), chunk.identifier("chunk_id")
+                yield chunk.location, (names[0] if self._joins_chunks else corpus_id(*names),)
+            return
+        records = list(files.json_lines(path))
+        queries = [(record.location, _identify_query(record, n)) for n, record in enumerate(records, start=1)]
+        if table == "query":
+            yield from ((place, (query,)) for place, query in queries)
+            return
+        corpus, has_chunks = self._corpus(path)
+        golds = _golden_chunks(records, corpus) if has_chunks else map(_golden_documents, records)
+        for (place, query), row in zip(queries, golds, strict=True):
+            yield from ((place, (query, gold)) for gold in row)
+
+    @property
+    def _joins_chunks(self) -> bool:
+        """Return whether chunks are joined to whole documents."""
+        return self.level == "document" or self.gold == "spans"
+
+    def _corpus_path(self, path: Path) -> Path:
+        return files.resolve_path(self.corpus or path.with_name(files.strip_compression(path.name) + BESIDE), "corpus")
+
     def _corpus(self, path: Path) -> tuple[Corpus, bool]:
         """Return the corpus, and whether it consists of chunks."""
         if self.gold == "spans" and self.level == "chunk":
             raise DatasetError("dataset.level=chunk: spans are passages of whole documents; remove it, or set document")
-        place = files.resolve_path(self.corpus or path.with_name(files.strip_compression(path.name) + BESIDE), "corpus")
+        place = self._corpus_path(path)
         if place.is_dir() and not any(file.is_file() and is_chunk_file(file) for file in place.rglob("*")):
             if self.level == "chunk":
                 raise DatasetError(
@@ -81,13 +104,16 @@ class Synthetic(DatasetSource):
             warn_skipped(place, "corpus")
             return corpus_of_folder(place, "corpus"), False
         chunks = read_chunks(place)
-        whole = self.level == "document" or self.gold == "spans"
-        return (join_chunks(chunks)[0], False) if whole else (_chunks(chunks), True)
+        return (join_chunks(chunks)[0], False) if self._joins_chunks else (_chunks(chunks), True)
 
 
 def name_query(number: int) -> str:
     """Return the id of a query that has none, by its place in the file, from 1."""
     return f"s{number:05d}"
+
+
+def _identify_query(record: SourceRecord, number: int) -> str:
+    return record.identifier("id") if "id" in record.fields else name_query(number)
 
 
 def _chunks(chunks: ChunkTable) -> Corpus:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
@@ -18,7 +18,7 @@ from retrievers.access import Access
 from retrievers.run_formats import TABLES, TableFormat
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, corpus_of
-from runner.datasets.files import SourceRecord
+from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.variants import no_query_has
@@ -110,15 +110,20 @@ class Tabular(DatasetSource):
         )
         return queries, records
 
-    def places(self, table: Literal["document", "query"], identifier: str) -> Sequence[str]:
-        """Return the rows that contain an id."""
-        setting, pattern, column = (
-            ("documents", self.documents or "", self.document_id)
-            if table == "document"
-            else ("queries", self.queries, self.query_id)
-        )
-        records = self._records(setting, pattern, (f"{table}_id",))
-        return [record.location for record in records if record.identifier(column) == identifier]
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the row of each document, query or judgment."""
+        if table == "document" and self.documents:
+            for record in self._records("documents", self.documents, ("document_id",)):
+                yield record.location, (record.identifier(self.document_id),)
+        elif table == "query":
+            for record in self._records("queries", self.queries, ("query_id",)):
+                yield record.location, (record.identifier(self.query_id),)
+        elif table == "judgment" and self.qrels:
+            for record in self._records("qrels", self.qrels, ("qrel_query", "qrel_document")):
+                yield record.location, (record.identifier(self.qrel_query), record.identifier(self.qrel_document))
+        elif table == "judgment":
+            for record in self._records("queries", self.queries, ("query_id", "query_golds")):
+                yield from ((record.location, (record.identifier(self.query_id), gold)) for gold in self._golds(record))
 
     def _documents(self, fields: DocumentFields) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
         if not self.documents:

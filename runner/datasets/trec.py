@@ -13,6 +13,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from runner.datasets import beir, files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
+from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
@@ -92,6 +93,32 @@ class Trec(DatasetSource):
             else:
                 yield from self._sgml_documents(path)
 
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the line of each document or judgment, and the line or number of each query."""
+        if table == "judgment":
+            yield from files.iter_qrel_places(files.resolve_path(self.qrels, "qrels"))
+        elif table == "query":
+            topics = files.resolve_path(self.topics, "topics")
+            kind = self.topics_format or _recognise_topics(topics)
+            if kind == "trec":
+                yield from ((topic.location, (topic.identifier("num"),)) for topic in self._sgml_topics(topics))
+            else:
+                yield from self._iter_line_places(topics, kind)
+        elif self.documents:
+            for path in files.matching(self.documents, "documents"):
+                kind = self.documents_format or _format(path)
+                if kind == "trec":
+                    yield from _iter_sgml_places(path, _content(path, self.encoding))
+                else:
+                    yield from self._iter_line_places(path, kind)
+
+    def _iter_line_places(self, path: Path, kind: Format) -> Iterator[Place]:
+        if kind == "jsonl":
+            yield from ((record.location, (record.identifier("_id", "id"),)) for record in files.json_lines(path))
+        else:
+            for number, line in files.text_lines(path, self.encoding):
+                yield f"{path}:{number}", (line.partition("\t")[0],)
+
     def _sgml_documents(self, path: Path) -> Iterator[tuple[str, str, str]]:
         content = _content(path, self.encoding)
         title, text = _elements(self.title_tags), _elements(self.text_tags)
@@ -140,10 +167,16 @@ class Trec(DatasetSource):
         if kind == "jsonl":
             records = list(files.json_lines(path))
             return beir.build_queries(records, str(path), None, self.query_fields, self.filter_field)
-        topics = list(_tsv_topics(path, self.encoding) if kind == "tsv" else self._sgml_topics(path))
+        if kind == "tsv":
+            topics = list(_tsv_topics(path, self.encoding))
+        else:
+            topics = [
+                (record.identifier("num"), " ".join(filter(None, map(record.text, self.topic_fields))))
+                for record in self._sgml_topics(path)
+            ]
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
 
-    def _sgml_topics(self, path: Path) -> Iterator[tuple[str, str]]:
+    def _sgml_topics(self, path: Path) -> Iterator[files.SourceRecord]:
         content, place = _content(path, self.encoding), 0
         starts = [(start[1].lower(), start.start()) for start in _TOPIC_START.finditer(content)]
         for place, topic in enumerate(_TOPIC.finditer(content), start=1):
@@ -155,8 +188,7 @@ class Trec(DatasetSource):
             fields = _topic_fields(topic[3])
             if number := _TOPIC_NUMBER.search(topic[2] or ""):
                 fields["num"] = number[1]
-            record = files.SourceRecord(f"{path}, topic ", place, fields)
-            yield record.identifier("num"), " ".join(filter(None, map(record.text, self.topic_fields)))
+            yield files.SourceRecord(f"{path}, topic ", place, fields)
         if not place:
             raise DatasetError(
                 f"{path}: the file contains no <top>; expected TREC topics, lines of id, tab and text, or JSONL"
@@ -183,7 +215,15 @@ def _recognise_topics(path: Path) -> Format:
 def _content(path: Path, encoding: str) -> str:
     with files.open_file(path) as file:
         content = file.read()
-    return files.decode_text(content, str(path), encoding)
+    return files.decode_content(content, path, encoding)
+
+
+def _iter_sgml_places(path: Path, content: str) -> Iterator[Place]:
+    line, read = 1, 0
+    for document in _DOC.finditer(content):
+        line, read = line + content.count("\n", read, document.start()), document.start()
+        if number := _DOCNO.search(document[3]):
+            yield f"{path}:{line}", (_plain(number[3]),)
 
 
 def _locate(path: Path, content: str, at: int) -> str:

@@ -18,7 +18,7 @@ from retrievers.strict_values import parse_id
 from runner.datasets import files
 from runner.datasets.base import DatasetError, GradeInterval
 from runner.datasets.clicks import ClickError, Impressions, estimate_attractiveness, fit_examination
-from runner.datasets.files import SourceRecord
+from runner.datasets.files import Place, SourceRecord
 from runner.datasets.ratings import Rating, count_reached, iter_objects, normalise, unwrap
 
 THRESHOLDS = (0.1, 0.3, 0.5)
@@ -118,11 +118,8 @@ def _read_searches(paths: Iterable[Path], model: ClickModel) -> Mapping[str, _Se
             search.text = normalise(text)
         action = record.fields.get("action_name")
         if action is None:
-            hits = next((record.fields[name] for name in _HITS if record.fields.get(name)), None) or []
-            if not isinstance(hits, list):
-                raise record.fault(f"'query_response_hit_ids' is {str(hits)[:60]!r}; it must be a list of ids")
-            for rank, document in enumerate(hits, start=1):
-                search.ranks.setdefault(_parse_id(document, record), rank)
+            for rank, document in enumerate(_list_hits(record), start=1):
+                search.ranks.setdefault(document, rank)
         elif action in model.click_actions or action in model.impression_actions:
             shown, ordinal = _event_object(record)
             if shown is not None and action in model.click_actions:
@@ -130,6 +127,22 @@ def _read_searches(paths: Iterable[Path], model: ClickModel) -> Mapping[str, _Se
             elif shown is not None and ordinal is not None:
                 search.events.setdefault(shown, ordinal)
     return searches
+
+
+def iter_shown(paths: Iterable[Path]) -> Iterator[Place]:
+    """Yield where a log says that a document was shown; an event or a search without a text has the query ""."""
+    for record in (record for path in paths for record in _iter_records(path)):
+        documents = [_event_object(record)[0]] if record.fields.get("action_name") is not None else _list_hits(record)
+        query = normalise(str(record.fields.get("user_query") or ""))
+        yield from ((record.location, (query, document)) for document in documents if document is not None)
+
+
+def _list_hits(record: SourceRecord) -> list[str]:
+    """Return the documents that a search returned."""
+    hits = next((record.fields[name] for name in _HITS if record.fields.get(name)), None) or []
+    if not isinstance(hits, list):
+        raise record.fault(f"'query_response_hit_ids' is {str(hits)[:60]!r}; it must be a list of ids")
+    return [_parse_id(document, record) for document in hits]
 
 
 def _iter_records(path: Path) -> Iterator[SourceRecord]:

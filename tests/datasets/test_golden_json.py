@@ -164,7 +164,7 @@ def test_relevance_is_a_map(tmp_path: Path) -> None:
         ),
         ([{"query_id": "q1"}], "golden.json, query 1: 'query_text' is missing; the fields are query_id"),
         (["q1"], "golden.json, query 1: expected a JSON object, found 'q1'"),
-        ([query(1, expected_items=[])] * 2, "the query id 'q1' occurs more than once"),
+        ([query(1, expected_items=[])] * 2, "query 2: the query id 'q1' is already used at "),
         (
             [query(1, expected_items=[{"item_id": "z", "relevance": "low"}])],
             "for example 'z'; correct the judgments, or set dataset.unknown_judged",
@@ -201,7 +201,7 @@ def test_counts_in_the_metadata_must_be_true(tmp_path: Path, metadata: Any, mess
         ("[", {}, "items.json: invalid JSON ("),
         ([*ITEMS, 5], {}, "items.json, item 4: expected a JSON object, found 5"),
         ([{"details": {"themes": "x"}}], {}, "items.json, item 1: 'item_id' is missing; the fields are details"),
-        (ITEMS + ITEMS[:1], {}, "the document id 'a' occurs more than once"),
+        (ITEMS + ITEMS[:1], {}, "item 4: the document id 'a' is already used at "),
         (
             ITEMS,
             {"text_fields": ["body"]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,16 +120,17 @@ def test_retrievers_that_search_documents_refuse_a_dataset_without_any(folder: P
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("place", "content"),
     [
-        ("q.tsv", "q1\t['a', 'b']\t1\nq2\tc\t1\n"),
-        ("q.csv", "query,docid,rating\nfoo,\"['a', 'b']\",1\n"),
-        ("q.json", '{"ratings": [{"query_text": "foo", "doc_id": "[1, 2]", "rating": 1}]}'),
+        ("q.tsv:2", "q2\tc\t1\nq1\t['a', 'b']\t1\n"),
+        ("q.csv:2", "query,docid,rating\nfoo,\"['a', 'b']\",1\n"),
+        ("q.json, rating 1", '{"ratings": [{"query_text": "foo", "doc_id": "[1, 2]", "rating": 1}]}'),
     ],
 )
-def test_a_list_in_place_of_a_document_is_refused_without_documents(tmp_path: Path, name: str, content: str) -> None:
+def test_a_list_in_place_of_a_document_is_refused_without_documents(tmp_path: Path, place: str, content: str) -> None:
+    name = re.split("[:,]", place)[0]
     (tmp_path / name).write_text(content)
-    with pytest.raises(DatasetError, match=rf"{name}: query .* has the document .*\[.*, a list; write a judgment for"):
+    with pytest.raises(DatasetError, match=rf"{place}: query .* has the document .*\[.*, a list; write a judgment for"):
         JudgedFiles(qrels=str(tmp_path / name)).load()
 
 

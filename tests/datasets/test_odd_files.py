@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -54,6 +53,9 @@ from tests.strategies.odd_files import (
 Rows = Sequence[Mapping[str, Any]]
 KEPT = {"unknown_judged": "keep", "unjudged_queries": "keep"}
 
+WHOLE = re.compile("the file is UTF-16 text|no item has a value")
+"""Faults of a whole file."""
+
 odd = settings(max_examples=30)
 
 
@@ -80,10 +82,17 @@ def compare(source: DatasetSource, oracle: Callable[[], Content], files: Sequenc
     except Odd:
         with pytest.raises(DatasetError) as refused:
             source.load()
-        assert any(str(file) in str(refused.value) or file.parent.name in str(refused.value) for file in files)
-        assert "\n" not in str(refused.value)
+        check_refusal(str(refused.value), files)
     else:
         assert content(source.load()) == expected
+
+
+def check_refusal(message: str, files: Sequence[Path]) -> None:
+    """Assert that a message names a file and, unless all of the file is at fault, a line, a row or an entry there."""
+    assert "\n" not in message
+    file = max((file for file in map(str, files) if file in message), key=len, default="")
+    assert file, message
+    assert WHOLE.search(message) or re.match(rf"{re.escape(file)}(:|,[\w' ]* |: .*\bline )[0-9]+\b", message), message
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -257,6 +266,9 @@ def test_golden_files(tmp_path_factory: pytest.TempPathFactory, data: st.DataObj
     queries = write(folder / "queries.json", data.draw(json_files({"queries": asked})))
     items = write(folder / "items.json", data.draw(json_files(draw_rows(data, item_id=IDS, headline=TEXTS))))
 
+    def joined_text(value: object) -> str:
+        return "\n".join(map(str, value if isinstance(value, list) else [] if value is None else [value]))
+
     def oracle() -> Content:
         read, listed = (json_of(text_of(file.read_bytes())) for file in (queries, items))
         if all(row["headline"] is None for row in listed):
@@ -264,7 +276,7 @@ def test_golden_files(tmp_path_factory: pytest.TempPathFactory, data: st.DataObj
         read = read["queries"]
         expected = [(id_of(row["query_id"]), item) for row in read for item in row["expected_items"]]
         return content_of(
-            ((id_of(row["item_id"]), "", kept_text(row["headline"])) for row in listed),
+            ((id_of(row["item_id"]), "", joined_text(row["headline"])) for row in listed),
             ((id_of(row["query_id"]), kept_text(row["query_text"])) for row in read),
             ((q, id_of(item["item_id"]), relevance.get(item["relevance"]) or refuse()) for q, item in expected),
         )
@@ -313,6 +325,23 @@ RATINGS: Mapping[str, Callable[[Rows], object]] = {
 }
 
 
+RATED: Mapping[str, Callable[[Any], Rows]] = {
+    "quepid": lambda read: [
+        {"query": row["query_text"], "docid": row["doc_id"], "rating": row["rating"]} for row in read["ratings"]
+    ],
+    "rank_eval": lambda read: [
+        {"query": request["id"], "docid": row["_id"], "rating": row["rating"]}
+        for request in read["requests"]
+        for row in request["ratings"]
+    ],
+    "opensearch": lambda read: [
+        {"query": judged["query"], "docid": row["docId"], "rating": row["rating"]}
+        for judged in read["judgmentRatings"]
+        for row in judged["ratings"]
+    ],
+}
+
+
 @pytest.mark.parametrize("kind", RATINGS)
 @odd
 @given(data=st.data())
@@ -326,8 +355,7 @@ def test_ratings(tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.D
         if is_table:
             read: Rows = table_rows(path.read_bytes(), ",")
         else:
-            json_of(text_of(path.read_bytes()))
-            read = json.loads(json.dumps(rows))
+            read = RATED[kind](json_of(text_of(path.read_bytes())))
         qrels, queries = [], {}
         for row in read:
             query = id_of(row["query"]) if kind == "rank_eval" else " ".join(kept_text(field(row, "query")).split())
@@ -335,12 +363,21 @@ def test_ratings(tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.D
             if row["rating"] not in (None, "") or kind == "rank_eval":
                 document = id_of(row["docid"])
                 qrels.append((query, refuse() if document.startswith("[") else document, grade_of(row["rating"])))
-        return content_of([("none", "", "")], queries.items(), qrels)
+        return {}, *content_of([("none", "", "")], queries.items(), qrels)[1:]
 
-    try:
-        expected = oracle()
-    except Odd:
-        with pytest.raises(DatasetError, match=re.escape(path.name)):
-            JudgedFiles(qrels=str(path), qrels_format=kind, **KEPT).load()
-    else:
-        assert content(JudgedFiles(qrels=str(path), qrels_format=kind, **KEPT).load())[1:] == expected[1:]
+    compare(JudgedFiles(qrels=str(path), qrels_format=kind, **KEPT), oracle, [path])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("q1 0 d1 2\nq2 0 d2 1\nq1 0 d1 3\n", "qrels.txt:1: query 'q1' and document 'd1' have two grades, 2 and 3 at "),
+        ("q1 0 d1 2\nq7 0 d2 1\n", "qrels.txt:2: 1 judged query is not among the 2 queries of the dataset"),
+        ("q1 0 d1 2\nq2 0 d7 1\n", "qrels.txt:2: 1 judged document is not among the 2 documents of the corpus"),
+    ],
+)
+def test_what_is_wrong_with_judgments_is_named_with_its_line(tmp_path: Path, rows: str, message: str) -> None:
+    for name, content in (("d.tsv", "d1\tred\nd2\tblue\n"), ("t.tsv", "q1\tred\nq2\tblue\n"), ("qrels.txt", rows)):
+        (tmp_path / name).write_text(content)
+    with pytest.raises(DatasetError, match=re.escape(f"{tmp_path}/{message}")):
+        Trec(*(str(tmp_path / name) for name in ("t.tsv", "qrels.txt", "d.tsv"))).load()

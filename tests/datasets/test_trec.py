@@ -135,7 +135,7 @@ def test_a_folder_is_read_in_order_of_its_paths(folder: Path) -> None:
 def test_an_old_encoding_may_be_named(folder: Path) -> None:
     (folder / "docs/ft911_1").write_bytes(DOCUMENTS.replace("Losses", "Verluste über").encode("latin-1"))
     assert "über" in load(folder, encoding="latin-1").corpus.texts[0]
-    with pytest.raises(DatasetError, match="ft911_1: not utf-8 text"):
+    with pytest.raises(DatasetError, match="ft911_1:9: not utf-8 text"):
         load(folder)
 
 
@@ -168,7 +168,7 @@ def test_an_old_encoding_may_be_named(folder: Path) -> None:
             DOCUMENTS.replace("text>", "t>").replace("TEXT>", "T>"),
             "no document has any of dataset.text_tags",
         ),
-        ("docs/ft911_1", DOCUMENTS * 2, "the document id 'FT911-3' occurs more than once"),
+        ("docs/ft911_1", DOCUMENTS * 2, "docs/ft911_1:17: the document id 'FT911-3' is already used at "),
         (
             "topics.301-302",
             TOPICS.replace("<num>302</num>", ""),
