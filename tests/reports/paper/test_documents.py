@@ -89,7 +89,9 @@ def test_markdown_shows_the_same_cells_and_every_difference(table: PaperTable) -
 
 
 def test_csv_has_a_row_per_cell_with_every_figure(table: PaperTable) -> None:
-    frame = pd.read_csv(io.StringIO(table_csv(table)), keep_default_na=False, na_values={"p": ""})
+    frame = pd.read_csv(
+        io.StringIO(table_csv(table)), keep_default_na=False, na_values={"p": ""}, float_precision="round_trip"
+    )
     assert frame["id"].tolist() == [cell.id for cell in table.list_cells()]
     assert frame["mean"].astype(float).tolist() == [cell.mean for cell in table.list_cells()]
     assert frame["mark"].str.strip().tolist() == [cell.mark for cell in table.list_cells()]  # a space before "-"
