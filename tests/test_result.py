@@ -210,10 +210,10 @@ def test_the_hashes_of_documents_are_read_back_with_the_rankings(tmp_path: Path)
     "table",
     [
         {"hash": pa.array([3, 4, 5], pa.uint64())},
-        {"hash": pa.array([None] * 300, pa.uint64())},
-        {"hash": pa.array([str(i) for i in range(300)])},
-        {"hash": pa.array(range(300, 0, -1), pa.uint64())},
-        {"hash": pa.array(range(300), pa.uint64()), "more": pa.array(range(300))},
+        {"hash": pa.array([None] * 120, pa.uint64())},
+        {"hash": pa.array([str(i) for i in range(120)])},
+        {"hash": pa.array(range(120, 0, -1), pa.uint64())},
+        {"hash": pa.array(range(120), pa.uint64()), "more": pa.array(range(120))},
     ],
 )
 def test_forged_hashes_of_documents_are_one_line(table: dict[str, pa.Array], tmp_path: Path) -> None:

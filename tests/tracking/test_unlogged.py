@@ -90,11 +90,12 @@ def _forge(file: Path, arrays: dict[str, Any]) -> None:
         {"head": {"result": []}},
         {"documents": np.array([], dtype="V4")},
         {"shared": np.frombuffer(b'{"ids": 5}', np.uint8)},
-        {"document_hashes": np.arange(7, dtype=np.uint64)},
+        {"document_hashes": np.arange(120, 0, -1, dtype=np.uint64)},
     ],
 )
 def test_a_forged_waiting_result_is_refused(forged: dict[str, Any], tmp_path: Path) -> None:
-    waiting = Unlogged(tmp_path / "unlogged").keep("c", Finished(result(), {}))
+    made = replace(result(), document_hashes=np.arange(120, dtype=np.uint64))
+    waiting = Unlogged(tmp_path / "unlogged").keep("c", Finished(made, {}))
     assert waiting.read() is not None
     _forge(waiting.file, forged)
     assert waiting.read() is None
