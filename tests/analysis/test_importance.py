@@ -53,6 +53,25 @@ def test_the_interval_is_wider_the_fewer_the_queries() -> None:
     assert many.low < 0.8 < many.high, "0.1 against 0.05 is a share of 0.8"
 
 
+def test_a_pair_without_interaction_has_an_interval_from_0_and_one_with_it_has_not() -> None:
+    sum_of_effects = np.array([0.0, 0.05, 0.1])[:, None] + np.array([0.0, 0.1])
+    alone = of(sum_of_effects, noise=0.2)["a", "b"]
+    assert alone.low == 0 < alone.share < alone.high < 0.4
+    crossed = of(sum_of_effects + np.array([[0.2, 0.0], [0.0, 0.0], [0.0, 0.2]]), noise=0.2)["a", "b"]
+    assert 0.1 < crossed.low < crossed.share < crossed.high
+
+
+def test_the_interaction_in_a_part_of_a_grid_is_what_no_sum_of_effects_explains() -> None:
+    a, b = [0, 0, 0, 1, 1, 2, 2, 2], [0, 1, 2, 0, 1, 0, 1, 2]  # without (1, 2)
+    means = np.array([0.1 * i + 0.3 * j for i, j in zip(a, b, strict=True)])
+    settings = {"a": a * 2, "b": b * 2}
+    rng = np.random.default_rng(0)
+    shares = {i.settings: i.share for i in estimate_importance(np.tile(means, 2)[:, None], settings, rng)}
+    assert shares["a", "b"] == pytest.approx(0, abs=1e-12), "although the shares of the settings overlap"
+    by_value = np.array([means[np.array(a) == i].mean() for i in a])
+    assert shares["a",] == pytest.approx(by_value.var() / means.var())
+
+
 def test_the_variants_of_a_query_count_once() -> None:
     scores, settings = grid(np.array([[0.0, 0.1], [0.05, 0.15]]), noise=0.2)
     alone = estimate_importance(scores, settings, np.random.default_rng(0))
