@@ -264,7 +264,7 @@ def test_the_markdown_of_a_comparison_has_the_figures_of_the_published_one(sever
     shown = [cells(line) for line in published.partition("### NDCG")[0].splitlines() if line.startswith("| **@")]
     assert len(shown) == 8
     for *figures, winner in shown:
-        assert mine[tuple(figures)] == winner
+        assert mine[tuple(figures)].partition(" ahead")[0] == winner, "no difference of four queries is significant"
     assert {line for line in lines(published) if line.startswith(("- **", "- Based"))} <= lines(markdown)
 
 

@@ -34,7 +34,7 @@ COEFFICIENTS = {
 """The names of the coefficients of agreement in a report."""
 
 TIE = "tie"
-"""The winner if no search type is better than all others."""
+"""The `winner` of a report, which has the highest mean, if several share it."""
 
 
 def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
             "comparisons": len(types) - 1,
             "alpha": made.statistics.alpha,
             "confidence": made.statistics.confidence,
-            "notes": list(made.notes),
+            "notes": [*made.notes, *_describe_omissions(made.results[0])],
         },
         "agreement": _agreement(types, made.primary),
         "performance": {name: retrieval_times(result) for name, result in types.items()},
@@ -78,6 +78,18 @@ def select_sensible(result: Result, measures: Iterable[str]) -> list[str]:
         return deep or int(cutoff) < documents or measure == result.primary
 
     return [measure for measure in measures if is_sensible(measure)]
+
+
+def _describe_omissions(result: Result) -> list[str]:
+    """Return a sentence on the cutoffs that `select_sensible` leaves out, if any."""
+    sensible = select_sensible(result, result.measures)
+    omitted = {int(m.rpartition("@")[2]) for m in result.measures if m not in sensible}
+    if not omitted:
+        return []
+    return [
+        f"without the cutoffs {', '.join(map(str, sorted(omitted)))}, which include all {result.dataset.documents:,} "
+        "documents: a search that ranks all of them has a recall of 1 there, in any order"
+    ]
 
 
 def _correct_primary(made: Comparison) -> dict[str, list[Versus]]:

@@ -135,7 +135,7 @@ def systems_table(comparison: Comparison) -> Table:
 def measures_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:
     """Return the values of each measure in all systems with the highest, then the hole rates at the same cutoffs."""
     columns = [Column("measure"), *(Column(label, score4, numeric=True) for label in comparison.labels)]
-    columns.append(Column("winner", spare=1))
+    columns.append(Column("highest", spare=1))
     rows = [
         [m, *(versus.mean for versus in comparison.table[m]), comparison.winner(m)]
         for m in (comparison.table if measures is None else measures)
@@ -203,12 +203,12 @@ def _difference_row(name: str, v: Versus) -> list[Any]:
 
 
 def types_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:
-    """Return measures by query type in all systems, with the number of queries."""
+    """Return measures by query type in all systems, with the highest and the number of queries."""
     measures = comparison.headline if measures is None else measures
     columns = [Column("type"), Column("queries", number, numeric=True, spare=2)]
     columns.append(Column("measure", spare=3 if len(measures) == 1 else 0))
     columns += [Column(label, score4, numeric=True) for label in comparison.labels]
-    columns.append(Column("winner", spare=1))
+    columns.append(Column("highest", spare=1))
     rows = [
         [of["type"], of["queries"], of["measure"], *of["means"], of["winner"]] for of in by_type(comparison, measures)
     ]

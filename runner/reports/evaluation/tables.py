@@ -170,7 +170,14 @@ def abstention_table(result: Result) -> Table:
     ]
     n = figures.no_result
     rows = [
-        [at.threshold, f"{at.true_negatives} of {n}", at.tn_rate, at.recall, at.recall_lost, at.left_with_nothing]
+        [
+            at.threshold,
+            f"{at.true_negatives} of {n}",
+            at.tn_rate,
+            at.recall,
+            None if at.threshold is None else at.recall_lost,
+            at.left_with_nothing,
+        ]
         for at in figures.thresholds
     ]
     return Table(columns, rows if n else [])

@@ -165,7 +165,8 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
         f"({tests['test']}). That of {escape(tests['measure'])}, the primary measure, is corrected "
         f"({tests['correction']}) for its {tests['comparisons']} differences; below {tests['alpha']:g} it has "
         "an asterisk. All other p-values are uncorrected and only descriptive. "
-        f"Intervals: {tests['confidence']:.0%}."
+        f"Intervals: {tests['confidence']:.0%}. Without an asterisk, nothing has won: the last column then says which "
+        "search type has the highest mean, and in how many queries it is better and worse."
     )
     yield from (f"Note: {escape(note)}." for note in tests["notes"])
     sections: dict[str, list[list[str]]] = {}
@@ -197,7 +198,8 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
 
 def _row(measure: str, of: Json, types: Sequence[str]) -> list[str]:
     best = max(of["others"], key=of.__getitem__)
-    return [f"**{measure}**", *(score(of[name]) for name in types), *_change(of["others"][best]), _winner(of, types)]
+    means = [score(of[name]) for name in types]
+    return [f"**{measure}**", *means, *_change(of["others"][best]), _verdict(of, of["others"][best], types)]
 
 
 def _change(change: Json) -> list[str]:
@@ -211,7 +213,18 @@ def _change(change: Json) -> list[str]:
     ]
 
 
-def _winner(of: Json, types: Sequence[str]) -> str:
+def _verdict(of: Json, change: Json, types: Sequence[str]) -> str:
+    """Return the winner if a difference is significant, else the leader and the queries that it leads in."""
+    highest = _name_highest(of, types)
+    if change["significant"] or of["winner"] == TIE:
+        return highest
+    better, worse = change["wins"], change["losses"]
+    if of["winner"] == types[0]:
+        better, worse = worse, better
+    return f"{highest} ahead ({better} better, {worse} worse)"
+
+
+def _name_highest(of: Json, types: Sequence[str]) -> str:
     leaders = of["leaders"]
     if of["winner"] != TIE:
         return escape(str(of["winner"]).upper())
@@ -277,7 +290,7 @@ def _by_query_type(parts: Json) -> Iterator[str]:
         yield f"### {escape(kind)}"
         yield f"{distinct.pop()} queries" if len(distinct) == 1 and len(having) == len(parts) else f"Queries: {counts}"
         yield render_rows(
-            ["Metric", *(f"**{escape(name)}**" for name in parts), "Winner"], list(_of_type(having, list(parts)))
+            ["Metric", *(f"**{escape(name)}**" for name in parts), "Highest"], list(_of_type(having, list(parts)))
         )
 
 
@@ -288,7 +301,7 @@ def _of_type(having: Json, types: Sequence[str]) -> Iterator[list[str]]:
         there = {name: value for name, value in values.items() if value is not None}
         best, leaders = winner(there) if there and not measure.startswith("judged@") else ("", [])
         row = [label(measure), *(score(values.get(name)) for name in types)]
-        yield [*row, _winner({"winner": best, "leaders": leaders}, list(there))]
+        yield [*row, _name_highest({"winner": best, "leaders": leaders}, list(there))]
 
 
 def _middle(cutoffs: Sequence[int]) -> int:

@@ -43,9 +43,11 @@ def describe_folds(selection: WinnerSelection) -> str:
     return f"{others} of {n} folds chose another combination"
 
 
-def title_selected(selection: WinnerSelection) -> str:
-    """Return the title of figures where the winner was selected."""
-    return "in-sample" if selection.on == KFOLD else f"on {selection.on}"
+def title_selected(selection: WinnerSelection, of_measure: bool = True) -> str:
+    """Return the title of figures where the winner was selected; a cost is not in-sample, as no query decides it."""
+    if selection.on == KFOLD:
+        return "in-sample" if of_measure else ""
+    return f"on {selection.on}"
 
 
 def title_reported(selection: WinnerSelection) -> str:

@@ -84,7 +84,9 @@ def cards(board: Leaderboard) -> list[tuple[str, str, str]]:
         (f"{measure} {title_reported(chosen)}", score4(figures.reported), interval(figures.interval))
         for measure, figures in chosen.figures.items()
     ]
-    return reported + [(f"{title} {title_selected(chosen)}", value, note) for title, value, note in of_best]
+    of_measures = {board.primary, *(c.title for c in board.criteria if c.measure)}
+    where = {title: title_selected(chosen, title in of_measures) for title, _, _ in of_best}
+    return reported + [(f"{title} {where[title]}".rstrip(), value, note) for title, value, note in of_best]
 
 
 def verdict(board: Leaderboard) -> str:

@@ -10,6 +10,7 @@ from retrievers.work import Cost
 from runner.comparison.queries import list_hardest
 from runner.reports.evaluation import tables
 from runner.reports.rendering.numbers import interval_title
+from runner.result import Result
 from tests.reports.factory import TYPES, result
 
 PRIMARY = "nDCG@10"
@@ -38,9 +39,16 @@ def test_fewer_than_two_types_make_no_table(types: tuple[str, ...]) -> None:
     assert not tables.types_table(result(types=types)).rows
 
 
+def with_loss(of: Result) -> Result:
+    first, other = of.abstention.thresholds
+    return replace(of, abstention=replace(of.abstention, thresholds=(first, replace(other, recall_lost=0.125))))
+
+
 def test_no_result_queries_make_a_row_for_each_threshold() -> None:
     found = result(no_result=4)
     assert tables.abstention_table(found).texts()[0][:3] == ["none", "2 of 4", "50.0%"]
+    lost = [row[4] for row in tables.abstention_table(with_loss(found)).texts()]
+    assert lost == ["–", "0.125"], "without a threshold, no loss is measured"
     assert not tables.abstention_table(result(no_result=0)).rows
     wrong = tables.no_result_queries(found, 10)
     assert sorted(row[0] for row in wrong.rows) == ["q031", "q033"]

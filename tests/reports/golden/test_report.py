@@ -83,7 +83,9 @@ def test_the_markdown_of_many_search_types_has_all_their_differences() -> None:
     (mrr,) = table(markdown, "### Mean Reciprocal Rank (MRR)")
     said = report["comparison"]["metric_differences"]["mrr"]
     assert mrr[1:4] == [f"{said[kind]:.3f}" for kind in ("bm25", "dense", "hybrid")]
-    assert mrr[-1] == said["winner"].upper()
+    better = said["others"][max(said["others"], key=said.__getitem__)]
+    counts = (better["losses"], better["wins"]) if said["winner"] == "bm25" else (better["wins"], better["losses"])
+    assert mrr[-1] == f"{said['winner'].upper()} ahead ({counts[0]} better, {counts[1]} worse)"
     assert len(table(markdown, "The figures above are means of all pairs:")) == 3
     assert len(table(markdown, "The outcome of each query and the rank of its first relevant item.")) == 34
     assert all(f"### {kind}\n\n10 queries" in markdown for kind in TYPES)
@@ -113,6 +115,30 @@ def test_a_tie_has_no_winner() -> None:
     assert [agreement[figure] for figure in figures] == pytest.approx([1] * 5)
     assert agreement["headroom"]["oracle_mean"] == agreement["headroom"]["best_mean"]
     assert {row[-1] for row in table(golden_markdown(report), "### Precision")} == {"tie"}
+
+
+def test_the_cutoffs_that_include_all_documents_are_left_out_by_name() -> None:
+    small = [replace(each, dataset=replace(each.dataset, documents=55)) for each in three()]
+    report = golden_report(small, AT)
+    assert "recall@10" in report["comparison"]["metric_differences"]
+    assert "recall@100" not in report["comparison"]["metric_differences"]
+    assert report["comparison"]["tests"]["notes"][-1].startswith(
+        "without the cutoffs 100, which include all 55 documents"
+    )
+    assert "a recall of 1 there, in any order." in golden_markdown(report)
+    assert not golden_report(three(), AT)["comparison"]["tests"]["notes"]
+
+
+def test_only_a_significant_difference_has_a_winner() -> None:
+    worse = configured(result("worse", retriever="worse", seed=4, quality=0.3))
+    report = golden_report([worse, configured(result())], AT)
+    rows, markdown = report["comparison"]["metric_differences"], golden_markdown(report)
+    other = rows["mrr"]["others"]["bm25"]
+    assert rows["ndcg@10"]["others"]["bm25"]["significant"] and rows["mrr"]["winner"] == "bm25"
+    assert [row[-1] for row in table(markdown, "### NDCG")][1] == "BM25"
+    (mrr,) = table(markdown, "### Mean Reciprocal Rank (MRR)")
+    assert other["wins"] > 10
+    assert mrr[-1] == f"BM25 ahead ({other['wins']} better, {other['losses']} worse)"
 
 
 def test_those_that_share_the_best_value_are_named() -> None:

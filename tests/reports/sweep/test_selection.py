@@ -99,6 +99,10 @@ def test_folds_that_all_chose_the_winner_give_no_estimate_of_the_selection_bias(
     assert "selection_bias" not in selection_tags(same)
     assert selection_table(same).texts()[0] == [PRIMARY, "0.6400", "[0.600, 0.680]", "0.7000", "–"]
     assert cards(board(selection=same))[0][0] == "nDCG@10 held out"
+    titles = [title for title, _, _ in cards(board(selection=same))]
+    assert titles[len(FIGURES) :][0] == "nDCG@10 in-sample"
+    assert "query ms" in titles, "a cost is not selected in-sample"
+    assert "query ms on dev" in [title for title, _, _ in cards(board(selection=selection("dev")))]
     assert describe_best(board(selection=same)) == "k1=1 with nDCG@10 held out 0.6400 [0.600, 0.680]"
 
 
