@@ -30,9 +30,10 @@ class TolerantFile(io.RawIOBase):
     """A file, decompressed if gzipped, that ends where it can no longer be read; `fault` then gives the reason."""
 
     fault: str | None = None
+    _file: io.BufferedReader | gzip.GzipFile | io.BytesIO = io.BytesIO()  # to close where opening failed
 
     def __init__(self, path: Path) -> None:
-        self._file: io.BufferedReader | gzip.GzipFile = path.open("rb")
+        self._file = path.open("rb")
         if self._file.peek(len(_GZIP)).startswith(_GZIP):
             self._file.close()
             self._file = gzip.open(path)  # noqa: SIM115  # closed by `close`
