@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.metrics.statistics import Statistics
 from runner.reports import console, progress
+from runner.reports.evaluation.tables import cost
 from runner.reports.progress import Progress, Status
 from runner.reports.rendering.tables import Column, Table
 from tests.reports.factory import mixed, result, sweep
@@ -122,7 +123,13 @@ def test_a_result_shows_its_numbers(width: pytest.MonkeyPatch, capsys: pytest.Ca
     assert f"RR {found.means['RR']:.3f}" in out
     assert "2 true negative, 2 false positive, 1 error" in out
     assert "1 x timed out" in out
-    assert "index 2.5 s, search 250 ms, 1.50 ms a query (median; p95 3.00 ms)" in out
+    assert "index 2.5 s, search 250 ms, 1.50 ms a query (1 query); wall time" in out
+
+
+def test_the_times_say_of_how_many_queries_they_are() -> None:
+    found = result()
+    timings = replace(found.timings, each_ms=[2.0, None, 4.0, 9.0], p95_ms=8.5)
+    assert "4.00 ms a query (median of 3; p95 8.50 ms)" in cost(replace(found, timings=timings))
 
 
 def test_a_result_shows_the_confidence_of_its_interval(

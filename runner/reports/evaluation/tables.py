@@ -203,8 +203,9 @@ def hardest_table(result: Result, limit: int) -> Table:
 def cost(result: Result) -> str:
     """Return in a line how long the work took."""
     t = result.timings
-    median = t.median_ms
-    alone = "" if median is None else f", {milliseconds(median)} ms a query (median; p95 {milliseconds(t.p95_ms)} ms)"
+    median, timed = t.median_ms, len(t.each_ms) - t.each_ms.count(None)
+    spread = "1 query" if timed == 1 else f"median of {timed:,}; p95 {milliseconds(t.p95_ms)} ms"
+    alone = "" if median is None else f", {milliseconds(median)} ms a query ({spread})"
     reused = dict.fromkeys(kind_of(stage.kind).title for stage in t.stages if stage.reused)
     there = f"; cached: {', '.join(reused)}" if reused else ""
     return f"index {duration(t.index_s)}, search {duration(t.search_s)}{alone}; wall time {duration(t.wall_s)}{there}"

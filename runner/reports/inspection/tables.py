@@ -46,11 +46,12 @@ def findings_table(inspection: Inspection) -> Table:
     columns = [
         Column("finding", least=14),
         Column("severity"),
-        Column("share", percent, numeric=True),
+        Column("affected", numeric=True),
         Column("problem", least=22),
         Column("remedy", least=20, spare=1),
     ]
-    return Table(columns, [[f.name, f.gravity, f.share, f.text, f.remedy] for f in inspection.findings])
+    rows = [[f.name, f.gravity, f"{f.count:,} of {f.of:,}", f.text, f.remedy] for f in inspection.findings]
+    return Table(columns, rows)
 
 
 def grades_table(inspection: Inspection) -> Table:

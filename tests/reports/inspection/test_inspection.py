@@ -72,7 +72,7 @@ def list_bars(words: NDArray[np.int64]) -> list[dict[str, Any]]:
 
 def test_the_findings_are_shown_worst_first_with_what_to_do() -> None:
     table = told.findings_table(inspection(FINDINGS))
-    assert table.texts()[0] == ["suspicious gold", "error", "8.3%", "Three of them.", "Judge."]
+    assert table.texts()[0] == ["suspicious gold", "error", "3 of 36", "Three of them.", "Judge."]
     assert told.verdict(inspection(FINDINGS)) == "2 findings: 1 error, 1 info."
     assert told.verdict(inspection()) == "No problems found."
 
@@ -89,7 +89,7 @@ def test_a_narrow_terminal_breaks_no_short_word_and_has_what_to_do_where_there_i
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= int(columns)
     assert "warning" in out
-    assert "100.0%" in out
+    assert "120 of 120" in out
     assert ("remedy" in out) == remedy
 
 
