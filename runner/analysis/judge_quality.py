@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.strict_values import parse_number
 from runner.analysis.coefficients import compute_spearman
+from runner.datasets import files
+from runner.datasets.files import SourceRecord
+from runner.datasets.tabular import iter_csv, iter_parquet
 
 Floats = NDArray[np.float64]
 
@@ -73,30 +74,22 @@ def earlier_grades(path: str) -> dict[str, float]:
     Several grades of a question are averaged; null grades are left out. Raises `ValueError` for an invalid file or one
     without any grade.
     """
-    file, grades = Path(path).expanduser(), dict[str, list[float]]()
-    try:
-        for number, row in enumerate(_rows(file), start=1):
-            if not {"query_id", "grade"} <= row.keys():
-                raise ValueError(f"row {number} needs query_id and grade; its fields are {', '.join(map(str, row))}")
-            if row["grade"] not in (None, ""):
-                grades.setdefault(str(row["query_id"]), []).append(float(str(row["grade"])))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path}: the grades cannot be read ({error})") from None
+    grades: dict[str, list[float]] = {}
+    for record in _iter_rows(Path(path).expanduser()):
+        if not {"query_id", "grade"} <= record.fields.keys():
+            raise record.fault(f"needs query_id and grade; its fields are {', '.join(map(str, record.fields))}")
+        if (value := record.fields["grade"]) not in (None, ""):
+            try:
+                grade = parse_number(value)
+            except ValueError as error:
+                raise record.fault(f"the grade {error}") from None
+            grades.setdefault(record.identifier("query_id"), []).append(grade)
     if not grades:
         raise ValueError(f"{path}: contains no grades; check the content and the extension (JSONL, CSV or Parquet)")
     return {query: float(np.mean(values)) for query, values in grades.items()}
 
 
-def _rows(file: Path) -> Sequence[Mapping[str, object]]:
+def _iter_rows(file: Path) -> Iterator[SourceRecord]:
     if file.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        rows: list[dict[str, object]] = pq.read_table(file, columns=["query_id", "grade"]).to_pylist()
-        return rows
-    text = file.read_text(encoding="utf-8-sig")
-    if file.suffix in (".jsonl", ".ndjson"):
-        rows = [json.loads(line) for line in text.split("\n") if line.strip()]  # texts may contain other line breaks
-        if not all(isinstance(row, dict) for row in rows):
-            raise ValueError("a line is not a JSON object")
-        return rows
-    return list(csv.DictReader(io.StringIO(text, newline="")))
+        return iter_parquet(file, ("query_id", "grade"))
+    return files.json_lines(file) if file.suffix in (".jsonl", ".ndjson") else iter_csv(file, ",", ("query_id",))

@@ -194,7 +194,10 @@ class Trec(DatasetSource):
                 f"{path}: the file contains no <top>; expected TREC topics, lines of id, tab and text, or JSONL"
             )
         if len(starts) > place:
-            raise DatasetError(f"{path}: only {place} of {len(starts)} topics end; the file may be truncated")
+            raise DatasetError(
+                f"{_locate(path, content, starts[-1][1])}: only {place} of {len(starts)} topics end; the file may be "
+                "truncated"
+            )
 
 
 def _format(path: Path) -> Format:

@@ -263,7 +263,7 @@ def test_what_decides_a_grade_is_its_identity(tmp_path: Path) -> None:
         ({"document_pattern": "no group"}, "should contain a group"),
         ({"document_pattern": "("}, "document_pattern"),
         ({"document_pattern": "(.)", "document_field": "doc"}, "set only one"),
-        ({"reference": "nowhere.csv"}, "the grades cannot be read"),
+        ({"reference": "nowhere.csv"}, "nowhere.csv: cannot be read"),
         ({"weights": (1.0, 2.0, 0.5)}, "weights"),
         ({"k": 0}, "k"),
     ],

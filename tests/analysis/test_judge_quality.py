@@ -92,11 +92,25 @@ def test_several_earlier_grades_of_a_question_are_averaged(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [("id,grade\nq1,8\n", "needs query_id and grade"), ("query_id,grade\nq1,good\n", "good"), (None, "No such file")],
+    ("name", "content", "message"),
+    [
+        ("g.csv", "id,grade\nq1,8\n", r"g\.csv:2: needs query_id and grade; its fields are id, grade"),
+        ("g.csv", "query_id,grade\nq1,8\nq2,good\n", r"g\.csv:3: the grade 'good' is not a number"),
+        ("g.csv", "query_id,grade\nq1,8\nq2,1_0\n", r"g\.csv:3: the grade '1_0' is not a number"),
+        ("g.csv", "query_id,grade\nq1,8\n,7\n", r"g\.csv:3: 'query_id' is ''"),
+        ("g.jsonl", '{"query_id": "q1", "grade": 8}\n[5]\n', r"g\.jsonl:2: expected a JSON object"),
+        (
+            "g.jsonl",
+            '{"query_id": "q1", "grade": 8}\n{"query_id": "q2", "grade": true}\n',
+            r"g\.jsonl:2: the grade True",
+        ),
+        ("g.csv", None, r"g\.csv: cannot be read \(No such file"),
+    ],
 )
-def test_what_cannot_be_read_as_grades_is_said(tmp_path: Path, content: str | None, said: str) -> None:
+def test_what_cannot_be_read_as_grades_is_refused_with_its_line(
+    tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
     if content is not None:
-        (tmp_path / "g.csv").write_text(content)
-    with pytest.raises(ValueError, match=rf"g\.csv: the grades cannot be read.*{said}"):
-        earlier_grades(str(tmp_path / "g.csv"))
+        (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        earlier_grades(str(tmp_path / name))

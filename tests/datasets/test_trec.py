@@ -221,7 +221,7 @@ def test_a_missing_file_names_its_setting(folder: Path, setting: str) -> None:
             "<top><num>1<title>ships\n<top><num>2<title>ferries</top>",
             r"t\.txt:1: this <top> has no end before",
         ),
-        ("<top><num>1<title>ships</top>\n<top><num>2<title>ferries", r"t\.txt: only 1 of 2 topics end"),
+        ("<top><num>1<title>ships</top>\n<top><num>2<title>ferries", r"t\.txt:2: only 1 of 2 topics end"),
     ],
 )
 def test_a_topic_without_an_end_does_not_take_the_next_one(folder: Path, content: str, message: str) -> None:

@@ -47,8 +47,8 @@ def findings_table(inspection: Inspection) -> Table:
         Column("finding", least=14),
         Column("severity"),
         Column("affected", numeric=True),
-        Column("problem", least=22),
-        Column("remedy", least=20, spare=1),
+        Column("problem", least=20),
+        Column("remedy", least=18, spare=1),
     ]
     rows = [[f.name, f.gravity, f"{f.count:,} of {f.of:,}", f.text, f.remedy] for f in inspection.findings]
     return Table(columns, rows)
