@@ -1,8 +1,9 @@
 """How often a sweep of equal systems reports a difference to its best, and how many true differences it finds.
 
-Systems are made equal in three ways: the scores of each query are assigned to the systems at random ("shuffled"); the
+Systems are made equal in four ways: the scores of each query are assigned to the systems at random ("shuffled"); the
 scores of each system are shifted to the same mean ("shifted"), which keeps how systems differ in spread and
-correlation; or they are shifted only on the queries on which the systems differ ("ties kept"). Queries are then drawn
+correlation; they are shifted only on the queries on which any two systems differ ("ties kept"); or queries are drawn
+with weights with which all systems have the same mean ("reweighted"), which changes no score. Queries are then drawn
 with replacement. Power is measured on the scores as they are.
 """
 
@@ -24,8 +25,8 @@ Floats = NDArray[np.float64]
 
 ALPHA, PERMUTATIONS = 0.05, 999
 AS_THEY_ARE = "as they are"
-TIES_KEPT = "ties kept"
-KINDS = ("shuffled", "shifted", TIES_KEPT, AS_THEY_ARE)
+TIES_KEPT, REWEIGHTED = "ties kept", "reweighted"
+KINDS = ("shuffled", "shifted", TIES_KEPT, REWEIGHTED, AS_THEY_ARE)
 SYSTEMS, QUERIES = (2, 10, 30, 100), (50, 300)
 
 
@@ -65,8 +66,32 @@ def sample(population: Floats, m: int, n: int, kind: str, rng: np.random.Generat
         scores = scores - scores.mean(axis=1, keepdims=True)
     if kind == TIES_KEPT and (differ := (scores != scores[0]).any(axis=0)).any():
         scores[:, differ] -= scores[:, differ].mean(axis=1, keepdims=True)
+    if kind == REWEIGHTED:
+        return scores[:, rng.choice(scores.shape[1], n, p=find_weights(scores))]
     scores = scores[:, rng.integers(0, scores.shape[1], n)]
     return rng.permuted(scores, axis=0) if kind == "shuffled" else scores
+
+
+def find_weights(scores: Floats) -> Floats:
+    """Return the weights of queries nearest to equal ones with which all systems have the same mean (queries,).
+
+    They are those of the largest entropy: exponentials of a sum of the differences from a query's mean, whose factors
+    minimise the sum of these exponentials. Raises `ValueError` if there are none.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp, softmax
+
+    contrasts = scores - scores.mean(axis=0)
+
+    def measure(factors: Floats) -> tuple[float, Floats]:
+        return float(logsumexp(factors @ contrasts)), contrasts @ softmax(factors @ contrasts)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # without such weights, the factors grow without a limit
+        factors = minimize(measure, np.zeros(len(scores)), jac=True, options={"gtol": 1e-8}).x
+    weights: Floats = softmax(factors @ contrasts)
+    if not np.abs(contrasts @ weights).max() <= 1e-6:  # they may be NaN
+        raise ValueError("no weights of queries make the means of all systems equal")
+    return weights
 
 
 def main() -> None:
