@@ -42,6 +42,7 @@ TARGETS = {
     ("mine", ""): "runner.commands.mine.MineSettings",
     ("new", ""): "runner.commands.new.ProjectSettings",
     ("promote", ""): "runner.commands.promote.PromoteSettings",
+    ("relocate", "relocate"): "runner.commands.relocate.RelocationSettings",
     ("reproduce", ""): "runner.commands.reproduce.ReproductionSettings",
     ("serve", ""): "runner.commands.serve.ServeSettings",
     ("synthesize", ""): "runner.generation.synthesis.pipeline.Synthesis",

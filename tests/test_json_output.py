@@ -39,6 +39,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "inspect": (*BEIR[:2], "output=inspection", *CHEAP),
     "export": (*BEIR[:2], "format=jsonl", "output=exported"),
     "cache": (),
+    "relocate": (),
     "new": ("project_of_mine",),
     "mine": (*WORLD[1:], "output=out/mined.jsonl"),
     "synthesize": SYNTHESIZE,

@@ -15,6 +15,7 @@ from runner.sweep.outcome import SweepOutcome
 from runner.sweep.reporting import EvaluationReport
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State
+from runner.tracking.places import describe_missing
 
 
 class FinishedCombinations:
@@ -85,9 +86,5 @@ def load_result(run: LoggedRun, tracker: BackgroundTracker, rankings: bool = Fal
     if run.folder is None:
         return tracker.result(run, rankings)
     if not run.folder.parents[1].is_dir():
-        message = (
-            f"{run.folder.parents[1]}: the folder with the artifacts of earlier runs does not exist; check whether "
-            "its disk is mounted"
-        )
-        raise ConfigError(message)
+        raise ConfigError(describe_missing(tracker.tracking, run.folder.parents[1]))
     return load_record(run.folder, rankings)

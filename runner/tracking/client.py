@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from retrievers.files import replace_texts
 from runner.config.values import without_secrets
 from runner.processes import holder
-from runner.tracking.logged import LoggedRun, ParentRun, Run, local_path
+from runner.tracking.logged import LoggedRun, ParentRun, Run, find_artifacts, local_path
 from runner.tracking.mlflow_internals import open_artifacts
 from runner.tracking.opening import open_client
 from runner.tracking.places import NOWHERE, check_place, is_own_place
 from runner.tracking.record import REUSED, LoggedDataset, Point, RunRecord, TagChanges, link_key, now
 from runner.tracking.revisions import TESTED
 from runner.tracking.settings import Tracking
+from runner.tracking.sqlite import SqliteDatabase
 
 if TYPE_CHECKING:
     from mlflow.entities import Run as MlflowRun
@@ -43,20 +44,25 @@ class ClientStore:
         self._tracking = tracking
         address = without_secrets(tracking.uri).rstrip("/") if tracking.uri.startswith("http") else ""
         self.page = address if tracking.is_server() else None
-        file = tracking.sqlite_file()
+        self._file = file = tracking.sqlite_file()
         self.folder = Path("mlruns").resolve() if file is None else file.parent
 
     def check(self) -> None:
         """Do nothing: what is wrong with a store is known once it is opened, which happens before the work."""
 
     def relocate(self) -> str:
-        """Return a message about tables that were not tested, or about a place of artifacts that a server ignores."""
+        """Record where the artifacts are if a SQLite file was moved or copied with them.
+
+        Return a message about it, about tables that were not tested, or about a place that a server ignores.
+        """
         if not self._tracking.is_server():
-            return (
+            moved = SqliteDatabase(self._tracking, self._file).relocate()
+            slower = (
                 f"tracking.uri={without_secrets(self._tracking.uri)}: logged through MLflow's client, which is slower: "
                 f"the tables of MLflow {version('mlflow-skinny')} were not tested, unlike those of "
                 f"{', '.join(TESTED.values())}"
             )
+            return f"{moved}; {slower}" if moved else slower
         if not self._tracking.names_artifacts:
             return ""
         return f"tracking.artifacts={self._tracking.artifacts}: only allows this place, as the server chooses its own"
@@ -222,15 +228,16 @@ class ClientStore:
     def _describe(self, run: MlflowRun) -> Run:
         info, tags = run.info, run.data.tags
         kind, best, best_run = (tags.get(key, "") for key in ("kind", "best", "best_run"))
-        place = info.artifact_uri if is_own_place(self._tracking, info.artifact_uri) else NOWHERE
+        uri = find_artifacts(self._file, info.artifact_uri)
+        place = uri if is_own_place(self._tracking, uri) else NOWHERE
         return Run(info.run_id, info.run_name, info.status, kind, best, best_run, place)
 
     def _locate(self, info: RunInfo) -> LoggedRun:
         """Return a run with the folder of its artifacts, if it is on this machine and a place of the user."""
-        uri = info.artifact_uri
+        uri = find_artifacts(self._file, info.artifact_uri)
         return LoggedRun(info.run_id, local_path(uri) if is_own_place(self._tracking, uri) else None)
 
     def _open_artifacts(self, run_id: str) -> Any:  # noqa: ANN401 (MLflow has no types)
         """Return MLflow's repository of the artifacts of a run; raises `ConfigError` for a place of others."""
-        uri = self._client.get_run(run_id).info.artifact_uri
+        uri = find_artifacts(self._file, self._client.get_run(run_id).info.artifact_uri)
         return open_artifacts(check_place(self._tracking, run_id, uri), self._tracking.uri)

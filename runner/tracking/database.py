@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from retrievers.files import replace_texts
 from runner.tracking import tables
 from runner.tracking.artifacts import ArtifactFolders
-from runner.tracking.logged import LoggedRun, ParentRun, Run, find_beside, local_path
+from runner.tracking.logged import LoggedRun, ParentRun, Run, find_artifacts, local_path
 from runner.tracking.mlflow_internals import open_artifacts, store_transaction
 from runner.tracking.opening import explain_errors, open_client
 from runner.tracking.places import check_place
@@ -84,11 +84,7 @@ class DatabaseStore:
 
     def relocate(self) -> str:
         """Record where the artifacts are if the database was moved or copied with them; return a message about it."""
-        moved = self._database.relocate() if isinstance(self._database, SqliteDatabase) else None
-        if moved is None:
-            return ""
-        before, folder = moved
-        return f"{folder}: moved or copied from {before}; the artifacts beside the database are used"
+        return self._database.relocate() if isinstance(self._database, SqliteDatabase) else ""
 
     def log(self, runs: Sequence[tuple[str, RunRecord]]) -> Iterator[LoggedRun]:
         """Log runs with their artifacts, all or none; the id of its result is the id of a run."""
@@ -142,8 +138,14 @@ class DatabaseStore:
         parents = self._database.read(tables.PARENTS, named)
         finished = self._database.read(tables.FINISHED, {**named, "parent": parent})
         return (
-            [ParentRun(LoggedRun(run, local_path(self._resolve(uri))), *others) for run, uri, *others in parents],
-            {combination: LoggedRun(run, local_path(self._resolve(uri))) for combination, run, uri in finished},
+            [
+                ParentRun(LoggedRun(run, local_path(find_artifacts(self._file, uri))), *others)
+                for run, uri, *others in parents
+            ],
+            {
+                combination: LoggedRun(run, local_path(find_artifacts(self._file, uri)))
+                for combination, run, uri in finished
+            },
         )
 
     def find_runs(self, beginning: str) -> list[Run]:
@@ -183,7 +185,7 @@ class DatabaseStore:
 
     def _search(self, query: str, named: Mapping[str, str]) -> list[Run]:
         runs = [Run(*row) for row in self._database.read(query, named)]
-        return [replace(run, artifacts=self._resolve(run.artifacts)) for run in runs]
+        return [replace(run, artifacts=find_artifacts(self._file, run.artifacts)) for run in runs]
 
     def _find_existing(self, ids: Sequence[str]) -> set[str]:
         return {run for (run,) in self._database.read(*tables.select_existing(ids))} if ids else set()
@@ -194,16 +196,11 @@ class DatabaseStore:
     def _read_uri(self, run_id: str) -> str:
         """Return the address of the artifacts of a run."""
         ((uri,),) = self._database.read(tables.ARTIFACTS_OF, {"run": run_id})
-        return self._resolve(str(uri))
+        return find_artifacts(self._file, str(uri))
 
     def _check_uri(self, run_id: str) -> str:
         """Return the address of the artifacts of a run; raises `ConfigError` for a place of others."""
         return check_place(self._tracking, run_id, self._read_uri(run_id))
-
-    def _resolve(self, uri: str) -> str:
-        """Return the address of a run's artifacts: beside the database if they were moved or copied with it."""
-        beside = None if self._file is None else find_beside(self._file, uri)
-        return uri if beside is None else beside.as_uri()
 
     def _write_artifacts(self, uri: str, write: Callable[[Path], object]) -> None:
         """Write files to a run's folder if it is on this machine, else to a folder that is copied there."""

@@ -11,6 +11,7 @@ from runner.records import load_record
 from runner.result import Result, ResultError
 from runner.tracking.logged import LoggedRun, Run
 from runner.tracking.opening import explain_errors
+from runner.tracking.places import describe_missing
 from runner.tracking.settings import Tracking
 from runner.tracking.store import RunStore, choose_store
 
@@ -42,6 +43,8 @@ class Runs:
 
     def record(self, run: Run, rankings: bool = True) -> Result:
         """Return the record of a run, with or without its rankings; raises `ResultError`."""
+        if run.folder is not None and not run.folder.parents[1].is_dir():
+            raise ResultError(describe_missing(self.tracking, run.folder.parents[1]))
         with explain_errors(self.tracking, f"run {run.id} cannot be fetched"):
             return fetch_record(self._store, LoggedRun(run.id, run.folder), rankings)
 

@@ -116,5 +116,11 @@ def find_beside(database: Path, uri: str) -> Path | None:
     return beside if beside != recorded and beside.is_dir() else None
 
 
+def find_artifacts(database: Path | None, uri: str) -> str:
+    """Return the address of a run's artifacts: beside the database if they were moved or copied with it."""
+    beside = None if database is None else find_beside(database, uri)
+    return uri if beside is None else beside.as_uri()
+
+
 _WINDOWS_DRIVE = re.compile(r"^/(?=[A-Za-z]:/)")
 """The slash before the drive in an address such as file:///C:/runs."""

@@ -5,12 +5,16 @@ MLflow would open whatever the store names: a file of this machine, or an addres
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from runner.config.objects import ConfigError
 from runner.config.values import without_secrets
 from runner.tracking.logged import local_path
 from runner.tracking.settings import Tracking
+
+RELOCATE = "python -m runner relocate"
+"""The command that records where artifacts are now."""
 
 _OF_SERVERS = {"http": "mlflow-artifacts", "databricks": "dbfs"}
 """The scheme of addresses that lead to the server itself, by the beginning of its own address."""
@@ -37,6 +41,14 @@ def is_own_place(tracking: Tracking, uri: str) -> bool:
         return place.resolve().is_relative_to(folder.resolve())
     within = f"{uri}/".startswith(f"{tracking.artifacts.rstrip('/')}/")
     return within and ".." not in unquote(uri).split("/")
+
+
+def describe_missing(tracking: Tracking, folder: Path) -> str:
+    """Return a message that a folder for the artifacts of runs does not exist, and what to do."""
+    return (
+        f"{folder}: the folder with the artifacts of earlier runs does not exist; check whether its disk is mounted, "
+        f"or if it was moved, run `{' '.join([RELOCATE, *tracking.overrides(), 'relocate.after=FOLDER'])}`"
+    )
 
 
 def check_place(tracking: Tracking, run_id: str, uri: str) -> str:

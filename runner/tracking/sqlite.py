@@ -132,13 +132,13 @@ class SqliteDatabase:
                         f"tracking.uri={self._tracking.uri}: cannot be written ({error}); {_ELSEWHERE}"
                     ) from error
 
-    def relocate(self) -> tuple[Path, Path] | None:
+    def relocate(self) -> str:
         """Record the folders of artifacts beside a database that was moved or copied with them.
 
-        Return the earlier folder of the database and that of now; None if nothing was moved or can be written.
+        This needs no tested tables. Return a message; "" if nothing was moved or can be written.
         """
         if self._file is None or not self._file.is_file():
-            return None
+            return ""
         folder, places = self._file.parent, {}
         runs_of = "select run_uuid, artifact_uri from runs where experiment_id = :of"
         for number, uri in self.read("select experiment_id, artifact_location from experiments", {}):
@@ -152,7 +152,7 @@ class SqliteDatabase:
             if (beside := find_beside(self._file, uri)) is not None
         ]
         if not runs:
-            return None
+            return ""
         moved = {number: places[number] for _, number, _ in runs}
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(self._file, timeout=_PATIENCE_S)) as database:
             set_uri = "update runs set artifact_uri = ? where run_uuid = ?"
@@ -160,8 +160,9 @@ class SqliteDatabase:
             set_place = "update experiments set artifact_location = ? where experiment_id = ?"
             database.executemany(set_place, [((folder / at.name).as_uri(), number) for number, at in moved.items()])
             database.commit()
-            return next(iter(moved.values())).parent, folder
-        return None
+            before = next(iter(moved.values())).parent
+            return f"{folder}: moved or copied from {before}; the artifacts beside the database are used"
+        return ""
 
     def read(self, query: str, named: Mapping[str, Any]) -> Rows:
         """Return the rows of a query, none if there is no database or no table; nothing is created."""

@@ -67,6 +67,27 @@ def test_a_moved_or_copied_project_reads_and_writes_its_own_artifacts(
         assert sorted(path.name for path in (project / "mlruns" / "artifacts").iterdir()) == before
 
 
+def test_a_moved_database_of_an_untested_revision_is_relocated(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(TESTED, find_installed_revision())
+    other = tmp_path / "second"
+    shutil.move(project, other)
+    (run,) = Runs(_at(other)).list_ended()  # without writing
+    assert run.folder == other / "mlruns" / "artifacts" / run.id / "artifacts"
+    assert Runs(_at(other)).record(run).name == "before"
+    monkeypatch.chdir(other)
+    _log(_at(other), "after")
+    said = capsys.readouterr().err
+    assert f"{other}/mlruns: moved or copied from {project}/mlruns; the artifacts" in said
+    assert "logged through MLflow's client" in said
+    with closing(sqlite3.connect(other / "mlruns" / "mlflow.db")) as database:
+        uris = [uri for (uri,) in database.execute("select artifact_uri from runs")]
+    assert len(uris) == 2
+    assert all(uri.startswith((other / "mlruns" / "artifacts").as_uri()) for uri in uris)
+    assert not project.exists()
+
+
 def test_artifacts_go_where_the_settings_say_also_in_an_existing_experiment(project: Path, tmp_path: Path) -> None:
     run = _log(replace(_at(project), artifacts=str(tmp_path / "elsewhere")), "other")
     assert run.folder == tmp_path / "elsewhere" / run.id / "artifacts"
