@@ -1,14 +1,15 @@
 """How often intervals of Kendall's tau contain the tau with the ranking on other queries, and how often power holds.
 
-Each trial draws systems from a population, and two sets of queries. The interval is computed from the first set; the
-tau is that of the rankings on both, and compared with the one that `measure_stability` expects; so is whether the best
-system stays the best. "bootstrap" is the percentile interval of the tau between the observed means and
-resampled ones, "two bootstraps" that between two resamples. "shrunk" is `measure_stability`.
+Each trial draws systems from a population, a set of queries, and other sets of as many queries. The interval is
+computed from the first set; the taus are those between its ranking and the rankings on the others, and compared with
+the one that `measure_stability` expects; so is how often the best system stays the best. "bootstrap" is the percentile
+interval of the tau between the observed means and resampled ones, "two bootstraps" that between two resamples.
+"shrunk" is `measure_stability`.
 
 The second table draws samples of the number of queries that `queries_needed` states for a pair of systems, and counts
 how often a paired t-test detects the difference; its power should be 0.8.
 
-    python -m benchmarks.simulations.ranking_stability [TRIALS]
+    python -m benchmarks.simulations.ranking_stability [TRIALS [SCORES ...]]
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ from runner.analysis.significance import compute_differences, iter_resampled_mea
 
 Floats = NDArray[np.float64]
 
-SYSTEMS, QUERIES, RESAMPLES = (4, 8, 20), (50, 200), 500
+SYSTEMS, QUERIES, RESAMPLES = (3, 4, 8, 10, 20), (50, 200), 500
+
+OTHERS = 100
+"""How many other sets of queries a trial draws."""
 
 
 def resample(scores: Floats, seed: int) -> Floats:
@@ -54,14 +58,22 @@ def cover_tau(scores: Floats, systems: int, queries: int, trials: int) -> tuple[
     rng, totals, figures = np.random.default_rng(systems * 1000 + queries), np.zeros((3, 2)), np.zeros(4)
     for trial in range(trials):
         some = scores[rng.choice(len(scores), systems, replace=False)]
-        one, other = (some[:, rng.integers(some.shape[1], size=queries)] for _ in range(2))
-        tau = compute_taus(one.mean(axis=1), other.mean(axis=1)[None])[0]
+        one = some[:, rng.integers(some.shape[1], size=queries)]
+        observed, other = one.mean(axis=1), draw_means(some, queries, rng)
+        taus = compute_taus(observed, other)
         stability = measure_stability(one, resamples=RESAMPLES, seed=trial)
-        same_best = one.mean(axis=1).argmax() == other.mean(axis=1).argmax()
-        figures += (tau, stability.tau, same_best, stability.same_best)
+        same_best = (observed.argmax() == other.argmax(axis=1)).mean()
+        figures += (taus.mean(), stability.tau, same_best, stability.same_best)
         for row, (low, high) in zip(totals, compute_intervals(one, stability, trial), strict=True):
-            row += (low - 1e-9 <= tau <= high + 1e-9, high - low)
+            row += (((low - 1e-9 <= taus) & (taus <= high + 1e-9)).mean(), high - low)
     return totals / trials, figures / trials
+
+
+def draw_means(scores: Floats, queries: int, rng: np.random.Generator) -> Floats:
+    """Return the means of systems in samples of the queries of a population (OTHERS x m)."""
+    times = rng.multinomial(queries, np.full(scores.shape[1], 1 / scores.shape[1]), size=OTHERS)
+    means: Floats = times.astype(np.float64) @ scores.T / queries
+    return means
 
 
 def measure_power(scores: Floats, trials: int) -> tuple[int, float, float]:
@@ -85,7 +97,7 @@ def main(arguments: list[str]) -> None:
     trials = int(arguments[0]) if arguments else 500
     titles = "bootstrap | two bootstraps | shrunk | tau | expected | same best | predicted"
     print(f"| scores | systems | queries | {titles} |\n|---|" + "--:|" * 9)
-    scores_of = populations()
+    scores_of = {name: scores for name, scores in populations().items() if name in (arguments[1:] or [name])}
     for name, scores in scores_of.items():
         for systems in SYSTEMS:
             for queries in QUERIES:

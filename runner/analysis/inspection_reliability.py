@@ -15,6 +15,7 @@ from runner.analysis.item_response import ItemResponse, fit_item_response
 from runner.analysis.judgment_bounds import BOUNDED, QueryJudgments, bound_difference
 from runner.analysis.reliability import (
     FEWEST_SYSTEMS,
+    FEWEST_UNITS,
     DiscriminativePower,
     QueryInformation,
     RankingStability,
@@ -54,10 +55,11 @@ class DifferenceBounds:
 class Reliability:
     """How reliably a dataset ranks the systems called `names`, by the means of a measure over `queries` queries.
 
-    `units` is the number of clusters of queries (or of queries). `stability` is None with fewer than three systems.
-    `detectable` are differences by the number of queries or clusters. `ids` are those of the queries (clusters: of
-    their first query) that `information` is about. `bounds` are those of the pairs in `separations`; empty with the
-    reason in `unbounded`. `item_response` is a model of which systems score above 0 on which queries, if it was fitted.
+    `units` is the number of clusters of queries (or of queries). `stability` is None with fewer than three systems or
+    four units. `detectable` are differences by the number of queries or clusters. `ids` are those of the queries
+    (clusters: of their first query) that `information` is about. `bounds` are those of the pairs in `separations`;
+    empty with the reason in `unbounded`. `item_response` is a model of which systems score above 0 on which queries, if
+    it was fitted.
     """
 
     measure: str
@@ -112,7 +114,7 @@ def measure_reliability(
         queries=int(np.count_nonzero(counted)),
         units=len(ids),
         statistics=statistics,
-        stability=_measure_stability(scores, clusters, statistics) if len(rows) >= FEWEST_SYSTEMS else None,
+        stability=_measure_stability(scores, clusters, statistics) if _has_stability(len(rows), len(ids)) else None,
         power=measure_discriminative_power(scores, pairs, clusters, statistics),
         separations=separations,
         detectable=dict(zip(counts.tolist(), detectable.tolist(), strict=True)),
@@ -122,6 +124,10 @@ def measure_reliability(
         unbounded=unbounded,
         item_response=fit_item_response(cluster_means(scores, clusters) > 0) if with_item_response else None,
     )
+
+
+def _has_stability(systems: int, units: int) -> bool:
+    return systems >= FEWEST_SYSTEMS and units >= FEWEST_UNITS
 
 
 def _measure_stability(

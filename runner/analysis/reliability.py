@@ -25,11 +25,11 @@ from runner.analysis.significance import (
 )
 from runner.metrics.statistics import Statistics
 
-FEWEST_SYSTEMS = 3
-"""With fewer systems, a ranking cannot be compared by more than one pair."""
+FEWEST_SYSTEMS, FEWEST_UNITS = 3, 4
+"""With fewer systems, a ranking cannot be compared by more than one pair; fewer queries (clusters) have no quarters."""
 
-_SPLITS, _BISECTIONS = 500, 10
-"""How many splits of the queries into halves are averaged, and how often an interval of factors is halved."""
+_SPLITS = 500
+"""How many random splits of the queries are averaged."""
 
 
 @dataclass(frozen=True)
@@ -97,52 +97,84 @@ def measure_stability(
     seed: int = 0,
     confidence: float = 0.95,
 ) -> RankingStability:
-    """Predict how a ranking of systems changes with other queries, as many as there are.
+    """Predict how a ranking of systems changes with other queries, as many as there are, but at least `FEWEST_UNITS`.
 
-    The expected tau comes from halves of the queries (`expect_tau`). The differences observed between systems are
-    larger than the true ones, because they include the noise of these queries; a bootstrap around them finds rankings
-    too stable. For the rest of the prediction, means are therefore shrunk towards their mean, by the factor that makes
-    the mean tau the expected one. The means on new queries vary around the shrunk means by the noise of both samples,
-    which is that of the bootstrap.
+    The expected tau comes from halves of the queries (`expect_tau`), its interval from means on other queries. The
+    observed differences between systems include the noise of these queries, so the means are shrunk towards their mean,
+    by shares that are uncertain (`_draw_shares`); those on other queries vary around the shrunk ones by the noise of
+    both samples, which is that of the bootstrap. The chance that the best system stays the best is the mean of that
+    with these means and of one from parts of the queries (`extrapolate_same_best`): the first is too low on average if
+    differences are clear, and the second varies more between samples.
     """
     units = by_cluster(scores, clusters)
-    observed, expected = units.means, expect_tau(units, seed)
+    observed = units.means
     resampled = np.concatenate([block for _, block in iter_resampled_means(units, resamples, seed)], axis=1).T
     noise = resampled - observed
     noise -= noise.mean(axis=1, keepdims=True)
-    centre = observed.mean()
-
-    def draw_means(share: float) -> Floats:
-        drawn: Floats = centre + share * (observed - centre) + np.sqrt(1 + share) * noise
-        return drawn
-
-    low_share, high_share = 0.0, 1.0
-    for _ in range(_BISECTIONS):
-        share = (low_share + high_share) / 2
-        if compute_taus(observed, draw_means(share)).mean() < expected:
-            low_share = share
-        else:
-            high_share = share
-    new = draw_means(high_share)
+    centre, shares = observed.mean(), _draw_shares(float(observed.var(ddof=1)), noise, seed)
+    new = np.round(centre + shares * (observed - centre) + np.sqrt(1 + shares) * noise, 12)
     low, high = np.quantile(
         compute_taus(observed, new), [(1 - confidence) / 2, (1 + confidence) / 2], method="inverted_cdf"
     ).tolist()
-    return RankingStability(expected, low, high, float((new.argmax(axis=1) == observed.argmax()).mean()))
+    halves, quarters = (_draw_parts(units, parts, seed) for parts in (2, 4))
+    same_best = _agree(np.round(observed, 12), new) / 2 + extrapolate_same_best(halves, quarters) / 2
+    return RankingStability(expect_tau(*halves), low, high, same_best)
 
 
-def expect_tau(units: Units, seed: int = 0) -> float:
-    """Return the expected tau between the rankings of systems on two samples of as many queries.
+def _draw_shares(spread: float, noise: Floats, seed: int) -> Floats:
+    """Return shares of the observed differences between systems that are true, one for each row of noise (r x 1).
 
-    It is extrapolated from the mean tau of random halves of the queries: for normal means, tau is 2 / pi times the arc
-    sine of the correlation (Greiner 1909), and a sample of twice the size has the correlation 2 r / (1 + r) (Spearman
-    1910; Brown 1910). It is at least 0.
+    They are drawn from their distribution given the spread of the means (a variance). Beforehand, the rest of a share
+    has the beta distribution (1/2, 1): with the uniform one (Strawderman 1971), expected taus are further too low. The
+    noise has as many degrees of freedom as a sum of squares with its mean and variance (Satterthwaite 1946).
     """
+    from scipy.special import gammainc, gammaincinv
+
+    covariance = noise.T @ noise / len(noise)
+    error, uniform = float(np.trace(covariance)), np.random.default_rng(seed).random((len(noise), 1))
+    if error <= 1e-15:
+        return np.ones_like(uniform)
+    freedom = error**2 / float((covariance**2).sum())
+    shape, rate = (freedom + 1) / 2, freedom / 2 * spread * (len(covariance) - 1) / error
+    if rate < 1e-12:  # the distribution without its exponential factor
+        return 1 - uniform ** (1 / shape)
+    shares: Floats = 1 - np.minimum(gammaincinv(shape, uniform * gammainc(shape, rate)) / rate, 1)
+    return shares
+
+
+def _draw_parts(units: Units, parts: int, seed: int) -> tuple[Floats, Floats]:
+    """Return the means of systems in two parts of each random split of the queries (splits x m, each)."""
     n = units.sums.shape[1]
     places = np.random.default_rng(seed).permuted(np.tile(np.arange(n), (_SPLITS, 1)), axis=1)
-    halves = [part.astype(np.float64) for part in (places < n // 2, places >= n // 2)]
-    first, second = (half @ units.sums.T / (half @ units.counts.T) for half in halves)
+    drawn = [(places % parts == part).astype(np.float64) for part in (0, 1)]
+    first, second = (np.round(part @ units.sums.T / (part @ units.counts.T), 12) for part in drawn)
+    return first, second
+
+
+def expect_tau(first: Floats, second: Floats) -> float:
+    """Return the expected tau between the rankings on two samples of all queries, from means in halves (splits x m).
+
+    It is extrapolated from the mean tau of the halves: for normal means, tau is 2 / pi times the arc sine of the
+    correlation (Greiner 1909), and a sample of twice the size has the correlation 2 r / (1 + r) (Spearman 1910; Brown
+    1910). It is at least 0.
+    """
     correlation = max(math.sin(math.pi / 2 * float(compute_taus(first, second).mean())), 0.0)
     return 2 / math.pi * math.asin(min(2 * correlation / (1 + correlation), 1.0))
+
+
+def extrapolate_same_best(halves: tuple[Floats, Floats], quarters: tuple[Floats, Floats]) -> float:
+    """Return the chance that two samples of all queries have the same best system, from means in halves and quarters.
+
+    With all queries, it is assumed to be as much higher than with half of them as with half than with a quarter, and
+    not lower. The shape of each array is splits x m.
+    """
+    half, quarter = _agree(*halves), _agree(*quarters)
+    return min(max(2 * half - quarter, half), 1.0)
+
+
+def _agree(means: Floats, others: Floats) -> float:
+    """Return how often the best system of rows of means (or of one row) is that of others."""
+    return float((means.argmax(axis=-1) == others.argmax(axis=1)).mean())
 
 
 def compute_taus(observed: Floats, others: Floats) -> Floats:

@@ -14,6 +14,7 @@ from runner.analysis.effects import power
 from runner.analysis.reliability import (
     compute_detectable,
     compute_taus,
+    extrapolate_same_best,
     list_separations,
     measure_discriminative_power,
     measure_information,
@@ -75,7 +76,7 @@ def test_the_tau_interval_covers_the_tau_on_new_queries() -> None:
         stability = measure_stability(one, resamples=200, seed=trial)
         tau = compute_taus(one.mean(axis=1), other.mean(axis=1)[None])[0]
         inside += stability.low - 1e-9 <= tau <= stability.high + 1e-9
-    assert inside >= 54
+    assert inside >= 59
 
 
 @pytest.mark.parametrize(("systems", "spread"), [(4, 0.05), (10, 0.05), (10, 0.1)])
@@ -88,6 +89,28 @@ def test_the_expected_tau_is_on_average_that_on_new_queries(systems: int, spread
         expected.append(measure_stability(one, resamples=100, seed=trial).tau)
         true.append(compute_taus(one.mean(axis=1), other.mean(axis=1)[None])[0])
     assert np.mean(expected) == pytest.approx(np.mean(true), abs=0.05)
+
+
+@pytest.mark.parametrize(("systems", "deviation"), [(3, 0.3), (10, 0.5), (20, 0.5)])
+def test_the_best_system_stays_the_best_as_often_as_predicted(systems: int, deviation: float) -> None:
+    """Systems are in three families, in which they are similar."""
+    rng, errors = np.random.default_rng(systems), []
+    family = np.arange(systems) % 3
+    for trial in range(60):
+        means = rng.normal(0, 0.1, 3)[family] + rng.normal(0, 0.01, systems)
+        one = means[:, None] + rng.normal(0, deviation, (3, 50))[family] + rng.normal(0, 0.1, (systems, 50))
+        noise = rng.normal(0, deviation, (200, 3))[:, family] + rng.normal(0, 0.1, (200, systems))
+        same_best = ((means + noise / 50**0.5).argmax(axis=1) == one.mean(axis=1).argmax()).mean()
+        errors.append(measure_stability(one, resamples=200, seed=trial).same_best - same_best)
+    assert np.mean(errors) == pytest.approx(0, abs=0.05)
+
+
+def test_the_chance_of_the_same_best_is_extrapolated_from_halves_and_quarters() -> None:
+    best, other = [1.0, 0.0], [0.0, 1.0]
+    halves = np.array([best] * 10), np.array([best] * 7 + [other] * 3)
+    quarters = np.array([best] * 10), np.array([best] * 6 + [other] * 4)
+    assert extrapolate_same_best(halves, quarters) == pytest.approx(0.8)
+    assert extrapolate_same_best(quarters, halves) == pytest.approx(0.6)  # not below that of halves
 
 
 def test_discriminative_power_counts_pairs_below_alpha() -> None:

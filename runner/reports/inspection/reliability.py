@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from runner.analysis.inspection_reliability import Reliability
+from runner.analysis.reliability import FEWEST_SYSTEMS, FEWEST_UNITS
 from runner.analysis.significance import SMALL_SAMPLE
 from runner.reports.rendering.numbers import DASH, format_signed, number, p_value, percent
 from runner.reports.rendering.tables import Column, Table
@@ -118,8 +119,11 @@ def reliability_json(reliability: Reliability) -> dict[str, Any]:
 
 def _describe_stability(reliability: Reliability) -> Iterator[str]:
     stability, confidence = reliability.stability, f"{reliability.statistics.confidence * 100:g}%"
-    if stability is None:
+    if stability is None and len(reliability.names) < FEWEST_SYSTEMS:
         yield "With two systems, there is only one difference: see its p-value below."
+        return
+    if stability is None:
+        yield f"With fewer than {FEWEST_UNITS} queries, nothing can be said about other queries."
         return
     yield (
         f"On {reliability.units:,} other queries of the same kind, the ranking is expected to agree with this one by a "

@@ -75,6 +75,12 @@ def test_advice_depends_on_the_numbers(reliability: Reliability) -> None:
     assert "The ranking is stable" in text
     assert "Do not read the order" not in text
     assert "fewer than 30 queries" in text
+    three = replace(reliability, stability=None, units=3, queries=3)
+    assert dict(describe_reliability(three))["Stability of the ranking"].startswith(
+        "With fewer than 4 queries, nothing"
+    )
+    two = replace(reliability, stability=None, names=["a", "b"], separations=[], bounds=[], unbounded="few")
+    assert dict(describe_reliability(two))["Stability of the ranking"].startswith("With two systems, there is only one")
     assert "Do not read the order" in dict(describe_reliability(reliability))["Stability of the ranking"]
     certain = replace(reliability, bounds=[replace(pair, low=pair.difference) for pair in reliability.bounds])
     assert "no two neighbours" in dict(describe_reliability(certain))["Unjudged documents"]
