@@ -93,7 +93,7 @@ def test_other_splits_are_in_files_of_other_formats_as_documented(
 def test_a_split_that_cannot_be_read_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(here, {**DIR, "DIR/qrels/train.tsv": "gone\td1\t1\n"})
     assert main(["inspect", "dataset=beir", "dataset.path=DIR", "output=out", *CHEAP]) == 2
-    assert "error: the split train cannot be checked for leakage: DIR/qrels/train.tsv: " in capsys.readouterr().err
+    assert "error: the split train cannot be checked for leakage: DIR/qrels/train.tsv:1: " in capsys.readouterr().err
 
 
 def test_a_folder_may_be_called_by_a_number(here: Path) -> None:

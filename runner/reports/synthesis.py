@@ -28,7 +28,7 @@ def types_table(types: Mapping[str, TypeFigures]) -> Table:
         Column("requested", number, numeric=True),
         Column("generated", number, numeric=True),
         Column("accepted", number, numeric=True),
-        Column("share", percent, numeric=True),
+        Column("of the generated", percent, numeric=True),
         Column("words", number, numeric=True, spare=3),
         Column("words in golden", percent, numeric=True, spare=1),
         Column("BM25 rank 1", percent, numeric=True, spare=1),

@@ -18,7 +18,7 @@ from runner.result import Result
 
 def classes_table(insight: Insights) -> Table:
     """Return the number of missed queries in each class, with remedies; empty if none is missed."""
-    columns = [Column("class"), Column("queries", number, numeric=True), Column("share", percent, numeric=True)]
+    columns = [Column("class"), Column("queries", number, numeric=True), Column("of the missed", percent, numeric=True)]
     columns.append(Column("remedy", least=24))
     n = len(insight.failures)
     counts = {name: sum(name in failure.classes for failure in insight.failures) for name in REMEDIES}

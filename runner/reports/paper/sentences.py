@@ -14,8 +14,8 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
     is_corrected = CORRECTIONS[statistics.correction].depends_on_family
     sentences = [
         f"Mean {listed} by dataset, over queries.",
-        f"{best}: the best system of the column.",
-        f"+ and -: significantly better and worse than {table.baseline or 'the best system of the column'} "
+        f"{best}: the highest mean of the column, whether or not others differ significantly from it.",
+        f"+ and -: significantly better and worse than {table.baseline or 'the highest mean of the column'} "
         f"(differences paired by query; {in_words(statistics.test, statistics.correction)}"
         f"{' for all pairs of systems in the column' if is_corrected else ''}; p < {statistics.alpha:g}).",
     ]

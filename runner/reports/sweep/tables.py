@@ -228,7 +228,7 @@ def effect_table(effect: SettingEffect) -> Table:
         Column("value"),
         Column("n", number, numeric=True),
         Column("mean", score4, numeric=True),
-        Column("best", score4, numeric=True),
+        Column("highest", score4, numeric=True),
     ]
     return Table(columns, [[at.value, at.combinations, at.mean, at.best] for at in effect.means])
 

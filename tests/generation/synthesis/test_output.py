@@ -145,6 +145,7 @@ def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are
 def test_tables_show_every_type_and_reason() -> None:
     types = summarize_types(OUTCOME, MemoryStore())
     rows = types_table(types).texts()
+    assert types_table(types).columns[4].title == "of the generated"
     assert [row[:5] for row in rows] == [
         ["keyword", "2", "2", "1", "50.0%"],
         ["long", "2", "1", "1", "100.0%"],

@@ -109,7 +109,9 @@ def test_each_cell_has_its_command_and_its_record(table: PaperTable) -> None:
 
 
 def test_the_caption_names_the_baseline_and_what_is_corrected(table: PaperTable) -> None:
-    assert "than the best system of the column" in " ".join(describe_table(table))
+    text = " ".join(describe_table(table))
+    assert "Bold: the highest mean of the column, whether or not others differ significantly from it." in text
+    assert "worse than the highest mean of the column (differences paired by query" in text
     text = " ".join(describe_table(replace(table, baseline="k1=0")))
     assert "than k1=0" in text
     assert "max-T correction for all pairs of systems in the column; p < 0.05" in text

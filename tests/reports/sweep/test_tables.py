@@ -172,6 +172,7 @@ def test_effects_are_means_by_value_and_what_matters_most_is_first() -> None:
         assert effect.reach == max(at.mean for at in effect.means) - min(at.mean for at in effect.means)
         rows = [[at.value, at.combinations, at.mean, at.best] for at in effect.means]
         assert tables.effect_table(effect).rows == rows
+        assert [column.title for column in tables.effect_table(effect).columns] == ["value", "n", "mean", "highest"]
     (k1,) = (effect for effect in effects if effect.setting == "retriever.k1")
     assert [at.value for at in k1.means] == ["0.4", "0.8", "1.2", "1.6", "2.0"]
 
