@@ -128,8 +128,9 @@ def _join_text(value: object) -> str:
 class Rankings:
     """The hits of n queries, best first; TREC calls this a run.
 
-    `documents` (int32 of shape (n, k)) are positions in the corpus, -1 in places without a hit; `scores` (float32 of
-    shape (n, k)) are -inf there. A service may return documents that the corpus lacks: position len(corpus) + i is
+    `documents` (int32 of shape (n, w)) are positions in the corpus, -1 in places without a hit; `scores` (float32 of
+    shape (n, w)) are -inf there. The width w is at least the length of the longest ranking, and may be far less than
+    the depth k of the search. A service may return documents that the corpus lacks: position len(corpus) + i is
     `unknown_ids[i]`, an id that is not in the corpus and occurs once (`retrievers.unknown`). `seconds` (float32 of
     shape (n,)) is the time of each query searched alone, NaN where it was not measured. `errors` maps the positions of
     failed queries, which have no hits, to messages.
@@ -154,19 +155,23 @@ class Rankings:
 
     @property
     def depth(self) -> int:
-        """Return k, the number of places per query."""
+        """Return w, the number of places per query. The depth of the search may be greater."""
         return int(self.documents.shape[1])
 
     def cut(self, k: int) -> Rankings:
         """Return the rankings with the first k places of every query."""
         return replace(self, documents=self.documents[:, :k], scores=self.scores[:, :k])
 
+    def fill(self, rows: int | slice | Sequence[int] | NDArray[np.intp], other: Rankings) -> None:
+        """Write the hits of other rankings, which are at most as wide, to the first places of rows without hits."""
+        self.documents[rows, : other.depth], self.scores[rows, : other.depth] = other.documents, other.scores
+
 
 def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: NDArray[np.int32], k: int) -> Rankings:
     """Rank candidates by score, then document id, both descending, and keep the first k of each query.
 
-    `documents` and `scores` have shape (n, m), in any order, with -1 for empty places; the result has shape (n, k),
-    padded. Raises `RetrieverError` for a score of NaN.
+    `documents` and `scores` have shape (n, m), in any order, with -1 for empty places; the result has shape
+    (n, min(k, m)). Raises `RetrieverError` for a score of NaN.
     """
     absent = documents == NOTHING
     scores = np.where(absent, -np.inf, scores).astype(np.float32) + np.float32(0)  # -0 is 0
@@ -178,12 +183,8 @@ def rank(documents: NDArray[np.int32], scores: NDArray[np.float32], tie_order: N
     bits = scores.view(np.int32)
     keys = np.where(bits < 0, bits & 0x7FFFFFFF, ~bits).astype(np.int64) << 32 | places
     best = np.argsort(keys, axis=-1)[:, :k]
-    documents, scores = np.take_along_axis(documents, best, axis=1), np.take_along_axis(scores, best, axis=1)
-    missing = ((0, 0), (0, k - best.shape[1]))
-    return Rankings(
-        np.pad(documents, missing, constant_values=NOTHING).astype(np.int32, copy=False),
-        np.pad(scores, missing, constant_values=-np.inf),
-    )
+    documents = np.take_along_axis(documents, best, axis=1).astype(np.int32, copy=False)
+    return Rankings(documents, np.take_along_axis(scores, best, axis=1))
 
 
 def check_search_fields(corpus: Corpus, setting: str, names: Iterable[str]) -> None:
@@ -261,7 +262,11 @@ class Searcher(Protocol):
     """An indexed corpus that answers queries."""
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
-        """Return the k best documents of each query; work shared between searches goes through the store."""
+        """Return the k best documents of each query; work shared between searches goes through the store.
+
+        The rankings have the shape (n, w), where w is at most k and at least the length of the longest ranking: memory
+        follows the hits, as k may be far larger.
+        """
         ...
 
 

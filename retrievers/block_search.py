@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Corpus, Rankings, list_filters
+from retrievers.base import Corpus, Rankings, create_empty_rankings, list_filters
 from retrievers.threads import count_threads, map_threads
 
 Column = NDArray[Any]
@@ -26,16 +26,14 @@ _NO_MASKS: Masks = np.zeros((0, 0), dtype=np.bool_), np.zeros(0, dtype=np.int64)
 
 def search_in_parts(queries: Sequence[str], corpus: Corpus, k: int, fill: Fill) -> Rankings:
     """Return the rankings of queries, which threads fill part by part."""
-    filters = list_filters(queries)
-    documents = np.full((len(queries), k), NOTHING, dtype=np.int32)
-    scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
+    filters, rankings = list_filters(queries), create_empty_rankings(len(queries), min(k, len(corpus)))
 
     def fill_part(part: slice) -> None:
         masks = corpus.fields.stack(filters[part]) if any(filters) else _NO_MASKS
-        fill(part, masks, documents[part], scores[part])
+        fill(part, masks, rankings.documents[part], rankings.scores[part])
 
     n_threads = max(min(count_threads(), len(queries) // _FEWEST), 1)
     n_parts = max(n_threads, -(-len(queries) // _FEWEST)) if any(filters) else n_threads  # few masks at a time
     bounds = (n * len(queries) // n_parts for n in range(n_parts + 1))
     list(map_threads(fill_part, (slice(*pair) for pair in pairwise(bounds)), n_threads))
-    return Rankings(documents, scores)
+    return rankings

@@ -48,9 +48,7 @@ def join_blocks(blocks: Sequence[Block], queries: int, k: int, documents: int) -
     searched = sum(len(rows) for rows, _ in blocks)
     aligned = align([rankings for _, rankings in blocks], documents)
     for (rows, _), rankings in zip(blocks, aligned, strict=True):
-        joined.documents[rows, : rankings.depth], joined.scores[rows, : rankings.depth] = (
-            rankings.documents, rankings.scores,
-        )  # fmt: skip
+        joined.fill(rows, rankings)
         if rankings.seconds is not None:
             seconds[rows] = rankings.seconds
         errors |= {int(rows[row]): error for row, error in (rankings.errors or {}).items()}

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Rankings, create_empty_rankings
+from retrievers.base import NOTHING, Rankings
 
 Floats = NDArray[np.float64]
 
@@ -69,8 +69,8 @@ def lay_out(searches: Sequence[NDArray[np.int32]], tie_order: NDArray[np.int32])
 def rank_candidates(documents: NDArray[np.int32], totals: Floats, k: int) -> Rankings:
     """Rank candidates as `retrievers.base.rank` does, in a third of its time: they are already in tie order.
 
-    A sweep over weights spends most of its time here. The column of a candidate is its tie-break rank, so that one sort
-    of integers gives both order and documents.
+    The longest ranking sets the width, at most k, which may be far larger. A sweep over weights spends most of its time
+    here. The column of a candidate is its tie-break rank, so that one sort of integers gives both order and documents.
     """
     n, width = documents.shape
     scores = totals.astype(np.float32) + np.float32(0)  # -0 becomes 0
@@ -82,6 +82,4 @@ def rank_candidates(documents: NDArray[np.int32], totals: Floats, k: int) -> Ran
     keys |= np.arange(width)
     keys.sort(axis=1)
     best = (keys[:, :k] & 0xFFFFFFFF) + np.arange(n)[:, None] * width
-    ranked = create_empty_rankings(n, k)
-    ranked.documents[:, :width], ranked.scores[:, :width] = documents.take(best), scores.take(best)
-    return ranked
+    return Rankings(documents.take(best), scores.take(best))

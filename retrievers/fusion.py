@@ -19,7 +19,16 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.base import NOTHING, Corpus, Rankings, Retriever, RetrieverError, list_ids, list_types
+from retrievers.base import (
+    NOTHING,
+    Corpus,
+    Rankings,
+    Retriever,
+    RetrieverError,
+    create_empty_rankings,
+    list_ids,
+    list_types,
+)
 from retrievers.candidates import Candidates, Floats, lay_out, rank_candidates
 from retrievers.fusion_methods import FUSIONS, Method, Normalization, Parameters, PartHits
 from retrievers.notes import QueryNote
@@ -185,7 +194,7 @@ class HybridSearcher:
         weights = self._weigh(queries)
         searches = [search_part(part, self.corpus, queries, depth, store, self.store) for part in parts.values()]
         start = time.perf_counter()
-        by_part = dict(zip(parts, align(searches, len(self.corpus)), strict=True))
+        by_part = dict(zip(parts, map(_widen, align(searches, len(self.corpus))), strict=True))
         if self.settings.reads_types or self.settings.reads_ids:
             by_part = {name: _drop(rankings, weights[name] == 0) for name, rankings in by_part.items()}
         candidates = self._load_candidates(list(by_part.values()), store)
@@ -234,6 +243,14 @@ class HybridSearcher:
         over = {"corpus": self.corpus.fingerprint, "unknown": fingerprint(*unknown)}
         key = Key.of(CANDIDATES, __name__, **over, found=contents)
         return store.share(key, lambda: lay_out(columns, tie_order(self.corpus, unknown)))
+
+
+def _widen(rankings: Rankings) -> Rankings:
+    """Return rankings with at least one place per query: formulas read the first, also if no query has a hit."""
+    if rankings.depth:
+        return rankings
+    empty = create_empty_rankings(len(rankings), 1)
+    return replace(rankings, documents=empty.documents, scores=empty.scores)
 
 
 def _drop(rankings: Rankings, dropped: NDArray[np.bool_]) -> Rankings:

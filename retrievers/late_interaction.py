@@ -59,12 +59,12 @@ class LateInteractionSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, each searched alone; only the first ones count as timed."""
         vectors, encoding = self.settings.embed_queries(queries, store, self.live)
-        rankings, seconds = create_empty_rankings(len(queries), k), encoding.copy()
+        rankings, seconds = create_empty_rankings(len(queries), min(k, len(self.corpus))), encoding.copy()
         for row in range(len(queries)):
             if len(query := vectors[row]):
                 began = time.perf_counter()
                 best = rank_max_sim(query, self.documents, k, self.corpus.tie_order)
-                rankings.documents[row], rankings.scores[row] = best.documents[0], best.scores[0]
+                rankings.fill(row, best)
                 seconds[row] += time.perf_counter() - began
         seconds[TIMED_QUERIES:] = np.nan
         return Rankings(rankings.documents, rankings.scores, seconds)

@@ -53,7 +53,7 @@ class CachedBase:
         texts = [query for query in queries if query is not None]
         rankings = search_part(self.retriever, self.corpus, texts, depth, store, self.store)
         padded, seconds = create_empty_rankings(len(queries), rankings.depth), np.zeros(len(queries), dtype=np.float32)
-        padded.documents[rows], padded.scores[rows] = rankings.documents, rankings.scores
+        padded.fill(rows, rankings)
         seconds[rows] = np.nan if rankings.seconds is None else rankings.seconds
         return replace(
             rankings,

@@ -96,7 +96,7 @@ class RankBM25Searcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly, one query after the other."""
-        rankings = create_empty_rankings(len(queries), k)
+        rankings = create_empty_rankings(len(queries), min(k, len(self.order)))
         seconds = np.zeros(len(queries), dtype=np.float32)
         for position, query in enumerate(queries):
             start = time.perf_counter()
@@ -106,6 +106,6 @@ class RankBM25Searcher:
                 with np.errstate(invalid="ignore"):  # b = 1 divides by the length of empty documents
                     scores = self.model.get_scores(terms)[matched]
                 best = rank(self.order[matched][None], scores[None], self.tie_order, k)
-                rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
+                rankings.fill(position, best)
             seconds[position] = time.perf_counter() - start
         return replace(rankings, seconds=seconds)

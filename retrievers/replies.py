@@ -45,8 +45,11 @@ def build_reply(items: Iterable[tuple[str, float]], k: int, lower_is_better: boo
 
 
 def join_replies(replies: Sequence[SearchReply], positions: Mapping[str, int], k: int) -> Rankings:
-    """Return the rankings of replies, given the position of each document by its id; the diagnostics add up."""
-    rankings = create_empty_rankings(len(replies), k)
+    """Return the rankings of replies, given the position of each document by its id; the diagnostics add up.
+
+    The longest reply, of at most k items, sets the width: k may be far larger.
+    """
+    rankings = create_empty_rankings(len(replies), min(k, max((len(reply.ids) for reply in replies), default=0)))
     unknown: dict[str, int] = {}
     n = len(positions)
     for row, reply in enumerate(replies):

@@ -87,7 +87,7 @@ class RerankedSearcher:
         logs = [result.log for result in judged]
         if not first.unknown_ids:
             return complete_rankings(rank(readable, scores, corpus.tie_order, k), [first], logs)
-        ranked = keep_ranks(first, rank(readable, scores, corpus.tie_order, max(first.depth, k)), len(corpus))
+        ranked = keep_ranks(first, rank(readable, scores, corpus.tie_order, first.depth), len(corpus))
         done = complete_rankings(ranked.cut(k), [first], logs)
         kept = float(np.count_nonzero(first.documents >= len(corpus)))
         log.warning("%s hits have no text in the corpus; they keep their rank and are not reranked", f"{kept:,.0f}")

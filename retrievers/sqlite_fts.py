@@ -120,7 +120,7 @@ class SqliteFtsSearcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly, one query after the other."""
-        rankings = create_empty_rankings(len(queries), k)
+        rankings = create_empty_rankings(len(queries), min(k, len(self.corpus)))
         seconds = np.zeros(len(queries), dtype=np.float32)
         for position, (query, own) in enumerate(zip(queries, list_filters(queries), strict=True)):
             start = time.perf_counter()
@@ -128,7 +128,7 @@ class SqliteFtsSearcher:
                 mask = None if own is None else self.corpus.fields.select(own)
                 documents, scores = self._select(expression, k, mask)
                 best = rank(documents[None], scores[None], self.corpus.tie_order, k)
-                rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
+                rankings.fill(position, best)
             seconds[position] = time.perf_counter() - start
         return replace(rankings, seconds=seconds)
 

@@ -146,7 +146,8 @@ class VectorSearcher:
         depend on the other queries of a batch.
         """
         vectors, embedding_seconds = self.embed(queries, store)
-        rankings, seconds = create_empty_rankings(len(queries), k), embedding_seconds.copy()
+        rankings = create_empty_rankings(len(queries), min(k, len(self.points.rows)))
+        seconds = embedding_seconds.copy()
         lengths = np.linalg.norm(vectors, axis=1)
         searched = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
         alone = len(searched) if self.index is not None else min(TIMED_QUERIES, len(searched))
@@ -158,7 +159,7 @@ class VectorSearcher:
                 return
             began, unit_length = time.perf_counter(), self.space.metric == "cosine"
             best = self._rank(vectors[block] / lengths[block, None] if unit_length else vectors[block], k, subset)
-            rankings.documents[block], rankings.scores[block] = best.documents, best.scores
+            rankings.fill(block, best)
             seconds[block] += time.perf_counter() - began if len(block) == 1 else np.nan
 
         list(map_threads(search_block, _iter_blocks(searched, list_filters(queries), alone), self.concurrency))
@@ -177,7 +178,7 @@ class VectorSearcher:
 
     def _compare_with_exact(self, queries: Sequence[str], k: int, store: Store) -> dict[str, float]:
         exact = self._load_exact(queries, k, store)
-        answered = exact[:, 0] != NOTHING
+        answered = (exact != NOTHING).any(axis=1)
         if not answered.any():
             return {}
         nearly = self.search(queries, k, store).documents

@@ -204,7 +204,7 @@ class Bench:
         termless = describe_termless_queries(dataset.queries, experiment.retriever)
         measurements = replace(measurements, warnings=[*measurements.warnings, *cuts, *termless])
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
-        by_filter = measure_by_selectivity(dataset, rankings, measurements.primary, primary)
+        by_filter = measure_by_selectivity(dataset, rankings, settings.depth, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)
         environment = describe_environment() | {"code": describe_code(experiment.retriever)}
         end = time.perf_counter()

@@ -104,8 +104,8 @@ def measure(
         own_gold=queries.own_gold,
         warnings=[
             *list_id_warnings(grader, rankings),
-            *list_depth_warnings(grader.judgments, grader.n_queries, rankings.depth, scores.measures),
-            *list_token_warnings(grader, rankings, scores.measures),
+            *list_depth_warnings(grader.judgments, grader.n_queries, settings.depth, scores.measures),
+            *list_token_warnings(grader, rankings, settings.depth, scores.measures),
         ],
     )
 

@@ -16,18 +16,19 @@ CUTOFF = 10
 
 
 def measure_by_selectivity(
-    dataset: Dataset, rankings: Rankings, measure: str, scores: NDArray[np.float64]
+    dataset: Dataset, rankings: Rankings, depth: int, measure: str, scores: NDArray[np.float64]
 ) -> dict[str, float]:
     """Return figures on the queries with filters, by band of selectivity; {} without filters or documents.
 
     `scores` are the values of `measure` (n, NaN for queries that enter no mean). `queries` counts the queries of a
-    band; the mean is over those of them with a value. `short_results_at_10` counts queries with fewer hits than both
-    ten and the number of documents that pass; `hits_outside_filter_at_10` counts the hits that do not pass.
+    band; the mean is over those of them with a value. `short_results_at_10` counts queries with fewer hits than ten,
+    the depth of the search and the number of documents that pass; `hits_outside_filter_at_10` counts the hits that do
+    not pass.
     """
     filters, corpus = dataset.queries.filters, dataset.corpus
     if not any(filters) or not len(corpus):
         return {}
-    n, depth, shares = len(filters), min(CUTOFF, rankings.depth), corpus.fields.measure_shares(filters)
+    n, depth, shares = len(filters), min(CUTOFF, depth), corpus.fields.measure_shares(filters)
     short, outside = np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.int64)
     for query, own in enumerate(filters):
         if own is not None:

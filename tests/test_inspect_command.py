@@ -70,6 +70,25 @@ def test_rankings_of_runs_take_the_place_of_searches(
     assert "choose the dataset of the runs" in capsys.readouterr().err
 
 
+def test_the_depth_of_an_inspection_is_that_of_the_search_not_the_longest_ranking(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(here, DIR)
+    assert main(["inspect", "dataset=beir", "dataset.path=DIR", "output=out", "inspection.depth=37", *CHEAP]) == 0
+    assert "no gold in 37" in capsys.readouterr().out
+    assert orjson.loads((here / "out/inspection.json").read_bytes())["depth"] == 37
+
+
+def test_the_depth_of_an_inspection_of_runs_is_at_most_theirs(
+    here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(here, DIR)
+    of = ("dataset=beir", "dataset.path=DIR")
+    assert main([*of, "metrics.depth=20", "metrics.k_values=[1,10]"]) == 0
+    assert main(["inspect", *of, "runs=latest", "output=out"]) == 0
+    assert "no gold in 3" in capsys.readouterr().out
+
+
 def test_the_other_splits_of_a_folder_are_looked_at(here: Path) -> None:
     write(here, {**DIR, "DIR/qrels/train.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n"})
     assert main(["inspect", "dataset=beir", "dataset.path=DIR", "output=out", *CHEAP]) == 0

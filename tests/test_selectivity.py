@@ -31,7 +31,7 @@ def test_short_results_and_hits_outside_are_counted_by_band() -> None:
         [[(hit, 1.0) for hit in row] for row in [*hits[:3], [*range(9), 700], *hits[4:]]], CORPUS.tie_order, 12
     )
     scores = np.array([1.0, 0.0, 0.5, np.nan, 0.25, 1.0])
-    assert measure_by_selectivity(asked, rankings, "nDCG@10", scores) == {
+    assert measure_by_selectivity(asked, rankings, 12, "nDCG@10", scores) == {
         "queries.filter_up_to_1_percent": 2,
         "nDCG@10.filter_up_to_1_percent": 0.5,
         "short_results_at_10.filter_up_to_1_percent": 1,  # three pass and are there; of ten, four are
@@ -47,7 +47,14 @@ def test_short_results_and_hits_outside_are_counted_by_band() -> None:
     }
 
 
+def test_a_search_whose_longest_ranking_has_three_hits_is_short_for_all_queries() -> None:
+    asked = dataset(40, 40)
+    rankings = build_rankings([[(hit, 1.0) for hit in range(3)]] * 2, CORPUS.tie_order, 12)
+    figures = measure_by_selectivity(asked, rankings, 12, "nDCG@10", np.ones(2))
+    assert figures["short_results_at_10.filter_1_to_5_percent"] == 2
+
+
 @pytest.mark.parametrize("asked", [dataset(None, None), replace(dataset(3), corpus=Corpus([], []))])
 def test_without_filters_or_documents_there_is_nothing_to_count(asked: Dataset) -> None:
     n = len(asked.queries)
-    assert measure_by_selectivity(asked, build_rankings([[]] * n, CORPUS.tie_order, 3), "AP", np.zeros(n)) == {}
+    assert measure_by_selectivity(asked, build_rankings([[]] * n, CORPUS.tie_order, 3), 3, "AP", np.zeros(n)) == {}

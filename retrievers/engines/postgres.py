@@ -272,14 +272,14 @@ class PostgresTextSearcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query, exactly."""
-        rankings, filters = create_empty_rankings(len(queries), k), list_filters(queries)
+        rankings, filters = create_empty_rankings(len(queries), min(k, len(self.corpus))), list_filters(queries)
         order, seconds = self.corpus.tie_order, np.zeros(len(queries), dtype=np.float32)
 
         def search_one(position: int) -> None:
             start = time.perf_counter()
             documents, scores = self._select(clean_text(queries[position]), k, filters[position])
             best = rank(documents[None], scores[None], order, k)
-            rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
+            rankings.fill(position, best)
             seconds[position] = time.perf_counter() - start
 
         list(map_threads(search_one, range(len(queries)), self.settings.concurrency))

@@ -213,13 +213,13 @@ class QdrantWordSearcher:
         if self.embed is not None:
             vectors, embedding_seconds = self.embed(queries, store)
             seconds += embedding_seconds
-        rankings, order = create_empty_rankings(len(queries), k), self.corpus.tie_order
+        rankings, order = create_empty_rankings(len(queries), min(k, len(self.corpus))), self.corpus.tie_order
         for position, (query, own) in enumerate(zip(queries, list_filters(queries), strict=True)):
             start = time.perf_counter()
             passing = _match_codes(self.corpus.fields, own)
             places, scores = self._find(query, vectors[position] if vectors is not None else None, k, passing)
             best = rank(places[None], scores[None], order, k)
-            rankings.documents[position], rankings.scores[position] = best.documents[0], best.scores[0]
+            rankings.fill(position, best)
             seconds[position] += time.perf_counter() - start
         return replace(rankings, seconds=seconds)
 

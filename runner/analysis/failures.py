@@ -160,7 +160,8 @@ class JudgedRun:
 
     `grades` (n x k) are -1 for unjudged documents, `documents` the ids for the positions in the rankings, and
     `expected` the gold ids of each query, highest grade first. `counted` (n,) marks the queries that have gold and were
-    answered. `known` are the ids of the corpus, if available.
+    answered. `known` are the ids of the corpus, if available. `depth` is that of the search, if it is known: the
+    rankings may be shorter.
     """
 
     queries: Sequence[str]
@@ -170,10 +171,11 @@ class JudgedRun:
     expected: Sequence[Sequence[str]]
     counted: NDArray[np.bool_]
     known: Container[str] | None = None
+    depth: int = 0
 
     @cached_property
     def first_gold(self) -> NDArray[np.int64]:
-        """Return the position of each query's first gold, from 0 (n,); the depth of the rankings if there is none."""
+        """Return the position of each query's first gold, from 0 (n,); the width of the rankings if there is none."""
         gold = self.grades > 0
         return np.where(gold.any(axis=1), gold.argmax(axis=1), gold.shape[1]) if gold.size else np.zeros(len(gold), int)
 
@@ -256,7 +258,7 @@ def _failure(
     rival = int(np.argmax(distracting)) if distracting.any() else None
     unjudged = np.flatnonzero(grades == UNJUDGED)
     lookalike = int(unjudged[likeness[unjudged].argmax()]) if likely[unjudged].any() else None
-    by_meaning = not is_found and semantic_rank is not None and semantic_rank <= run.rankings.depth
+    by_meaning = not is_found and semantic_rank is not None and semantic_rank <= max(run.depth, run.rankings.depth)
     other_words = by_meaning or overlap <= settings.low_overlap if semantic is None else bool(semantic[query])
     evidence: dict[FailureClass, bool] = {
         "absent from the corpus": bool(absent),

@@ -80,7 +80,7 @@ def inspect(
     lexicon, texts = Lexicon(dataset.documents, analyzer, store), list(dataset.documents.contents())
     shingled = Shingled.of(texts)
     findability = measure_findability(
-        *(dataset, shingled, rankings, settings.measure, settings.cutoff),
+        *(dataset, shingled, rankings, settings.depth, settings.measure, settings.cutoff),
         *(settings.near_duplicate, settings.like_gold, lexicon),
     )
     gold_overlap, chance_overlap = _overlaps(dataset, lexicon, settings)

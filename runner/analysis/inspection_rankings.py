@@ -107,13 +107,14 @@ def measure_findability(
     dataset: Dataset,
     shingled: Shingled,
     rankings: Mapping[str, Rankings],
+    depth: int,
     measure: str,
     cutoff: int,
     near_duplicate: float,
     like_gold: float,
     lexicon: Lexicon,
 ) -> Findability:
-    """Assess a dataset by rankings and the inspected measure; `shingled` are its documents with their titles."""
+    """Assess a dataset by rankings of a depth and a measure; `shingled` are its documents with their titles."""
     n = len(dataset.queries)
     grader = Grader(dataset.judgments, n, len(dataset.documents), dataset.document_of, dataset.judged_ids)
     measures = [parse(f"{name}@{cutoff}") for name in ("Success", "Judged")]
@@ -125,7 +126,7 @@ def measure_findability(
     suspicious = _suspicious(dataset, shingled, rankings, first_gold, near_duplicate, like_gold, lexicon)
     return Findability(
         names=list(rankings),
-        depth=max((ranking.depth for ranking in rankings.values()), default=0),
+        depth=depth,
         cutoff=cutoff,
         answerable=grader.golds > 0,
         first_gold=first_gold,

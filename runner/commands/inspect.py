@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from retrievers.search import search_cached
 from runner.analysis.benchmark_overlap import hash_dataset, load_hashes
 from runner.analysis.inspection import inspect
 from runner.analysis.inspection_findings import InspectionSettings
+from runner.comparison.comparability import compute_depth
 from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_dataset
 from runner.config.addresses import RequiredPath
@@ -61,7 +62,13 @@ def main(cfg: DictConfig) -> int:
     with Status("inspect") as status:
         status.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _load_other_splits(source)
-        rankings = {} if config["runs"] is None else _load_rankings(config, dataset, own.inspection.depth)
+        inspection_settings, rankings = own.inspection, {}
+        if config["runs"] is not None:
+            results = _load_results(config, dataset)
+            deepest = max(max(compute_depth(result), result.hits.rankings.depth) for result in results if result.hits)
+            depth = min(own.inspection.depth, deepest)
+            inspection_settings = replace(own.inspection, depth=depth)
+            rankings = _locate_rankings(results, dataset, depth)
         for name, retriever in own.retrievers.items() if config["runs"] is None else ():
             status.note(f"searching with {name}")
             search = partial(_search, dataset, store)
@@ -70,7 +77,7 @@ def main(cfg: DictConfig) -> int:
                 first = next(iter(ranking.errors.values()))
                 console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error was: {first}")
         status.note("analysing the results")
-        inspection = inspect(dataset, rankings, own.analyzer, store, others, own.inspection, benchmarks)
+        inspection = inspect(dataset, rankings, own.analyzer, store, others, inspection_settings, benchmarks)
         files = {
             "inspection.json": tables.as_json(inspection).decode(),
             "hashes.json": hash_dataset(dataset).to_json().decode(),
@@ -94,8 +101,8 @@ def main(cfg: DictConfig) -> int:
     return 0
 
 
-def _load_rankings(config: Mapping[str, Any], dataset: Dataset, depth: int) -> dict[str, Rankings]:
-    """Return the rankings of the results on a dataset that `runs` names, by label; raises `ConfigError` for none."""
+def _load_results(config: Mapping[str, Any], dataset: Dataset) -> list[Result]:
+    """Return the results on a dataset that `runs` names; raises `ConfigError` for none, or for one without rankings."""
     words = as_typed(config["runs"], "runs", HydraConfig.get().overrides.task)
     tracking = build(config["tracking"], "tracking")
     every = [result for word in words for result in list_results(word, tracking, Path("baselines"))]
@@ -112,6 +119,11 @@ def _load_rankings(config: Mapping[str, Any], dataset: Dataset, depth: int) -> d
             )
         if bool(result.hits.parents) != (dataset.whole is not None):
             raise ConfigError(f"runs: {result.name} was measured with another chunking; set chunking=... as in the run")
+    return results
+
+
+def _locate_rankings(results: Sequence[Result], dataset: Dataset, depth: int) -> dict[str, Rankings]:
+    """Return the rankings of results by label, to a depth."""
     positions = {document: i for i, document in enumerate(dataset.corpus.ids)}
     return dict(
         zip(

@@ -206,9 +206,10 @@ def compute_depth(result: Result) -> int:
     requested = metrics.get("depth", 0) if isinstance(metrics, Mapping) else None
     if not isinstance(requested, int):
         raise NotComparable(f"{result.name}: metrics.depth of its record is not a number ({show_value(requested)})")
-    if not result.dataset.documents or (result.hits is not None and result.hits.unknown is not None):
+    searched = result.dataset.chunks or result.dataset.documents
+    if not searched or (result.hits is not None and result.hits.unknown is not None):
         return requested
-    return min(requested, result.dataset.documents)
+    return min(requested, searched)
 
 
 def find_uncounted_queries(results: Sequence[Result], measure: str) -> list[str]:

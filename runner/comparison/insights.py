@@ -10,6 +10,7 @@ import numpy as np
 from runner.analysis.failures import FailureSettings, JudgedRun, Lexicon, QueryFailure, explain_failures
 from runner.analysis.prediction import Correlation, correlations, predict
 from runner.analysis.thresholds import ThresholdSettings, Tuning, Untunable, tune
+from runner.comparison.comparability import compute_depth
 from runner.metrics.formulas import is_of_whole_ranking
 from runner.result import Result
 
@@ -40,7 +41,10 @@ def find_insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     searched = result.dataset.chunks or result.dataset.documents
     unknown = hits.unknown_ids
     known = set(hits.judged) - unknown if len(hits.documents) - len(unknown) == searched else None
-    run = JudgedRun(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth), known)
+    run = JudgedRun(
+        *(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth)),
+        *(known, compute_depth(result)),
+    )
     lengths = [len(text.split()) for text in queries.texts]
     tunings, untunable = _tunings(result)
     return Insights(

@@ -33,10 +33,10 @@ def list_depth_warnings(judgments: Judgments, n_queries: int, depth: int, measur
     return warnings
 
 
-def list_token_warnings(grader: Grader, rankings: Rankings, measures: Sequence[Measure]) -> list[str]:
-    """Return a sentence for each number of words that rankings of full depth do not reach."""
+def list_token_warnings(grader: Grader, rankings: Rankings, depth: int, measures: Sequence[Measure]) -> list[str]:
+    """Return a sentence for each number of words that rankings of the full `depth` do not reach."""
     tokens = grader.grade(rankings).tokens
-    if tokens is None:
+    if tokens is None or rankings.depth < depth:  # all hits are there
         return []
     is_cut = (rankings.documents != NOTHING).all(axis=1) & grader.find_counted(rankings)
     warnings = []
@@ -44,11 +44,11 @@ def list_token_warnings(grader: Grader, rankings: Rankings, measures: Sequence[M
         returned = tokens.by_tokens().cut(budget).returned
         short = is_cut & (returned < budget)
         if short.any():
-            words = float(returned[short].mean()) / rankings.depth
-            needed = math.ceil(budget * rankings.depth / max(float(returned[short].min()), 1))
+            words = float(returned[short].mean()) / depth
+            needed = math.ceil(budget * depth / max(float(returned[short].min()), 1))
             warnings.append(
                 f"{np.count_nonzero(short):,} of {np.count_nonzero(grader.golds):,} queries return fewer than "
-                f"{budget:,} words within the search depth of {rankings.depth:,}, because their hits have {words:.3g} "
+                f"{budget:,} words within the search depth of {depth:,}, because their hits have {words:.3g} "
                 f"words on average, so measures @tokens={budget} end early; set metrics.depth={needed}"
             )
     return warnings

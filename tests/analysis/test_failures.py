@@ -107,6 +107,14 @@ def test_a_gold_with_some_of_the_words_is_one_if_lsa_finds_it_where_the_run_does
     assert "vocabulary mismatch" not in only(run).classes  # too much overlap
     unasked = only(run, settings=FailureSettings(cutoff=2, some_overlap=0.5, semantic_documents=4))
     assert (unasked.semantic_rank, unasked.classes) == (None, ())
+
+
+def test_lsa_looks_as_deep_as_the_search_also_if_the_rankings_are_shorter() -> None:
+    run = judged(("vessel quay harbour pier", [("fish", 3)], {"pier": 1}))
+    lenient = FailureSettings(cutoff=2, some_overlap=0.5)
+    assert only(run, settings=lenient).semantic_rank == 2
+    assert "vocabulary mismatch" not in only(run, settings=lenient).classes
+    assert "vocabulary mismatch" in only(replace(run, depth=2), settings=lenient).classes
     found = judged(("vessel quay harbour pier", [("fish", 3), ("lamp", 2), ("pier", 1)], {"pier": 1}))
     assert "vocabulary mismatch" not in only(found, settings=lenient).classes
 

@@ -132,6 +132,18 @@ def test_a_function_or_an_object_of_another_library_is_evaluated(given: runner.D
     assert not result.failures
 
 
+def test_few_hits_are_no_shallow_search() -> None:
+    documents = {"d1": {"text": "pier"}, "d2": {"text": "lamp"}, "d3": {"text": "rope"}}
+    data = runner.Dataset.of(documents, {"q1": "pier"}, {"q1": {"d1": 1, "d2": 1}})
+
+    def search(query: str, k: int) -> list[tuple[str, float]]:
+        return [("d1", 1.0)]
+
+    result = runner.evaluate(search, data, tracking_uri="none")
+    assert result.means["R@10"] == 0.5
+    assert not [warning for warning in result.warnings if "search depth" in warning]
+
+
 @pytest.mark.filterwarnings("default")
 def test_a_real_langchain_retriever_is_evaluated_in_one_line(given: runner.Dataset) -> None:
     retrievers, documents = load("langchain_core.retrievers"), load("langchain_core.documents")

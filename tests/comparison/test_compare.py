@@ -240,6 +240,12 @@ def test_the_depth_of_a_service_with_unknown_documents_is_not_capped_at_the_corp
     assert compute_depth(service) == 10**6
 
 
+def test_the_depth_of_a_search_of_chunks_is_limited_by_their_number() -> None:
+    local = replace(result("a"), config={"metrics": {"depth": 10**6}})
+    chunked = replace(local, dataset=replace(local.dataset, chunks=3 * local.dataset.documents))
+    assert compute_depth(chunked) == 3 * local.dataset.documents
+
+
 @pytest.mark.parametrize("metrics", [{"depth": "os:system"}, {"depth": None}, "depth", ["depth"]])
 def test_a_record_whose_depth_is_no_number_is_not_comparable(metrics: object) -> None:
     with pytest.raises(NotComparable, match=r"^a: metrics\.depth of its record is not a number"):

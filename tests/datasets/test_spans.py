@@ -183,8 +183,9 @@ def test_a_budget_beyond_the_depth_of_the_search_is_a_warning(
     grader = Grader(dataset.judgments, n, len(dataset.corpus), None, dataset.judged_ids, build_token_gold(dataset))
     rankings = Rankings(np.tile(np.array([0, 1], dtype=np.int32), (n, 1)), np.ones((n, 2), dtype=np.float32))
     measures = expand(["TokenR"], [1], [5, 1000])
-    (warning,) = list_token_warnings(grader, rankings, measures)
+    (warning,) = list_token_warnings(grader, rankings, rankings.depth, measures)
     assert warning.startswith(f"{n} of {n} queries return fewer than 1,000 words within the search depth of 2")
+    assert not list_token_warnings(grader, rankings, 3, measures)  # all hits are there
 
 
 def test_all_chunkings_have_one_gold(world: tuple[Dataset, dict[str, str], list[dict[str, object]]]) -> None:

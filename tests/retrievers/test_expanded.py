@@ -77,7 +77,7 @@ def test_reciprocal_ranks_are_those_of_a_dictionary(found: list[list[int]], rrf_
     rounded = {document: float(np.float32(score)) for document, score in expected.items()}
     best = sorted(rounded, key=lambda document: (rounded[document], IDS.ids[document]), reverse=True)[:3]
     rankings = fuse_by_rank(tables, rrf_k, IDS.tie_order, 3)
-    assert rankings.documents[0].tolist() == best + [NOTHING] * (3 - len(best))
+    assert rankings.documents[0].tolist() == best
     assert rankings.scores[0, : len(best)].tolist() == [rounded[document] for document in best]
 
 

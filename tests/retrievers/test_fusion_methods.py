@@ -100,7 +100,8 @@ def test_every_method_is_what_dictionaries_say(
     parts = {f"part {i}": given_rows(*part) for i, part in enumerate(rows)}
     hybrid = Hybrid(parts, method=method, normalization=normalization, weights=weights, rrf_k=10, depth=len(IDS))
     rankings = fuse(hybrid, n, k)
-    assert rankings.documents.shape == rankings.scores.shape == (n, k)
+    assert rankings.documents.shape == rankings.scores.shape
+    assert len(rankings) == n
     assert rankings.documents.dtype == np.int32
     assert rankings.scores.dtype == np.float32
     for query in range(n):
@@ -193,5 +194,13 @@ def test_many_queries_are_fused_as_one_is() -> None:
     rows: list[Row] = [{0: 3.0, 1: 2.0, 2: 1.0}, {3: 3.0, 1: 1.0}] * 3000
     hybrid = Hybrid({"one": given_rows(*rows), "other": given_rows(*rows[1:], rows[0])}, depth=7)
     many, few = fuse(hybrid, 6000, 5), fuse(hybrid, 2, 5)
-    assert (many.documents.reshape(3000, 2, 5) == few.documents).all()
-    assert (many.scores.reshape(3000, 2, 5) == few.scores).all()
+    assert few.documents.tolist()[0][:2] == [0, 3]
+    assert (many.documents.reshape(3000, 2, -1) == few.documents).all()
+    assert (many.scores.reshape(3000, 2, -1) == few.scores).all()
+
+
+def test_a_fusion_takes_memory_for_its_hits_not_for_its_depth() -> None:
+    hybrid = Hybrid({"one": given_rows({0: 2.0, 1: 1.0}, {}), "other": given_rows({3: 1.0, 1: 1.0}, {2: 1.0})}, depth=9)
+    rankings = fuse(hybrid, 2, 10**12)
+    assert rankings.documents.shape == rankings.scores.shape == (2, 3)
+    assert [sorted(by_id(rankings, query)) for query in range(2)] == [sorted(IDS[d] for d in (0, 1, 3)), [IDS[2]]]

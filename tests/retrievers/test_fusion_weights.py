@@ -18,6 +18,7 @@ from retrievers.fusion_methods import Method
 from retrievers.search import build_rankings_key, search_cached
 from retrievers.store import MemoryStore, Store
 from tests.retrievers.given_parts import CORPUS, EACH_METHOD, IDS, METHODS, Row, by_id, fuse, given_rows
+from tests.retrievers.hits import list_rows
 from tests.strategies.hybrids import PART_ROWS
 
 
@@ -58,8 +59,7 @@ def test_weights_by_type_are_those_of_a_hybrid_for_each_type(method: Method, row
     for query, (*_, name) in enumerate(rows):
         alone = Hybrid(parts, method=method, depth=len(IDS), **weights.get(name, {"weights": [1, 3]}))
         expected = alone.index(CORPUS, MemoryStore()).search([str(query)], 5)
-        assert rankings.documents[query].tolist() == expected.documents[0].tolist()
-        assert rankings.scores[query].tolist() == expected.scores[0].tolist()
+        assert list_rows(expected) == [list_rows(rankings)[query]]
 
 
 def test_a_part_that_a_type_does_not_need_costs_it_no_time_and_no_error() -> None:
@@ -106,8 +106,7 @@ def test_weights_in_a_file_are_those_of_a_hybrid_for_each_query(
     ]  # fmt: skip
     for query, alone in enumerate(weights):
         expected = Hybrid(parts, method=method, **alone).index(CORPUS, MemoryStore()).search([str(query)], 5)
-        assert rankings.documents[query].tolist() == expected.documents[0].tolist()
-        assert rankings.scores[query].tolist() == expected.scores[0].tolist()
+        assert list_rows(expected) == [list_rows(rankings)[query]]
 
 
 def test_a_result_depends_on_the_weights_in_the_file_and_the_ids_of_the_queries(tmp_path: Path) -> None:

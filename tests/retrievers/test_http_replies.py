@@ -31,13 +31,19 @@ def test_whatever_a_service_gives_is_a_ranking_in_its_order() -> None:
     def check(pairs: list[tuple[str, float]], k: int, lower: bool) -> None:
         given_now[0] = hits(*pairs)
         rankings = searchers[lower].search(["q"], k)
-        assert rankings.documents.shape == rankings.scores.shape == (1, k)
         assert [name for name, _ in list_hits(rankings)] == list(dict.fromkeys(name for name, _ in pairs))[:k]
         assert (np.diff(np.array([score for _, score in list_hits(rankings)])) <= 0).all()
 
     with fake_api(lambda _: given_now[0]) as api:
         searchers = [Http(api.url, **FORM, lower_is_better=lower).index(CORPUS, NoStore()) for lower in (False, True)]
         check()
+
+
+def test_replies_take_memory_for_their_hits_not_for_the_depth() -> None:
+    with fake_api(in_turn(hits(("a", 0.5), ("y", 0.4)), hits(("b", 0.3)))) as api:
+        rankings = Http(api.url, **FORM).index(CORPUS, NoStore()).search(["q", "r"], 10**12)
+    assert rankings.documents.shape == rankings.scores.shape == (2, 2)
+    assert [sorted(name for name, _ in list_hits(rankings, query)) for query in range(2)] == [["a", "y"], ["b"]]
 
 
 def test_scores_that_rise_count_as_much_as_the_one_above_and_are_counted() -> None:

@@ -16,6 +16,7 @@ from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
 from retrievers.rank_bm25 import RankBM25
 from retrievers.store import MemoryStore
+from tests.retrievers.hits import list_rows
 from tests.strategies.settings import at_most
 from tests.strategies.texts import WORDS
 
@@ -51,9 +52,7 @@ def test_order_and_scores_are_the_packages(
         if set(query) & set(texts[document])
     ]
     best = sorted(hits, reverse=True)[:k]
-    n = len(best)
-    assert rankings.documents[0].tolist() == [document for _, document in best] + [NOTHING] * (k - n)
-    assert rankings.scores[0, :n].tolist() == [score for score, _ in best]
+    assert list_rows(rankings) == [[(document, score) for score, document in best]]
 
 
 def test_the_package_is_given_documents_in_tie_order() -> None:
