@@ -30,6 +30,9 @@ _RUNS: Runs = {"1": {"0": 2.0, "1": 1.0}}
 _EXAMPLES: Mapping[str, object] = {"cutoff": 10, "recall": 0.5}
 """Example values of required parameters in a suggestion; other parameters get 1."""
 
+_ACCURACY = "Accuracy"
+"""The share of pairs of a relevant and an irrelevant hit that are in the right order."""
+
 _FORM = "write it as Measure(name=value)@cutoff, with numbers, texts and mappings as values"
 
 
@@ -118,15 +121,37 @@ def list_delegated() -> Iterator[tuple[str, str, str]]:
 
 
 def compute(measures: Sequence[str], qrels: Qrels, runs: Runs) -> Iterator[tuple[int, str, float]]:
-    """Yield (position of the measure, query, value)."""
+    """Yield (position of the measure, query, value); a query that a provider leaves out has none.
+
+    Accuracy is 1 for a query all of whose hits are relevant, where ir_measures divides by zero.
+    """
     import ir_measures
 
     logging.getLogger("ir_measures.cwl_eval").disabled = True  # warns of grades that `check_grades` has checked
     positions = {parse_delegated(text): position for position, text in enumerate(measures)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for metric in ir_measures.iter_calc(list(positions), qrels, runs):
+        for measure, position in positions.items():
+            if measure.NAME == _ACCURACY:
+                perfect = _find_perfect(measure, qrels, runs)
+                yield from ((position, query, 1.0) for query in runs if query in perfect)
+                others = {query: run for query, run in runs.items() if query not in perfect}
+                for metric in ir_measures.iter_calc([measure], qrels, others):
+                    yield position, metric.query_id, float(metric.value)
+        together = [measure for measure in positions if measure.NAME != _ACCURACY]
+        for metric in ir_measures.iter_calc(together, qrels, runs) if together else ():
             yield positions[metric.measure], metric.query_id, float(metric.value)
+
+
+def _find_perfect(measure: ir_measures.Measure, qrels: Qrels, runs: Runs) -> set[str]:
+    """Return the queries whose hits, down to the cutoff of a measure, are all relevant."""
+    cutoff, least = measure.params.get("cutoff"), measure["rel"]
+    perfect = set()
+    for query, run in runs.items():
+        best = sorted(run, key=run.__getitem__, reverse=True)[:cutoff]
+        if all(qrels.get(query, {}).get(document, 0) >= least for document in best):
+            perfect.add(query)
+    return perfect
 
 
 def _list_providers(measure: ir_measures.Measure) -> list[Provider]:

@@ -46,7 +46,8 @@ Any other measure of ir_measures, or a built-in one with another threshold, is w
 in a shell: `'metrics.measures=[nDCG,"AP(rel=2)","RBP(rel=1,p=0.9)"]'`. Its name in MLflow is its name in lower case
 with underscores. `rel` is the lowest grade that counts as relevant, and `max_rel` is the largest grade in the dataset.
 A measure that does not support the dataset's grades is rejected before any work starts: `ERR` and
-`nDCG(dcg='exp-log2')` support grades up to 4 and need Perl."""
+`nDCG(dcg='exp-log2')` support grades up to 4 and need Perl. `Accuracy`, the share of pairs of a relevant and an
+irrelevant hit that are in the right order, is 1 if all hits are relevant, and 0 if none is."""
 
 _UNSUPPORTED = """\
 ## Unsupported measures

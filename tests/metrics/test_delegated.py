@@ -126,3 +126,46 @@ def test_larger_grades_are_refused_with_a_form_that_takes_them(written: str) -> 
         world = random_world(4)
         values = world.grader.score(world.rankings, [parse(written), suggested]).values
         np.testing.assert_allclose(values[0], values[1], atol=1e-5)  # gdeval prints five digits
+
+
+DEGENERATE = {
+    "a query without hits beside another": ({0: {0: 1, 1: 0}, 1: {0: 1, 1: 0}}, [[], [0, 1]]),
+    "no relevant hit": ({0: {0: 1, 1: 0}}, [[1, 2, 3]]),
+    "only relevant hits": ({0: {0: 1, 1: 2, 2: 0}}, [[0, 1]]),
+    "everything judged is relevant": ({0: {0: 3, 1: 3}}, [[0, 1]]),
+    "one relevant hit": ({0: {0: 1, 1: 0}}, [[0]]),
+    "one irrelevant hit": ({0: {0: 1, 1: 0}}, [[1]]),
+    "one unjudged hit": ({0: {0: 1, 1: 0}}, [[5]]),
+    "negative grades": ({0: {0: 1, 1: -2, 2: -1}}, [[1, 0, 2]]),
+    "a negative hit alone": ({0: {0: 1, 1: -2, 2: -1}}, [[1]]),
+    "a query without gold": ({0: {1: 0}, 1: {0: 1}}, [[1], [0]]),
+}
+DELEGATED = [
+    name for name in ir_measures.measures.registry if name not in REFUSED and not parse(FORMS.get(name, name)).built_in
+]
+COUNTS = ("NumQ", "NumRel", "NumRelRet", "NumRet")
+"""The measures that are counts, not shares."""
+
+
+@pytest.mark.parametrize("world", DEGENERATE)
+@pytest.mark.parametrize("name", DELEGATED)
+def test_a_measure_has_a_value_for_a_degenerate_query(name: str, world: str) -> None:
+    qrels, rows = DEGENERATE[world]
+    ids = [f"d{document}" for document in range(6)]
+    ranked = rankings_of([[(d, float(9 - rank)) for rank, d in enumerate(row)] for row in rows], ids, 3)
+    degenerate = World(qrels, ranked, 6, ids)
+    scores = degenerate.grader.score(ranked, [parse(FORMS.get(name, name))])
+    values = scores.values[0, scores.counted]
+    assert np.isfinite(values).all()
+    assert (values >= 0).all()
+    assert name in COUNTS or (values <= 1 + 1e-6).all()
+
+
+def test_accuracy_is_1_where_every_hit_is_relevant() -> None:
+    qrels = {0: {0: 1, 1: 2, 2: 0}, 1: {0: 1, 1: 2, 2: 0}, 2: {0: 1, 1: 2, 2: 0}, 3: {0: 1}}
+    rows = [[0, 1], [0, 2, 1], [0, 1, 2], [4]]
+    ids = [f"d{document}" for document in range(5)]
+    ranked = rankings_of([[(d, float(9 - rank)) for rank, d in enumerate(row)] for row in rows], ids, 3)
+    measures = [parse(text) for text in ("Accuracy", "Accuracy@2", "Accuracy(rel=2)")]
+    values = World(qrels, ranked, 5, ids).grader.score(ranked, measures).values
+    assert values.tolist() == [[1, 0.5, 1, 0], [1, 1, 1, 0], [0, 0, 0.5, 0]]
