@@ -30,7 +30,7 @@ class Formula:
     any, is the depth of the search. A higher value is better, unless `is_merit` is false: the share of judged documents
     describes the judgments, and systems cannot be ranked by it. A measure that `needs_spans` counts the words of gold
     spans, and its cutoff may be a number of words. `compute` takes the judged documents found, the number
-    of gold documents per query, and the cutoff; it returns a value from 0 to 1 for each query.
+    of gold documents per query, and the cutoff; it returns a value from 0 to 1 for each query, NaN if it has none.
     """
 
     name: str
@@ -66,6 +66,12 @@ def is_merit(measure: str) -> bool:
 def _divide(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64]) -> Floats:
     """Return parts / wholes, 0 where the whole is 0."""
     return np.divide(parts, wholes, out=np.zeros(len(parts)), where=wholes > 0)
+
+
+def _divide_or_nan(parts: NDArray[np.int64], wholes: NDArray[np.int64]) -> Floats:
+    """Return parts / wholes, NaN where the whole is 0: a share of nothing is unknown."""
+    shares: Floats = np.divide(parts, wholes, out=np.full(len(parts), np.nan), where=wholes > 0)
+    return shares
 
 
 _TOKENS = "Smith and Troynikov 2024, *Evaluating Chunking Strategies for Retrieval*, Chroma Technical Report"
@@ -155,11 +161,12 @@ FORMULAS = _index(
         Formula(
             name="Judged",
             title="Share of judged documents",
-            formula="(number of judged documents among the first k) / (number of documents found, at most k)",
+            formula="(number of judged documents among the first k) / (number of documents found, at most k); no value "
+            "if none is found",
             reference="Thakur et al. 2021, arXiv:2104.08663 (as the hole rate, 1 - Judged)",
             mlflow="judged",
             cutoff="required",
-            compute=lambda graded, golds, k: _divide(graded.count(k), np.minimum(graded.returned, k)),
+            compute=lambda graded, golds, k: _divide_or_nan(graded.count(k), np.minimum(graded.returned, k)),
             is_merit=False,
         ),
         Formula(

@@ -29,8 +29,9 @@ not assessed: Bpref, infAP and measures with `judged_only=True` take it for unju
 show it as 0.
 
 Every measure is first computed for each query and then averaged over the queries that have gold. Built-in measures have
-values from 0 to 1. A query without any results scores 0. Queries without gold, and queries whose search failed, are
-excluded from means. Equal scores are ordered by document id, descending, as in trec_eval
+values from 0 to 1. A query without any results scores 0, except that it has no value of `Judged`
+and is left out of the mean of that measure. Queries without gold, and queries whose search failed, are excluded from
+all means. Equal scores are ordered by document id, descending, as in trec_eval
 ([ties](explanations/ties.md)).
 
 Token measures count words of gold spans. They need `dataset.gold=spans` and are then measured at every cutoff in

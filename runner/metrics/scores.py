@@ -32,7 +32,7 @@ class Scores:
     """The value of each measure for each query (measures x queries).
 
     It is NaN for a query that counts in no mean: one without gold, or whose search raised an error. `counted`
-    (queries,) marks the others.
+    (queries,) marks the others; of these, one without hits has no value of Judged, and is left out of its mean.
     """
 
     measures: tuple[Measure, ...]
@@ -48,9 +48,11 @@ class Scores:
         return values
 
     def means(self) -> dict[str, float]:
-        """Return the mean of each measure over the counted queries, NaN if there are none."""
+        """Return the mean of each measure over the counted queries that have a value, NaN if there are none."""
         values = self.values[:, self.counted]
-        means = values.mean(axis=1) if values.shape[1] else np.full(len(values), np.nan)
+        known = ~np.isnan(values)
+        n = np.count_nonzero(known, axis=1)
+        means = np.divide(np.where(known, values, 0).sum(axis=1), n, out=np.full(len(values), np.nan), where=n > 0)
         return {str(measure): float(mean) for measure, mean in zip(self.measures, means, strict=True)}
 
     def select(self, queries: NDArray[np.bool_] | NDArray[np.intp]) -> Scores:
@@ -111,7 +113,7 @@ class Grader:
         return (self.golds > 0) & find_answered(rankings)
 
     def score(self, rankings: Rankings, measures: Sequence[Measure]) -> Scores:
-        """Return the value of each measure for each query; a query that found nothing scores 0."""
+        """Return the value of each measure for each query; one without hits scores 0, and has no value of Judged."""
         graded = self.grade(rankings)
         by_tokens = replace(graded, tokens=graded.tokens and graded.tokens.by_tokens())
         values = np.empty((len(measures), self.n_queries))

@@ -147,7 +147,8 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  ({tables.intervals_of(result)})"))
     print_table(out, tables.measures_table(result))
     whole = [f"{m} {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
-    out.print(Text("\n".join(["", *([", ".join(whole)] if whole else []), tables.outcomes_line(result)])))
+    lines = [", ".join(whole), tables.describe_judged(result), tables.outcomes_line(result)]
+    out.print(Text("\n".join(["", *filter(None, lines)])))
     print_sections(out, iter_result_sections(result, Insights(), hardest))
     out.print(Text(f"\n{tables.cost(result)}", style="dim"))
 

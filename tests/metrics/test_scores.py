@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrievers.base import Rankings, create_empty_rankings
+from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.datasets.base import Dataset
 from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS
@@ -50,6 +51,8 @@ KNOWS_UNJUDGED = tuple(
 def agree(world: World, measures: tuple[Measure, ...]) -> None:
     scores = world.grader.score(world.rankings, measures)
     theirs = by_ir_measures(world, measures)
+    without_hits = (world.rankings.documents == NOTHING).all(axis=1)
+    theirs[np.ix_([measure.name == "Judged" for measure in measures], without_hits)] = np.nan  # 0 in ir_measures
     np.testing.assert_allclose(scores.values[:, scores.counted], theirs[:, scores.counted], rtol=0, atol=1e-9)
 
 
@@ -112,13 +115,28 @@ def test_f1_is_the_harmonic_mean_of_precision_and_recall(world: World) -> None:
 
 
 @given(worlds())
-def test_values_are_in_0_to_1_and_nan_only_without_gold(world: World) -> None:
-    scores = world.grader.score(world.rankings, expand({*FORMULAS} - {*TOKEN_MEASURES}, CUTOFFS))
+def test_values_are_in_0_to_1_and_nan_only_without_gold_or_a_hit_to_judge(world: World) -> None:
+    measures = expand({*FORMULAS} - {*TOKEN_MEASURES}, CUTOFFS)
+    scores = world.grader.score(world.rankings, measures)
     golds = [any(grade > 0 for grade in world.qrels[query].values()) for query in range(len(world.rankings))]
     assert scores.counted.tolist() == golds
     assert np.isnan(scores.values[:, ~scores.counted]).all()
     counted = scores.values[:, scores.counted]
-    assert ((counted >= 0) & (counted <= 1)).all()
+    without_hits = (world.rankings.documents == NOTHING).all(axis=1)[scores.counted]
+    is_judged = np.array([measure.name == "Judged" for measure in measures])
+    assert (np.isnan(counted) == is_judged[:, None] & without_hits).all()
+    assert ((counted >= 0) & (counted <= 1) | np.isnan(counted)).all()
+
+
+def test_a_query_without_hits_is_left_out_of_the_mean_of_judged() -> None:
+    world = simple({query: {0: 1} for query in range(4)}, [0, 1, 2, 3], [], [4, 0], [])
+    scores = scored(world, "Judged@4", "Success@4")
+    np.testing.assert_array_equal(scores.values, [[0.25, np.nan, 0.5, np.nan], [1, 0, 1, 0]])
+    assert scores.means() == {"Judged@4": 0.375, "Success@4": 0.5}
+    assert scores.by_type(["a", "b", "a", "a"])["a"] == {"queries": 3, "Judged@4": 0.375, "Success@4": 2 / 3}
+    assert math.isnan(scores.by_type(["a", "b", "a", "a"])["b"]["Judged@4"])
+    alone = scored(simple({0: {0: 1}}, []), "Judged@4", "Success@4").means()
+    assert (math.isnan(alone["Judged@4"]), alone["Success@4"]) == (True, 0)
 
 
 def test_every_measure_is_compared_with_another_implementation() -> None:
@@ -250,14 +268,16 @@ def test_judged_documents_that_the_corpus_lacks_count_in_the_ideal_and_in_recall
 def test_a_query_that_found_nothing_scores_0() -> None:
     world = simple({0: {0: 1, 1: 0}, 1: {0: 1}}, [], [0])
     scores = world.grader.score(world.rankings, TREC_EVAL + OTHER_TIE_RULE + expand(["F1"], CUTOFFS))
-    assert (scores.values[:, 0] == 0).all()
+    is_judged = np.array([measure.name == "Judged" for measure in scores.measures])
+    assert (scores.values[~is_judged, 0] == 0).all()
+    assert np.isnan(scores.values[is_judged, 0]).all()
     assert scores.of("RR").tolist() == [0, 1]
 
 
 def test_rankings_without_a_place_score_0() -> None:
     world = simple({0: {0: 1, 1: 0}}, [])
     assert world.rankings.depth == 0
-    assert (world.grader.score(world.rankings, TREC_EVAL + OTHER_TIE_RULE).values == 0).all()
+    assert (world.grader.score(world.rankings, TREC_EVAL).values == 0).all()
 
 
 def test_a_query_whose_search_raised_an_error_enters_no_mean() -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 
@@ -130,6 +131,21 @@ def test_the_times_say_of_how_many_queries_they_are() -> None:
     found = result()
     timings = replace(found.timings, each_ms=[2.0, None, 4.0, 9.0], p95_ms=8.5)
     assert "4.00 ms a query (median of 3; p95 8.50 ms)" in cost(replace(found, timings=timings))
+
+
+def test_a_result_says_which_measures_have_no_value_for_some_queries(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = result()
+    scores = np.vstack([found.scores, np.where(np.arange(found.scores.shape[1]) < 2, np.nan, found.scores[0])])
+    shown = replace(found, measures=[*found.measures, "Judged@10"], scores=scores)
+    counted = int(np.count_nonzero(~np.isnan(found.of(found.primary))))
+    known = int(np.count_nonzero(~np.isnan(scores[-1])))
+    console.show_result(shown)
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"Judged: mean over {known} of {counted} queries, as the others have no hits" in text
+    console.show_result(found)
+    assert "no hits" not in capsys.readouterr().out
 
 
 def test_a_result_shows_the_confidence_of_its_interval(

@@ -49,7 +49,8 @@ def iter_sections(result: Result, insight: Insights, limit: int) -> Iterator[Rep
     table, title = tables.measures_table(result), tables.no_result_title(result)
     whole = [f"**{escape(m)}**: {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
     measures = [markdown_table(table)] * bool(table.rows) + [" | ".join(whole)] * bool(whole)
-    yield ReportSection("Summary measures", table, "measures", markdown="\n\n".join(measures))
+    note = tables.describe_judged(result)
+    yield ReportSection("Summary measures", table, "measures", note, markdown="\n\n".join(measures))
     yield ReportSection("Measures without a cutoff", tables.whole_table(result), "measures", markdown="")
     note = "The effect of a score threshold on queries without gold, and its cost for queries with an answer."
     yield ReportSection(title, tables.abstention_table(result), "summary", note, printed="table")

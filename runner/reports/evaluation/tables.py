@@ -12,7 +12,7 @@ from retrievers.work import kind_of
 from runner.comparison.headline import select_headline
 from runner.comparison.notes import describe_unknown_hits
 from runner.comparison.queries import list_hardest
-from runner.metrics.formulas import find_formula
+from runner.metrics.formulas import find_formula, is_merit
 from runner.reports.rendering.numbers import (
     duration,
     format_documents,
@@ -63,6 +63,18 @@ def measures_table(result: Result) -> Table:
     if result.holes and result.holes.rates:
         rows.append(["hole rate", *(result.holes.rates.get(str(cutoff)) for cutoff in cutoffs)])
     return Table(columns, rows)
+
+
+def describe_judged(result: Result) -> str:
+    """Return the number of queries in the mean of Judged if some counted queries have no hits, else ""."""
+    counted = np.count_nonzero(~np.isnan(result.of(result.primary)))
+    describing = [measure for measure in result.measures if not is_merit(measure)]
+    known = {m.partition("@")[0]: np.count_nonzero(~np.isnan(result.of(m))) for m in describing}
+    return "; ".join(
+        f"{name}: mean over {n:,} of {counted:,} queries, as the others have no hits"
+        for name, n in known.items()
+        if n < counted
+    )
 
 
 def by_cutoff(measures: Iterable[str]) -> dict[str, dict[int, str]]:
