@@ -55,9 +55,9 @@ class Hybrid:
     `normalization` applies to the hits of each query and part; documents that the part did not return get the value in
     brackets, but combmax and combmin ignore such a part. minmax: (s - min) / (max - min), 1 if all scores are equal
     (Lee 1997) [0]. zscore: (s - mean) / standard deviation (Montague and Aslam 2001), 0 if all are equal [the lowest
-    value of the part, -1 if all are equal, 0 without hits]. max: s / the largest |s|, which keeps the order of negative
-    scores, too [0]. rank: 1 - (rank - 1) / hits (Lee 1997) [0]. none: s [0]. With negative scores, max and none rank
-    missing documents above hits.
+    value of the part, -1 if all are equal, 0 without hits]. max: s / the largest |s|, 1 if all are equal and at most 0
+    [the lowest value of the part if it is negative, else 0]. rank: 1 - (rank - 1) / hits (Lee 1997) [0]. none: s [0],
+    which ranks missing documents above hits with negative scores.
 
     `weights` has one number per part, by order or by name; null weighs all parts equally (1). With two parts, `alpha`
     is the weight of the last and 1 - alpha that of the first. `weights_by_type` replaces these for the queries of some

@@ -108,8 +108,12 @@ def _zscore(scores: Floats, present: Mask) -> Values:
 
 
 def _max(scores: Floats, present: Mask) -> Values:
-    largest = np.maximum(np.abs(scores[:, :1]), np.abs(_lowest(scores, present)))
-    return np.divide(scores, largest, out=np.zeros_like(scores), where=largest > 0), 0.0
+    highest, lowest = scores[:, :1], _lowest(scores, present)
+    largest = np.maximum(np.abs(highest), np.abs(lowest))
+    # Equal scores up to 0 would give their hits the value of missing documents, and the part no influence.
+    varied = (highest > lowest) | (lowest > 0)
+    values = np.divide(scores, largest, out=np.ones_like(scores), where=varied)
+    return values, np.minimum(_lowest(values, present), 0)[:, 0]
 
 
 def _rank(scores: Floats, present: Mask) -> Values:

@@ -39,8 +39,10 @@ def normalized(row: Row, normalization: str) -> tuple[Row, float]:
         values = {d: (s - mean) / spread if spread else 0.0 for d, s in row.items()}
         return values, min(values.values()) if high > low else -1.0
     if normalization == "max":
-        largest = max(abs(low), abs(high))
-        return {d: s / largest if largest else 0.0 for d, s in row.items()}, 0.0
+        if low == high <= 0:
+            return dict.fromkeys(row, 1.0), 0.0
+        values = {d: s / max(abs(low), abs(high)) for d, s in row.items()}
+        return values, min(0.0, *values.values())
     if normalization == "rank":
         return {d: 1 - place / len(row) for place, d in enumerate(best_first(row))}, 0.0
     return row, 0.0
@@ -178,6 +180,21 @@ def test_zscore_places_equal_hits_of_a_part_above_documents_it_lacks(row: Row) -
     assert {name: found[name] for name in map(IDS.__getitem__, expected)} == pytest.approx(
         {IDS[document]: score for document, score in expected.items()}, abs=1e-6
     )
+
+
+@pytest.mark.parametrize("row", [{1: 0.0}, {1: 0.0, 2: 0.0}, {1: -3.0}, {1: -2.0, 2: -2.0}])
+def test_max_places_equal_hits_of_a_part_above_documents_it_lacks(row: Row) -> None:
+    semantic = given_rows({0: 0.8, 1: 0.4, 4: 0.1})
+    found = by_id(fuse(Hybrid({"lexical": given_rows(row), "semantic": semantic}, normalization="max")))
+    assert next(iter(found)) == IDS[1]
+    expected = {IDS[0]: 1.0, IDS[1]: 1.5, IDS[4]: 0.125}
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-6)
+
+
+def test_max_places_no_document_that_a_part_lacks_above_its_hits() -> None:
+    parts = {"logits": given_rows({0: -1.0, 1: -4.0}), "other": given_rows({0: 2.0, 1: 2.0, 3: 2.0})}
+    found = by_id(fuse(Hybrid(parts, normalization="max")))
+    assert found == {IDS[0]: 0.75, IDS[1]: 0.0, IDS[3]: 0.0}
 
 
 def test_dbsf_gives_equal_hits_half_of_the_weight() -> None:
