@@ -14,6 +14,7 @@ from retrievers.base import iter_parts
 from retrievers.model_calls import iter_model_calls
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset
+from runner.datasets.own_documents import leave_room
 from runner.experiment import Experiment
 from runner.llm.api_model import ApiModel
 from runner.llm.client import BYTES_PER_TOKEN, LLM, TEMPLATE_TOKENS
@@ -102,11 +103,12 @@ def estimate_calls(experiments: Iterable[tuple[Experiment, Dataset, bool]]) -> l
     searched: set[tuple[str, str]] = set()
     for experiment, dataset, to_search in experiments:
         planned: list[_Calls] = []
-        same = (repr(experiment.retriever), dataset.fingerprint)
+        retriever, _ = leave_room(experiment.retriever, dataset, experiment.metrics.depth)
+        same = (repr(retriever), dataset.fingerprint)
         if to_search and same not in searched:
             searched.add(same)
-            planned += _plan_search(experiment.retriever, dataset)
-            embeddings.add(experiment.retriever, dataset)
+            planned += _plan_search(retriever, dataset)
+            embeddings.add(retriever, dataset)
         if experiment.grading is not None:
             planned.append(_plan_grading(experiment.grading, dataset))
         for calls in planned:

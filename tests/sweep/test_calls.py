@@ -23,10 +23,12 @@ from retrievers.model_calls import ModelCalls
 from retrievers.reranked import Reranked
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.listwise import ListwiseReranker
+from retrievers.rerankers.pointwise import PointwiseReranker
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, Store
 from runner.analysis.grading import Grading
-from runner.datasets.base import Queries
+from runner.datasets.base import Dataset, Queries
+from runner.datasets.own_documents import search_others
 from runner.experiment import Experiment
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.embedding import ApiEncoder
@@ -146,6 +148,22 @@ def searches(llm: Chat) -> dict[str, Any]:
         "agent": Agentic(base=few, llm=llm, max_calls=3, shown=2, max_words=1),
         "rerank": Reranked(base=few, reranker=ListwiseReranker(llm, window=2, step=1, max_words=1), depth=100),
     }
+
+
+def test_a_query_that_is_a_document_has_one_more_candidate_to_rerank() -> None:
+    texts = {f"d{number}": f"boat {number}" for number in range(6)}
+    queries = {name: texts[name] for name in ("d0", "d1")}
+    dataset = Dataset.of(texts, queries, {name: ["d5"] for name in queries})
+    listener = Listener(repeat("1"))
+    reranked = Reranked(BM25(), PointwiseReranker(listener, threads=1), depth=3)
+    (planned,) = estimate_calls([(experiment(reranked), dataset, True)])
+    search_others(
+        dataset,
+        reranked,
+        4,
+        lambda deeper, k: search_cached(deeper, dataset.corpus, dataset.queries.inputs, k, MemoryStore()),
+    )
+    assert planned.calls == len(listener.heard) == 2 * 4
 
 
 @pytest.mark.parametrize("purpose", ["expand", "agent", "rerank"])
