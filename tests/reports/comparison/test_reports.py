@@ -50,6 +50,14 @@ def test_the_verdict_says_how_much_how_surely_for_whom_and_at_what_price(two: tu
     assert verdict.endswith("1.50 ms per query against 1.50 ms (medians).")
 
 
+def test_the_highest_mean_is_named_without_calling_it_a_winner(three: tuple[Comparison, list[Check]]) -> None:
+    comparison, _ = three
+    table = tables.measures_table(comparison, ["nDCG@10"])
+    means = table.rows[0][1:4]
+    assert [column.title for column in table.columns] == ["measure", "a", "b", "c", "highest"]
+    assert table.rows[0][4] == "abc"[means.index(max(means))]
+
+
 def test_a_difference_that_may_be_luck_is_said_to_be_so() -> None:
     comparison, _ = of(result("a", seed=1), result("b", seed=3))
     (verdict,) = tables.verdicts(comparison)
