@@ -16,7 +16,7 @@ from runner.tracking import tables
 from runner.tracking.artifacts import ArtifactFolders
 from runner.tracking.logged import LoggedRun, ParentRun, Run, find_artifacts, local_path
 from runner.tracking.mlflow_internals import open_artifacts, store_transaction
-from runner.tracking.opening import explain_errors, open_client
+from runner.tracking.opening import explain_errors, open_client, read_rows
 from runner.tracking.places import check_place
 from runner.tracking.record import LoggedDataset, Point, RunRecord, TagChanges, link_key, now
 from runner.tracking.settings import Tracking
@@ -39,9 +39,11 @@ class MlflowDatabase:
         return experiment, str(client.get_experiment(experiment).artifact_location)
 
     def read(self, query: str, named: Mapping[str, Any]) -> Rows:
-        """Return the rows that a query selects."""
-        with self.transaction() as session:
-            return session.read(query, named)
+        """Return the rows that a query selects, none without tables; a database that is not open is not changed."""
+        if "_connection" in self.__dict__:
+            with self.transaction() as session:
+                return session.read(query, named)
+        return read_rows(self._tracking, query, named)
 
     def transaction(self) -> AbstractContextManager[Session]:
         """Return a context that yields a session and commits its changes together."""

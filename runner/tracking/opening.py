@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from filelock import FileLock
 
@@ -20,9 +20,11 @@ from runner.tracking.mlflow_internals import SQL_LOGGER, create_engine
 from runner.tracking.revisions import REVISION, check_revision
 from runner.tracking.settings import EXPERIMENT_TAGS, NOT_STORED, Tracking
 from runner.tracking.sqlite import SqliteDatabase
+from runner.tracking.tables import Rows
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
+    from sqlalchemy import Connection
 
 _PATIENCE_MS = 60_000  # how long to wait while another program writes to the database
 _OPENING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20", "PGCONNECT_TIMEOUT": "20"}
@@ -35,6 +37,24 @@ WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT"
 def open_client(tracking: Tracking) -> tuple[MlflowClient, str]:
     """Return a client of a tracking store and the id of the experiment; raises `ConfigError`."""
     uri = tracking.absolute_uri()
+    _set_up_mlflow()
+    if tracking.is_off:
+        raise ConfigError(NOT_STORED)
+    with explain_errors(tracking, "cannot be opened"):
+        if (file := tracking.sqlite_file()) is not None:
+            SqliteDatabase(tracking, file).open()  # creates the database if it does not exist
+            _write_ahead()
+            with FileLock(file.with_suffix(".lock")):  # several processes may create the experiment at once
+                _check_tables(tracking)
+                return _client(tracking, uri)
+        with patience(_OPENING):
+            if not tracking.is_server():
+                _check_tables(tracking)
+            return _client(tracking, uri)
+
+
+def _set_up_mlflow() -> None:
+    """Set the environment variables that MLflow reads when it is imported, and silence its loggers."""
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
     for name in ("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", "MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD"):
@@ -43,19 +63,6 @@ def open_client(tracking: Tracking) -> tuple[MlflowClient, str]:
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger(SQL_LOGGER).setLevel(logging.CRITICAL)  # it also prints errors that it raises
-    if tracking.is_off:
-        raise ConfigError(NOT_STORED)
-    with explain_errors(tracking, "cannot be opened"):
-        if (file := tracking.sqlite_file()) is not None:
-            SqliteDatabase(tracking, file).open()  # creates the database if it does not exist
-            _write_ahead()
-            with FileLock(file.with_suffix(".lock")):  # several processes may create the experiment at once
-                _connect(tracking, uri)
-                return _client(tracking, uri)
-        with patience(_OPENING):
-            if not tracking.is_server():
-                _connect(tracking, uri)
-            return _client(tracking, uri)
 
 
 def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
@@ -71,24 +78,41 @@ def _client(tracking: Tracking, uri: str) -> tuple[MlflowClient, str]:
     return client, experiment.experiment_id
 
 
-def _connect(tracking: Tracking, uri: str) -> None:
+def _check_tables(tracking: Tracking) -> None:
     """Connect to a database once; MLflow would try ten times, with a warning each time, and migrate older tables.
 
     Raises `ConfigError` for tables of another version.
     """
+    for (revision,) in read_rows(tracking, REVISION, {}):
+        check_revision(tracking, str(revision))
+
+
+def read_rows(tracking: Tracking, query: str, named: Mapping[str, Any]) -> Rows:
+    """Return the rows of a query, none if a database has no tables; MLflow would create or migrate them."""
     from sqlalchemy import inspect, text
+
+    with connect(tracking) as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return []
+        return [tuple(row) for row in connection.execute(text(query), named)]
+
+
+@contextmanager
+def connect(tracking: Tracking) -> Iterator[Connection]:
+    """Yield a connection to a database with tables of any version; changes are committed at the end."""
+    _set_up_mlflow()
     from sqlalchemy.exc import ArgumentError
 
-    try:
-        engine = create_engine(uri)
-    except ValueError as error:
-        raise ArgumentError(f"invalid address: {error}") from error
-    try:
-        with engine.connect() as connection:
-            if inspect(connection).has_table("alembic_version"):
-                check_revision(tracking, str(connection.execute(text(REVISION)).scalar_one()))
-    finally:
-        engine.dispose()
+    with patience(_OPENING):
+        try:
+            engine = create_engine(tracking.absolute_uri())
+        except ValueError as error:
+            raise ArgumentError(f"invalid address: {error}") from error
+        try:
+            with engine.begin() as connection:
+                yield connection
+        finally:
+            engine.dispose()
 
 
 @contextmanager

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from runner.config.objects import ConfigError
 from runner.config.values import without_secrets
 from runner.tracking.logged import local_path
-from runner.tracking.mlflow_internals import create_engine
-from runner.tracking.opening import explain_errors
+from runner.tracking.opening import connect, explain_errors
 from runner.tracking.settings import NOT_STORED, Tracking
 
 if TYPE_CHECKING:
@@ -100,10 +99,5 @@ def _connect(tracking: Tracking) -> Iterator[Connection]:
     file = tracking.sqlite_file()
     if file is not None and not file.is_file():
         raise ConfigError(f"tracking.uri={tracking.uri}: {file} does not exist")
-    with explain_errors(tracking, "cannot be opened"):
-        engine = create_engine(tracking.absolute_uri())
-        try:
-            with engine.begin() as connection:
-                yield connection
-        finally:
-            engine.dispose()
+    with explain_errors(tracking, "cannot be opened"), connect(tracking) as connection:
+        yield connection

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import uuid
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 
 from runner.config.objects import ConfigError
 from runner.tracking.background import BackgroundTracker
@@ -118,6 +120,38 @@ def test_a_database_of_an_older_mlflow_is_refused_before_the_work_and_can_be_rea
         BackgroundTracker(_at(project))
     assert [run.name for run in Runs(_at(project)).list_ended()] == ["before"]
     assert database.read_bytes() == before
+
+
+def test_a_postgresql_database_of_an_older_mlflow_is_read_and_never_migrated(
+    postgresql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(uri: str, statement: str) -> list[tuple[str, ...]]:
+        engine = create_engine(uri, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            result = connection.execute(text(statement))
+            rows = [tuple(row) for row in result] if result.returns_rows else []
+        engine.dispose()
+        return rows
+
+    monkeypatch.chdir(tmp_path)
+    name = f"older_{uuid.uuid4().hex}"
+    execute(postgresql, f"create database {name}")
+    tracking = Tracking(uri=f"{postgresql.rpartition('/')[0]}/{name}", artifacts=str(tmp_path / "artifacts"))
+    tables = (
+        "select table_name, column_name from information_schema.columns where table_schema = 'public' order by 1, 2"
+    )
+    assert Runs(tracking).list_ended() == []
+    assert execute(tracking.uri, tables) == []  # reading creates nothing
+    _log(tracking, "before")
+    _, followed = _list_revisions()
+    older = min(followed - TESTED.keys())
+    execute(tracking.uri, f"update alembic_version set version_num = '{older}'")
+    before = execute(tracking.uri, tables)
+    assert [run.name for run in Runs(tracking).list_ended()] == ["before"]
+    with pytest.raises(ConfigError, match=rf"the tables of an older MLflow \(revision {older}\); writing to it would"):
+        BackgroundTracker(tracking)
+    assert execute(tracking.uri, tables) == before
+    assert execute(tracking.uri, "select version_num from alembic_version") == [(older,)]
 
 
 def test_rows_are_written_to_the_tested_tables_of_another_mlflow_which_its_ui_would_migrate(project: Path) -> None:
