@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 _WILD = "*?["
@@ -17,9 +18,16 @@ def is_inside(path: str, base: Path) -> bool:
     """
     here = Path.cwd().resolve()
     try:
-        return all(place.resolve().is_relative_to(here) for place in _iter_places(base / Path(path).expanduser()))
+        return all(_follow(place).is_relative_to(here) for place in _iter_places(base / Path(path).expanduser()))
     except (OSError, RuntimeError, ValueError):  # a loop of links, an unknown user, a NUL
         return False
+
+
+def _follow(place: Path) -> Path:
+    """Return where links lead from a place, which need not exist; raises `OSError` for a loop of links."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        place.stat()  # from Python 3.13 on, only this reports a loop
+    return place.resolve()
 
 
 def _iter_places(path: Path) -> Iterator[Path]:
