@@ -109,7 +109,7 @@ def _run_reporting_errors(verb: str, verbs: Sequence[str], words: Sequence[str])
 
 
 def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> int:
-    from runner.config.launch import launch  # loads Hydra, which takes long enough to be interrupted
+    from runner.config.launch import find_outputs, launch  # loads Hydra, which takes long enough to be interrupted
     from runner.config.mistakes import check_flags
     from runner.config.objects import ConfigError, suggestion
 
@@ -120,7 +120,14 @@ def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> i
     if verb in SERVERS and json:
         raise ConfigError(f"{JSON}: not supported by {verb}, which runs until it is stopped; remove {JSON}")
     with main_module_not_imported_again():
-        return launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
+        code = launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
+    if (folder := find_outputs(words)) is not None:
+        from runner.reports import console
+
+        console.note(
+            f"each job printed its result to a file *_log.out in {folder}; compare them with python -m runner look"
+        )
+    return code
 
 
 def _import_from_working_directory() -> None:

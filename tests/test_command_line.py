@@ -379,7 +379,10 @@ def test_hydras_own_sweeper_and_a_launcher_log_a_run_for_each_job(here: Path, ru
     launcher = ["hydra/sweeper=basic", "hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5"]
     command = [sys.executable, "-m", "runner", "-m", *launcher, "retriever=bm25", "retriever.k1=0.6,0.9", *DATA]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True, timeout=300)
+    done = subprocess.run(command, cwd=here, env=environment, check=True, capture_output=True, text=True, timeout=300)
+    assert "each job printed its result to a file *_log.out in mlruns/hydra/.submitit; compare" in done.stderr
+    printed = [file.read_text(encoding="utf-8") for file in (here / "mlruns/hydra/.submitit").rglob("*_log.out")]
+    assert all(sum(run.info.run_id in text for text in printed) == 1 for run in runs())
     found = {run.info.run_name: run.info.status for run in runs()}
     assert len(found) == 2
     assert set(found.values()) == {"FINISHED"}

@@ -96,6 +96,15 @@ def launch(verb: str, task: Callable[[DictConfig], int], words: Sequence[str]) -
     return code
 
 
+def find_outputs(words: Sequence[str]) -> Path | None:
+    """Return the folder of what the jobs of Hydra's submitit launchers printed, None if there are none."""
+    if not any(word.startswith("hydra/launcher=submitit") for word in words):
+        return None
+    given = [word.partition("=")[2] for word in words if word.startswith("hydra.sweep.dir=")]
+    folder = Path(given[-1] if given else "mlruns/hydra") / ".submitit"
+    return folder if folder.is_dir() else None
+
+
 @contextmanager
 def _refuse_unreadable(overrides: Sequence[str]) -> Iterator[None]:
     """Raise `ConfigError` for settings that are nested too deeply, or have numbers of thousands of digits."""
