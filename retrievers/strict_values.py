@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from itertools import islice
@@ -22,6 +22,8 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:\.0*)?")
 _TEXT_OR_END = re.compile(r'"(?:[^"\\]|\\.)*"|\}', re.DOTALL)
 """A text of JSON, in which a brace ends nothing, or the end of an object."""
+
+_KEY_END, _ESCAPED_KEY_END = re.compile(rb'"[ \t\n\r]*:'), re.compile(rb'\\"[ \t\n\r]*:')
 
 _BLANKS = " \t\n\v\f\r"
 """ASCII white space, which separates columns; any other white space belongs to an id."""
@@ -151,19 +153,21 @@ def _locate_object_end(content: bytes | str, before: int) -> str:
 
 
 def _count_written_keys(content: bytes) -> int:
-    """Return how many colons follow a quote that is not escaped: at least the number of keys in a JSON text."""
-    before = [part.rstrip(b" \t\n\r")[-2:] for part in content.split(b":")[:-1]]
-    return sum(end[-1:] == b'"' and end != rb"\"" for end in before)
+    """Return how many colons follow a quote that is not escaped: at least the number of keys in a JSON text.
+
+    An escaped quote follows a single backslash: the text has no two in a row.
+    """
+    return len(_KEY_END.findall(content)) - len(_ESCAPED_KEY_END.findall(content))
 
 
 def _count_keys(value: object) -> int:
     """Return the number of keys in all objects of a JSON value."""
     count, waiting = 0, [value]
-    while waiting:
-        item = waiting.pop()
+    for item in waiting:  # which grows
+        parts: Iterable[object] = item if type(item) is list else ()
         if type(item) is dict:
-            count += len(item)
-            waiting += [part for part in item.values() if type(part) is dict or type(part) is list]
-        elif type(item) is list:
-            waiting += [part for part in item if type(part) is dict or type(part) is list]
+            count, parts = count + len(item), item.values()
+        for part in parts:
+            if type(part) is dict or type(part) is list:
+                waiting.append(part)
     return count
