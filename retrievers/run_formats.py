@@ -55,6 +55,7 @@ FORMATS: Mapping[str, RunFormat] = {
 """The format of a file, or of a table, by its extension, without that of its compression."""
 
 COMPRESSIONS = (".gz", ".lz4", ".zst", ".bz2", ".xz")
+"""The extensions of compressed files; whether one is compressed follows from its first bytes."""
 
 _MAGIC = {
     b"\x1f\x8b": "gzip",
@@ -72,10 +73,12 @@ MANY = 50_000
 
 def find_format(path: Path) -> RunFormat | None:
     """Return the format that a file's extension shows, None for an unknown one."""
-    name = path.name.lower()
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    return FORMATS.get(Path(name).suffix)
+    return FORMATS.get(Path(strip_compression(path.name)).suffix.lower())
+
+
+def strip_compression(name: str) -> str:
+    """Return the name or path of a file without the extension of its compression."""
+    return next((name[: -len(ending)] for ending in COMPRESSIONS if name.lower().endswith(ending)), name)
 
 
 def read_columns(path: Path, kind: RunFormat) -> tuple[Columns | OrderedColumns, bool]:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus
+from retrievers.run_formats import strip_compression
 from retrievers.strict_values import find_line_break, show_value
 from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
 from runner.datasets.files import PlaceTable
@@ -188,7 +189,7 @@ def _locate_judgment(source: DatasetSource, raw: Raw, query: str | None, documen
 
 def _derive_name(path: Path) -> str:
     name = path.expanduser().resolve().name
-    return name if path.expanduser().is_dir() else name.removesuffix(".gz").rpartition(".")[0] or name
+    return name if path.expanduser().is_dir() else strip_compression(name).rpartition(".")[0] or name
 
 
 def _replace_judgments(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
+from retrievers.run_formats import strip_compression
 from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
@@ -60,7 +61,7 @@ class Beir(DatasetSource):
     def splits(self) -> list[str]:
         """Return the splits: the names of the files of judgments."""
         folder = self._folder()
-        names = (files.strip_compression(path.name) for path in (folder / "qrels").glob("*.tsv*"))
+        names = (strip_compression(path.name) for path in (folder / "qrels").glob("*.tsv*"))
         return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
 
     def iter_places(self, table: PlaceTable) -> Iterator[Place]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
@@ -46,7 +47,7 @@ def corpus_id(doc_id: str, chunk_id: str) -> str:
 
 def is_chunk_file(path: Path) -> bool:
     """Tell files of chunks from others by their extension."""
-    return files.strip_compression(path.name.lower()).endswith((*_LINES, *_TABLES, *_OBJECTS))
+    return strip_compression(path.name.lower()).endswith((*_LINES, *_TABLES, *_OBJECTS))
 
 
 def read_chunks(path: Path, dimensions: int | None = None) -> ChunkTable:
@@ -159,7 +160,7 @@ def iter_chunks(path: Path) -> Iterator[SourceRecord]:
 
 
 def _records_of_file(path: Path) -> Iterator[SourceRecord]:
-    name = files.strip_compression(path.name.lower())
+    name = strip_compression(path.name.lower())
     if name.endswith(_LINES):
         yield from files.json_lines(path)
     elif name.endswith(_TABLES):

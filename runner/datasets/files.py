@@ -17,13 +17,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from retrievers.run_formats import COMPRESSIONS
 from retrievers.strict_values import BYTE_ORDER_MARK, parse_id, parse_json, parse_whole, show_value, split_columns
 from runner.config.addresses import is_address
 from runner.datasets.base import DatasetError, Qrel
 from runner.datasets.variants import no_query_has
 
-COMPRESSIONS = (".gz", ".bz2", ".xz")
-"""The extensions of compressed files; whether one is compressed follows from its first bytes."""
 _OPENERS: Mapping[bytes, Callable[[BufferedReader], Any]] = {
     b"\x1f\x8b": gzip.open,
     **{b"BZh%d1AY&SY" % level: bz2.open for level in range(1, 10)},
@@ -151,11 +150,6 @@ def find_compressed(path: Path) -> Path | None:
     """Return the file with the extension of a compression added to its name, if there is one."""
     candidates = (path.with_name(path.name + ending) for ending in COMPRESSIONS)
     return next((file for file in candidates if file.exists()), None)
-
-
-def strip_compression(name: str) -> str:
-    """Return the name of a file without the extension of its compression."""
-    return next((name.removesuffix(ending) for ending in COMPRESSIONS if name.lower().endswith(ending)), name)
 
 
 def find_copy(path: str, setting: str) -> Path:

@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
+from retrievers.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable, SourceRecord
@@ -226,7 +227,7 @@ def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None
 
 
 def _item_records(path: Path) -> list[SourceRecord]:
-    if files.strip_compression(path.name).endswith((".jsonl", ".ndjson")):
+    if strip_compression(path.name).endswith((".jsonl", ".ndjson")):
         return list(files.json_lines(path))
     content = files.json_content(path)
     if isinstance(content, dict):

@@ -12,20 +12,23 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.extras import check_installed
+from retrievers.run_formats import COMPRESSIONS, strip_compression
 from runner.datasets.base import DatasetError, Raw, corpus_of
 from runner.datasets.beir import build_queries, iter_documents
-from runner.datasets.files import Place, PlaceTable, SourceRecord, iter_qrel_places, json_lines, strip_compression
+from runner.datasets.files import Place, PlaceTable, SourceRecord, iter_qrel_places, json_lines
 from runner.datasets.files import qrels as read_qrels
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ir_datasets import EXTRA
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.tabular import Tabular, iter_parquet
 
-_PATTERNS = ("corpus*", "queries*", "qrels*", "data/*", "default/*", "*.tsv", "*.tsv.gz")
+_TSV = tuple(f"*.tsv{ending}" for ending in ("", *COMPRESSIONS))
+_PATTERNS = ("corpus*", "queries*", "qrels*", "data/*", "default/*", *_TSV)
 _SHARD = r"(-\d{5}-of-\d{5})?"
-_TABLE = re.compile(rf"(?P<name>corpus|queries)(/[\w.-]+?)?{_SHARD}\.(jsonl|jsonl\.gz|parquet)")
-_QRELS = re.compile(rf"((qrels|data|default)/(?P<split>\w+){_SHARD}\.(tsv|jsonl|parquet)|(?P<bare>\w+)\.tsv)(\.gz)?")
-"""The files of a repository: all that may be needed, the tables, and the judgments by split."""
+_TABLE = re.compile(rf"(?P<name>corpus|queries)(/[\w.-]+?)?{_SHARD}\.(jsonl|parquet)")
+_QRELS = re.compile(rf"((qrels|data|default)/(?P<split>\w+){_SHARD}\.(tsv|jsonl|parquet)|(?P<bare>\w+)\.tsv)")
+"""The files of a repository, without the extensions of compressions: all that may be needed, the tables, and the
+judgments by split."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -97,7 +100,11 @@ class HuggingFace(DatasetSource):
 
     def _iter_rows(self, folder: Path, name: str) -> Iterator[SourceRecord]:
         files = _list_files(folder)
-        chosen = [file for path, file in files.items() if (m := _TABLE.fullmatch(path)) and m["name"] == name]
+        chosen = [
+            file
+            for path, file in files.items()
+            if (table := _TABLE.fullmatch(strip_compression(path))) and table["name"] == name
+        ]
         for file in chosen:
             yield from iter_parquet(file) if file.suffix == ".parquet" else json_lines(file)
         if not chosen:
@@ -139,7 +146,8 @@ def _list_files(folder: Path) -> Mapping[str, Path]:
 def _list_splits(folder: Path) -> dict[str, list[Path]]:
     splits: dict[str, list[Path]] = {}
     for path, file in _list_files(folder).items():
-        if (match := _QRELS.fullmatch(path)) and not _TABLE.fullmatch(path):
+        plain = strip_compression(path)
+        if (match := _QRELS.fullmatch(plain)) and not _TABLE.fullmatch(plain):
             splits.setdefault(match["split"] or match["bare"], []).append(file)
     return splits
 

@@ -13,6 +13,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
+from retrievers.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable, SourceRecord
@@ -95,7 +96,7 @@ class Mined(DatasetSource):
                     yield context.location, (name,) if table == "document" else (query, name)
 
     def _corpus_path(self, path: Path) -> Path:
-        beside = path.with_name(f"{files.strip_compression(path.name)}.corpus.jsonl")
+        beside = path.with_name(f"{strip_compression(path.name)}.corpus.jsonl")
         if self.corpus is None and not beside.exists() and not files.find_compressed(beside):
             raise DatasetError(
                 f"dataset.corpus={beside}: no such file; name the file of documents, or set dataset.corpus={CONTEXTS}"

@@ -13,6 +13,7 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
+from retrievers.run_formats import COMPRESSIONS
 from runner.config.addresses import SPLIT, check_reachable
 from runner.objects import Objects, ObjectStatus, find_cache_folder
 
@@ -23,20 +24,22 @@ _WILD = re.compile(r"[*?\[]")
 def mirror(address: str) -> Path:
     """Return the path of the copy of a file or folder, or the glob of the copies of all files that match a glob.
 
-    `address` may contain `{split}` for the name of any split, and a file may be compressed, with .gz added to its name.
+    `address` may contain `{split}` for the name of any split, and the name of a file may lack the extension of a
+    compression.
     Files are fetched at most once per process. If the original does not exist, neither does the copy. Raises
     `ValueError` for an address that is not of an object store, and `OSError` for one that cannot be reached.
     """
     protocol, _, path = check_reachable(address).partition("://")
     bucket, _, name = path.rstrip("/").partition("/")
     objects, copies = Objects(f"{protocol}://{bucket}"), find_cache_folder() / "data" / protocol / bucket
-    pattern = name.replace(SPLIT, "*")
+    pattern, endings = name.replace(SPLIT, "*"), ("", *COMPRESSIONS)
     if wild := _WILD.search(pattern):
         folder = pattern[: wild.start()].rpartition("/")[0]
         listed = objects.list_all(folder)
-        files = [file for file in listed if fnmatch(file.name, pattern) or fnmatch(file.name, f"{pattern}.gz")]
+        patterns = [f"{pattern}{ending}" for ending in endings]
+        files = [file for file in listed if any(fnmatch(file.name, wanted) for wanted in patterns)]
     else:
-        files = objects.list_all(name) or objects.list_all(f"{name}.gz")
+        files = next(filter(None, (objects.list_all(f"{name}{ending}") for ending in endings)), [])
         _remove_others(copies / name, {copies / file.name for file in files})
     for file in files:
         _fetch(objects, file, copies / file.name)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from retrievers.run_formats import strip_compression
 from retrievers.strict_values import parse_id, parse_number
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries
@@ -324,4 +325,4 @@ def _split_header(line: str, ending: str) -> list[str]:
 
 
 def _ending(path: Path) -> str:
-    return Path(files.strip_compression(path.name)).suffix.lower()
+    return Path(strip_compression(path.name)).suffix.lower()

@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
+from retrievers.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, iter_chunks, read_chunks
@@ -88,7 +89,7 @@ class Synthetic(DatasetSource):
         return self.level == "document" or self.gold == "spans"
 
     def _corpus_path(self, path: Path) -> Path:
-        return files.resolve_path(self.corpus or path.with_name(files.strip_compression(path.name) + BESIDE), "corpus")
+        return files.resolve_path(self.corpus or path.with_name(strip_compression(path.name) + BESIDE), "corpus")
 
     def _corpus(self, path: Path) -> tuple[Corpus, bool]:
         """Return the corpus, and whether it consists of chunks."""

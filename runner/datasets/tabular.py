@@ -15,7 +15,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.run_formats import TABLES, TableFormat
+from retrievers.run_formats import TABLES, TableFormat, strip_compression
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable, SourceRecord
@@ -206,7 +206,7 @@ class Tabular(DatasetSource):
     def _rows(
         self, setting: str, path: Path, columns: Mapping[str, str], also: Mapping[str, str], optional: Sequence[str]
     ) -> Iterator[SourceRecord]:
-        kind = self.format or TABLES.get(Path(files.strip_compression(path.name)).suffix.lower())
+        kind = self.format or TABLES.get(Path(strip_compression(path.name)).suffix.lower())
         if kind is None:
             raise DatasetError(
                 f"dataset.{setting}={path}: unknown format; set dataset.format=jsonl, csv, tsv or parquet"
@@ -220,7 +220,7 @@ class Tabular(DatasetSource):
 
 def is_table(path: Path, *others: str) -> bool:
     """Tell files with named columns from others by their extension: CSV, Parquet, or one of `others`."""
-    ending = Path(files.strip_compression(path.name)).suffix.lower()
+    ending = Path(strip_compression(path.name)).suffix.lower()
     return ending in others or TABLES.get(ending) in ("csv", "parquet")
 
 

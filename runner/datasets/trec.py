@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
+from retrievers.run_formats import strip_compression
 from runner.datasets import beir, files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable
@@ -189,7 +190,7 @@ class Trec(DatasetSource):
             if number := _TOPIC_NUMBER.search(topic[2] or ""):
                 fields["num"] = number[1]
             yield files.SourceRecord(f"{path}, topic ", place, fields)
-        if not place:
+        if not starts:
             raise DatasetError(
                 f"{path}: the file contains no <top>; expected TREC topics, lines of id, tab and text, or JSONL"
             )
@@ -201,7 +202,7 @@ class Trec(DatasetSource):
 
 
 def _format(path: Path) -> Format:
-    ending = Path(files.strip_compression(path.name)).suffix.lower()
+    ending = Path(strip_compression(path.name)).suffix.lower()
     return "tsv" if ending == ".tsv" else "jsonl" if ending in (".jsonl", ".ndjson", ".json") else "trec"
 
 

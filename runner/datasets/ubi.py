@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from retrievers.run_formats import strip_compression
 from retrievers.strict_values import parse_id
 from runner.datasets import files
 from runner.datasets.base import DatasetError, GradeInterval
@@ -146,7 +147,7 @@ def _list_hits(record: SourceRecord) -> list[str]:
 
 
 def _iter_records(path: Path) -> Iterator[SourceRecord]:
-    if Path(path.name.removesuffix(".gz")).suffix.lower() == ".json":
+    if Path(strip_compression(path.name)).suffix.lower() == ".json":
         yield from iter_objects(path, files.json_content(path))
     else:
         yield from map(unwrap, files.json_lines(path))

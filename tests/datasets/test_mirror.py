@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fsspec
@@ -12,7 +15,7 @@ import pytest
 from runner.datasets import mirror
 from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
-from runner.datasets.files import matching, resolve_path
+from runner.datasets.files import json_lines, matching, resolve_path
 from runner.datasets.trec import Trec
 
 DATA = {
@@ -46,6 +49,16 @@ def test_a_folder_in_an_object_store_is_the_same_dataset(address: str, tmp_path:
     local, remote = Beir(path=str(tmp_path / "beir")), Beir(path=address)
     assert remote.load().fingerprint == local.load().fingerprint
     assert remote.splits() == ["dev", "test"]
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_a_compressed_file_in_an_object_store_is_named_without_its_extension(
+    address: str, ending: str, pack: Callable[[bytes], bytes]
+) -> None:
+    fsspec.filesystem("memory").pipe_file(f"{address}/docs/d.jsonl{ending}", pack(DATA["corpus.jsonl"].encode()))
+    (path,) = matching(f"{address}/docs/d.jsonl", "documents")
+    assert path.name == f"d.jsonl{ending}"
+    assert [record.fields["_id"] for record in json_lines(path)] == ["a", "b"]
 
 
 def test_only_what_changed_is_fetched_again(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

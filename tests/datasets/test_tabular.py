@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import json
+import lzma
 import re
 from pathlib import Path
 from typing import Any
@@ -345,3 +347,12 @@ def test_a_list_as_pandas_writes_it_points_to_the_separator(tmp_path: Path, gold
     assert "\n" not in str(error.value)
     with pytest.raises(DatasetError, match=r"queries\.csv:2: 'gold' is .*\.map\(ast\.literal_eval\)\.str\.join"):
         Tabular(queries=str(tmp_path / "queries.csv")).load()
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2", ".xz", ".GZ"])
+def test_the_name_of_a_dataset_lacks_the_extension_of_a_compression(tmp_path: Path, ending: str) -> None:
+    pack = {".bz2": bz2.compress, ".xz": lzma.compress}.get(ending, gzip.compress)
+    (tmp_path / f"notes.v2.jsonl{ending}").write_bytes(pack(b'{"id": "a", "text": "red"}\n'))
+    (tmp_path / "q.jsonl").write_text('{"id": "q", "text": "red", "gold": ["a"]}\n')
+    source = Tabular(documents=str(tmp_path / f"notes.v2.jsonl{ending}"), queries=str(tmp_path / "q.jsonl"))
+    assert source.load().name == "notes.v2"
