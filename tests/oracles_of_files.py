@@ -79,6 +79,20 @@ def grade_of(value: object) -> int:
     return int(number) if number is not None and number.is_integer() and abs(number) < 2**31 else refuse()
 
 
+def qrels_of(content: bytes) -> list[tuple[str, str, int]]:
+    """Read judgments in columns."""
+    rows = []
+    for number, line in enumerate(lines_of(content)):
+        line = line.rstrip("\r\n")
+        columns = line.split("\t") if "\t" in line else re.split("[ \t\n\v\f\r]+", line.strip(" \t\n\v\f\r"))
+        if len(columns) not in (3, 4) or "\r" in line:
+            refuse()
+        if number == 0 and columns[-1].strip().lower() in ("score", "grade", "relevance", "rel", "label"):
+            continue
+        rows.append((id_of(columns[0]), id_of(columns[-2]), grade_of(columns[-1])))
+    return rows
+
+
 def field(row: Mapping[str, Any], *names: str) -> Any:
     return next((row[name] for name in names if name in row), None) if {*names} & row.keys() else refuse()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -22,11 +22,13 @@ from runner.datasets.base import (
     Raw,
     corpus_of,
 )
-from runner.datasets.files import SourceRecord, grade_of
+from runner.datasets.files import Place, PlaceTable, SourceRecord, grade_of
 from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 _ID = ("_id", "id")
+_NOTHING = ("NAType", "NaTType")
+"""The types of pandas for a missing value, besides NaN."""
 _PAIR = (("query_id", "query-id", "query"), ("document_id", "corpus-id", "document"))
 """The columns of judgments, by preference."""
 
@@ -64,15 +66,38 @@ class GivenDataset(DatasetSource):
         raise DatasetError("a dataset created in Python has no files; save it, and load the files with dataset=jsonl")
 
 
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class _GivenValues(GivenDataset):
+    """Values before they are checked; `rows` are the places of documents, queries and judgments, by table."""
+
+    rows: Any = Field(default=None, repr=False)
+
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the place of each document, query or judgment, such as corpus[0]."""
+        yield from self.rows.get(table, ())
+
+
+class _Value(SourceRecord):
+    """The columns of a value, with its place, such as corpus[0] or queries['q']."""
+
+    @property
+    def location(self) -> str:
+        """Return the place."""
+        return self.place
+
+
 def build_given(
     corpus: GivenDocuments, queries: GivenQueries, qrels: GivenQrels, name: str = "given", split: str = "test"
 ) -> Dataset:
     """Return documents, queries and judgments as a dataset; raises `DatasetError` if they do not fit together."""
-    source = GivenDataset(name=name, split=split, content="")
+    rows: dict[PlaceTable, list[Place]] = {}
+    source = _GivenValues(name=name, split=split, content="", rows=rows)
     try:
-        read = _read_queries(queries, source.filter_field)
+        read = _read_queries(queries, source.filter_field, rows)
         fields = DocumentFields(read, "queries")
-        documents, judgments = _read_documents(corpus, fields), list(_iter_qrels(qrels))
+        documents, judged = _read_documents(corpus, fields, rows), list(_iter_qrels(qrels))
+        rows["judgment"] = [(place, (query, document)) for place, query, document, _ in judged]
+        judgments = [(query, document, grade) for _, query, document, grade in judged]
         raw = Raw(documents, read, judgments, qrels_name="qrels", document_fields=fields.names)
         return assemble(source, raw)
     except RepeatedIdError as error:
@@ -81,64 +106,54 @@ def build_given(
         raise DatasetError(f"{name}: {error}") from None
 
 
-def _read_documents(documents: GivenDocuments, fields: DocumentFields) -> Corpus:
+def _read_documents(documents: GivenDocuments, fields: DocumentFields, rows: dict[PlaceTable, list[Place]]) -> Corpus:
     if isinstance(documents, Corpus):
         return documents
-    if isinstance(documents, Mapping):
-        rows = [{"text": value} if isinstance(value, str) else value for value in documents.values()]
-        places = [f"corpus[{name!r}]" for name in documents]
-        ids = [_parse_id(name, place) for name, place in zip(documents, places, strict=True)]
-    else:
-        rows = _list_records(documents, "corpus")
-        places = [f"corpus[{i}]" for i in range(len(rows))]
-        ids = [_parse_id(_get(row, _ID, place), place) for row, place in zip(rows, places, strict=True)]
+    records = _list_records(documents, "corpus", has_title=True)
+    ids = [record.identifier(*_ID) for record in records]
+    rows["document"] = [(record.location, (name,)) for name, record in zip(ids, records, strict=True)]
     return corpus_of(
-        (name, *_title_and_text(row, place), fields.read(SourceRecord("corpus, row ", number, row)))
-        for number, (name, row, place) in enumerate(zip(ids, rows, places, strict=True), start=1)
+        (name, record.text("title") if "title" in record.fields else "", record.text("text"), fields.read(record))
+        for name, record in zip(ids, records, strict=True)
     )
 
 
-def _read_queries(queries: GivenQueries, filter_field: str | None) -> Queries:
+def _read_queries(queries: GivenQueries, filter_field: str | None, rows: dict[PlaceTable, list[Place]]) -> Queries:
     if isinstance(queries, Queries):
         return queries
-    if isinstance(queries, Mapping):
-        pairs = [(_parse_id(name, f"queries[{name!r}]"), text) for name, text in queries.items()]
-        for name, text in pairs:
-            if not isinstance(text, str):
-                raise DatasetError(f"queries[{name!r}]: should be text, not {type(text).__name__}")
-        return Queries([name for name, _ in pairs], [text for _, text in pairs], [""] * len(pairs))
-    rows = _list_records(queries, "queries")
-    places = [f"queries[{i}]" for i in range(len(rows))]
-    ids = [_parse_id(_get(row, _ID, place), place) for row, place in zip(rows, places, strict=True)]
-    texts = [str(_get(row, ("text", "query"), place)) for row, place in zip(rows, places, strict=True)]
-    records = [SourceRecord("queries, row ", number, row) for number, row in enumerate(rows, start=1)]
-    types = [str(row.get("type") or "") for row in rows]
+    records = _list_records(queries, "queries")
+    ids = [record.identifier(*_ID) for record in records]
+    rows["query"] = [(record.location, (name,)) for name, record in zip(ids, records, strict=True)]
+    texts = [record.text("text", "query") for record in records]
+    types = [str(record.fields.get("type") or "") for record in records]
     return Queries(ids, texts, types, filters=read_filters(records, filter_field))
 
 
-def _iter_qrels(qrels: GivenQrels) -> Iterable[tuple[str, str, int]]:
+def _iter_qrels(qrels: GivenQrels) -> Iterator[tuple[str, str, str, int]]:
+    """Yield the place, the ids and the grade of each judgment."""
     if isinstance(qrels, Mapping):
         for query_id, judged in qrels.items():
-            grades = judged if isinstance(judged, Mapping) else dict.fromkeys(judged, 1)
-            if isinstance(judged, str):
+            if isinstance(judged, str) or not isinstance(judged, Iterable):
                 raise DatasetError(
                     f"qrels[{query_id!r}]: should be a mapping of document ids to grades, or a list of ids"
                 )
+            grades = judged if isinstance(judged, Mapping) else dict.fromkeys(judged, 1)
             for name, grade in grades.items():
                 place = f"qrels[{query_id!r}][{name!r}]"
-                yield _parse_id(query_id, place), _parse_id(name, place), _parse_grade(grade, place)
+                yield place, _parse_id(query_id, place), _parse_id(name, place), _parse_grade(grade, place)
         return
     for i, row in enumerate(_list_rows(qrels)):
         place = f"qrels[{i}]"
         if isinstance(row, Mapping):
-            pair = [_get(row, names, place) for names in _PAIR]
+            record = _Value(place, i, _drop_missing(row))
+            pair = [record.value(*names) for names in _PAIR]
             grade = next((row[name] for name in ("grade", "score", "relevance") if name in row), 1)
         elif isinstance(row, Sequence) and not isinstance(row, str) and len(row) == 3:
             *pair, grade = row
         else:
             raise DatasetError(f"{place}: should be (query id, document id, grade), not {row!r:.100}")
         query, document = (_parse_id(value, place) for value in pair)
-        yield query, document, _parse_grade(grade, place)
+        yield place, query, document, _parse_grade(grade, place)
 
 
 def _parse_id(value: object, place: str) -> str:
@@ -155,25 +170,31 @@ def _parse_grade(grade: object, place: str) -> int:
         raise DatasetError(f"{place}: {error}") from None
 
 
-def _title_and_text(record: Mapping[str, Any], place: str) -> tuple[str, str]:
-    title = record.get("title")
-    return title if isinstance(title, str) else "", str(_get(record, ("text",), place))
-
-
-def _get(record: Mapping[str, Any], names: Sequence[str], place: str) -> object:
-    """Return the first of these columns that a record has; raises `DatasetError`."""
-    value = next((record[name] for name in names if name in record), None)
-    if value is None or value != value:  # a data frame has NaN for a missing value
-        raise DatasetError(f"{place}: has no {' or '.join(names)}; it has {', '.join(map(str, record)) or 'nothing'}")
-    return value
-
-
-def _list_records(rows: object, place: str) -> list[Mapping[str, Any]]:
+def _list_records(rows: object, place: str, has_title: bool = False) -> list[_Value]:
+    """Return documents or queries, given by id or as rows; with `has_title`, a mapping may have titles and texts."""
+    if isinstance(rows, Mapping):
+        named = {name: {"text": value} if isinstance(value, str) else value for name, value in rows.items()}
+        for name, row in named.items():
+            if not isinstance(row, Mapping) or not (has_title or isinstance(rows[name], str)):
+                raise DatasetError(f"{place}[{name!r}]: should be text, not {type(row).__name__}")
+        return [
+            _Value(f"{place}[{name!r}]", number, {**_drop_missing(row), "_id": name})
+            for number, (name, row) in enumerate(named.items())
+        ]
     records = _list_rows(rows)
     for i, row in enumerate(records):
         if not isinstance(row, Mapping):
             raise DatasetError(f"{place}[{i}]: should have named columns, such as id and text, not {row!r:.100}")
-    return records
+    return [_Value(f"{place}[{i}]", i, _drop_missing(row)) for i, row in enumerate(records)]
+
+
+def _drop_missing(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that have a value: a data frame has NaN, NA or NaT for a missing one."""
+    return {
+        name: value
+        for name, value in row.items()
+        if not (value is None or type(value).__name__ in _NOTHING or (isinstance(value, float) and value != value))
+    }
 
 
 def _list_rows(rows: Any) -> list[Any]:  # noqa: ANN401 (any rows)

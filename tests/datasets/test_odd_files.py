@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.golden_json import GoldenJson
 from runner.datasets.judged import JudgedFiles
 from runner.datasets.mined import Mined
 from runner.datasets.needle import Needle
-from runner.datasets.source import DatasetSource
 from runner.datasets.synthetic import Synthetic
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
+from tests.datasets.odd import KEPT, Rows, compare, draw_rows, odd, write
 from tests.oracles_of_files import (
     Content,
-    Odd,
     content_of,
     field,
     grade_of,
@@ -34,6 +33,7 @@ from tests.oracles_of_files import (
     json_rows,
     kept_text,
     lines_of,
+    qrels_of,
     refuse,
     table_rows,
     text_of,
@@ -49,70 +49,6 @@ from tests.strategies.odd_files import (
     table_files,
     type_columns,
 )
-
-Rows = Sequence[Mapping[str, Any]]
-KEPT = {"unknown_judged": "keep", "unjudged_queries": "keep"}
-
-WHOLE = re.compile("the file is UTF-16 text|no item has a value")
-"""Faults of a whole file."""
-
-odd = settings(max_examples=30)
-
-
-def draw_rows(data: st.DataObject, most: int = 4, **columns: st.SearchStrategy[Any]) -> list[dict[str, Any]]:
-    return data.draw(st.lists(st.fixed_dictionaries(columns), min_size=1, max_size=most))
-
-
-def content(dataset: Dataset) -> Content:
-    corpus, queries, judgments = dataset.corpus, dataset.queries, dataset.judgments
-    names = [*corpus.ids, *dataset.unknown_documents]
-    columns = judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist()
-    titles = corpus.titles or [""] * len(corpus)
-    return (
-        dict(zip(corpus.ids, zip(titles, corpus.texts, strict=True), strict=True)),
-        dict(zip(queries.ids, queries.texts, strict=True)),
-        {(queries.ids[query], names[document]): grade for query, document, grade in zip(*columns, strict=True)},
-    )
-
-
-def compare(source: DatasetSource, oracle: Callable[[], Content], files: Sequence[Path]) -> None:
-    """Assert that a source says what the oracle says, or refuses a file that the oracle refuses, naming it."""
-    try:
-        expected = oracle()
-    except Odd:
-        with pytest.raises(DatasetError) as refused:
-            source.load()
-        check_refusal(str(refused.value), files)
-    else:
-        assert content(source.load()) == expected
-
-
-def check_refusal(message: str, files: Sequence[Path]) -> None:
-    """Assert that a message names a file and, unless all of the file is at fault, a line, a row or an entry there."""
-    assert "\n" not in message
-    file = max((file for file in map(str, files) if file in message), key=len, default="")
-    assert file, message
-    assert WHOLE.search(message) or re.match(rf"{re.escape(file)}(:|,[\w' ]* |: .*\bline )[0-9]+\b", message), message
-
-
-def write(path: Path, content: bytes) -> Path:
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(content)
-    return path
-
-
-def qrels_of(content: bytes) -> list[tuple[str, str, int]]:
-    """Read judgments in columns."""
-    rows = []
-    for number, line in enumerate(lines_of(content)):
-        line = line.rstrip("\r\n")
-        columns = line.split("\t") if "\t" in line else re.split("[ \t\n\v\f\r]+", line.strip(" \t\n\v\f\r"))
-        if len(columns) not in (3, 4) or "\r" in line:
-            refuse()
-        if number == 0 and columns[-1].strip().lower() in ("score", "grade", "relevance", "rel", "label"):
-            continue
-        rows.append((id_of(columns[0]), id_of(columns[-2]), grade_of(columns[-1])))
-    return rows
 
 
 @odd
@@ -377,7 +313,8 @@ def test_ratings(tmp_path_factory: pytest.TempPathFactory, kind: str, data: st.D
     ],
 )
 def test_what_is_wrong_with_judgments_is_named_with_its_line(tmp_path: Path, rows: str, message: str) -> None:
+    names = {"documents": "d.tsv", "topics": "t.tsv", "qrels": "qrels.txt"}
     for name, content in (("d.tsv", "d1\tred\nd2\tblue\n"), ("t.tsv", "q1\tred\nq2\tblue\n"), ("qrels.txt", rows)):
         (tmp_path / name).write_text(content)
     with pytest.raises(DatasetError, match=re.escape(f"{tmp_path}/{message}")):
-        Trec(*(str(tmp_path / name) for name in ("t.tsv", "qrels.txt", "d.tsv"))).load()
+        Trec(**{part: str(tmp_path / name) for part, name in names.items()}).load()
