@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from retrievers.base import RetrieverError
 from retrievers.chat import Chat, ChatError, Reply
+from retrievers.encoders.cuts import Cuts, Length
 from retrievers.notes import QueryLog, QueryNote
 
 _LABEL = re.compile(
@@ -54,8 +56,13 @@ def ask_llm(llm: Chat, question: str, system: str, purpose: str) -> Call:
     return Call(outcome, time.perf_counter() - start)
 
 
-def summarise_calls(calls: Sequence[Call], /, **noted: object) -> QueryLog:
-    """Return the log of calls, with a note of the values given; not settled if one failed."""
+def summarise_calls(
+    calls: Sequence[Call], /, cuts: Mapping[str, float] = MappingProxyType({}), **noted: object
+) -> QueryLog:
+    """Return the log of calls, with the `cuts` of their prompts and a note of the values given.
+
+    It is not settled if a call failed.
+    """
     failures = sum(call.failed for call in calls)
     figures = {
         "llm_calls": sum(call.outcome.calls for call in calls),
@@ -63,6 +70,7 @@ def summarise_calls(calls: Sequence[Call], /, **noted: object) -> QueryLog:
         "llm_tokens_in": sum(call.outcome.tokens_in for call in calls),
         "llm_tokens_out": sum(call.outcome.tokens_out for call in calls),
         "llm_cost": sum(call.outcome.cost for call in calls),
+        **cuts,
     }
     return QueryLog(sum(call.seconds for call in calls), QueryNote(noted), figures, not failures)
 
@@ -77,6 +85,12 @@ def check_prompt(name: str, prompt: str, *places: str) -> None:
 def fill_prompt(prompt: str, **values: object) -> str:
     """Return a prompt with its placeholders replaced; placeholders in the values stay."""
     return re.sub(r"\{(\w+)\}", lambda place: str(values.get(place[1], place[0])), prompt)
+
+
+def count_passage_cuts(passages: Sequence[str], max_words: int) -> dict[str, float]:
+    """Return how many passages a prompt cuts after `max_words` words, with their words, by name."""
+    sizes = [len(text.split()) for text in passages]
+    return Cuts.of([Length(size, max(size - max_words, 0)) for size in sizes]).to_figures("passages")
 
 
 def number_passages(passages: Sequence[str], max_words: int) -> str:

@@ -50,7 +50,7 @@ from runner.result import DatasetSummary, Measurements, Result, Timings
 from runner.selectivity import measure_by_selectivity
 from runner.span_sensitivity import measure_by_threshold
 from runner.store.base import WorkStore
-from runner.text_cuts import describe_cuts
+from runner.text_cuts import describe_cuts, describe_silent_cuts
 
 DETECTED = "detected_language"
 """The field with the detected language of a query."""
@@ -201,8 +201,9 @@ class Bench:
         measurements = measure(rankings, grader, settings, experiment.statistics, queries, documents)
         sizes: dict[CutKind, int] = {"documents": len(dataset.corpus), "queries": len(dataset.queries)}
         cuts = describe_cuts(rankings.diagnostics, sizes, "chunks" if dataset.whole else "documents")
+        silent = describe_silent_cuts(experiment.retriever, dataset.corpus)
         termless = describe_termless_queries(dataset.queries, experiment.retriever)
-        measurements = replace(measurements, warnings=[*measurements.warnings, *cuts, *termless])
+        measurements = replace(measurements, warnings=[*measurements.warnings, *cuts, *silent, *termless])
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, settings.depth, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)

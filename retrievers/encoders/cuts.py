@@ -1,7 +1,7 @@
 """Count what a model cuts from texts that are longer than it reads.
 
-The counts are figures by name: of `texts` in the kind that a name begins with, how many were cut, how many tokens all
-have, and how many of these were not read.
+The counts are figures by name: of the texts of the kind that a name begins with, how many were cut, how many tokens (or
+words, of passages in prompts) all have, and how many of these were not read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from retrievers.work import TEXTS_CUT
 if TYPE_CHECKING:
     from retrievers.base import Corpus
 
-CutKind = Literal["documents", "queries", "pairs"]
+CutKind = Literal["documents", "queries", "pairs", "passages"]
+UNITS: Mapping[CutKind, str] = {"documents": "tokens", "queries": "tokens", "pairs": "tokens", "passages": "words"}
+"""What the length of each kind of text is counted in: passages in prompts are cut after a number of words."""
+
 KINDS: Mapping[Role, CutKind] = {"document": "documents", "query": "queries"}
 
 CUT = "_cut"
@@ -30,7 +33,7 @@ _TOGETHER = 1024
 
 
 class Length(NamedTuple):
-    """How many tokens a text has, and how many of these a model does not read."""
+    """How many tokens (or words) a text has, and how many of these a model does not read."""
 
     tokens: int
     unread: int
@@ -56,12 +59,13 @@ class Cuts:
 
     def to_figures(self, kind: CutKind) -> dict[str, float]:
         """Return the counts by name."""
-        return {f"{kind}{CUT}": self.cut, f"{kind}_tokens": self.tokens, f"{kind}_tokens_unread": self.unread}
+        unit = UNITS[kind]
+        return {f"{kind}{CUT}": self.cut, f"{kind}_{unit}": self.tokens, f"{kind}_{unit}_unread": self.unread}
 
     @classmethod
     def from_figures(cls, figures: Mapping[str, float], kind: CutKind, part: str = "") -> Cuts:
         """Return the counts that `to_figures` named, of a part of a retriever, given with its final dot."""
-        names = (f"{part}{kind}{name}" for name in (CUT, "_tokens", "_tokens_unread"))
+        names = (f"{part}{kind}{name}" for name in (CUT, f"_{UNITS[kind]}", f"_{UNITS[kind]}_unread"))
         return cls(*(int(figures.get(name, 0)) for name in names))
 
 
@@ -72,6 +76,21 @@ class CuttingModel(Protocol):
     def count_cuts(self, corpus: Corpus, queries: Sequence[str], store: Store) -> dict[str, float]:
         """Return the counts by name, {} if the model does not say how many tokens it reads."""
         ...
+
+
+@runtime_checkable
+class SilentCutter(Protocol):
+    """Settings of a service that may cut long texts without saying so."""
+
+    def describe_silent_cuts(self) -> str:
+        """Return that the service may cut texts, with a remedy; "" if it does not."""
+        ...
+
+
+UNKNOWN_CUTS = "the service may cut long texts without saying so, so it is unknown how many were cut"
+
+REFUSING = (False, "NONE", "none", "false")
+"""Values of `truncation` with which services refuse long texts instead of cutting them."""
 
 
 def count_by_role(

@@ -19,7 +19,15 @@ from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
 from retrievers.progress import report_progress
-from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, number_passages, summarise_calls
+from retrievers.prompting import (
+    Call,
+    ask_llm,
+    check_prompt,
+    count_passage_cuts,
+    fill_prompt,
+    number_passages,
+    summarise_calls,
+)
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
 from retrievers.threads import map_threads
@@ -102,7 +110,8 @@ def _judge(reranker: ListwiseReranker, query: str, texts: Sequence[str]) -> Cand
     scores = np.zeros(len(texts), dtype=np.float32)
     scores[order] = 1 / np.arange(1, len(texts) + 1)
     steps = [{"ranks": [start + 1, end], **call.note} for (start, end), call in zip(spans, calls, strict=False)]
-    return CandidateScores(scores, summarise_calls(calls, calls=steps))  # there are no calls after one that failed
+    cuts = count_passage_cuts(texts if spans else (), reranker.max_words)
+    return CandidateScores(scores, summarise_calls(calls, cuts, calls=steps))  # no call follows one that failed
 
 
 def list_windows(n: int, window: int, step: int) -> list[tuple[int, int]]:

@@ -20,7 +20,14 @@ from retrievers.base import Corpus
 from retrievers.chat import Chat
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
 from retrievers.progress import report_progress
-from retrievers.prompting import Call, ask_llm, check_prompt, fill_prompt, summarise_calls
+from retrievers.prompting import (
+    Call,
+    ask_llm,
+    check_prompt,
+    count_passage_cuts,
+    fill_prompt,
+    summarise_calls,
+)
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
 from retrievers.threads import map_threads
@@ -86,7 +93,7 @@ def _rerank(
 
     def scores() -> Iterator[CandidateScores]:
         for texts, shown in zip(candidates, judged, strict=True):
-            yield _score(reranker, len(texts), list(islice(calls, len(shown))))
+            yield _score(reranker, texts, list(islice(calls, len(shown))))
 
     return list(report_progress(scores(), "reranked", len(queries)))
 
@@ -97,11 +104,13 @@ def _ask(reranker: PointwiseReranker, query: str, text: str) -> Call:
     return ask_llm(reranker.llm, question, reranker.system, "rerank")
 
 
-def _score(reranker: PointwiseReranker, n: int, calls: Sequence[Call]) -> CandidateScores:
-    """Return the scores of n candidates: the grade, and a fraction that falls with the rank in the base."""
+def _score(reranker: PointwiseReranker, texts: Sequence[str], calls: Sequence[Call]) -> CandidateScores:
+    """Return the scores of candidates: the grade, and a fraction that falls with the rank in the base."""
+    n = len(texts)
     scores = 1 - np.arange(1, n + 1) / (n + 1)
     if calls and not any(call.failed for call in calls):
         scores += [parse_grade(call.text, reranker.highest) or 0 for call in calls]
     notes = [{"rank": rank, **call.note} for rank, call in enumerate(calls, start=1)]
-    log = summarise_calls(calls, calls=notes) if calls else summarise_calls(calls)
+    cuts = count_passage_cuts(texts, reranker.max_words)
+    log = summarise_calls(calls, cuts, calls=notes) if calls else summarise_calls(calls)
     return CandidateScores(scores.astype(np.float32), log)

@@ -25,12 +25,14 @@ from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
 from retrievers.chat import BudgetSpent, ChatError
 from retrievers.encoders.base import Embedded, Vectors
+from retrievers.encoders.cuts import REFUSING, UNKNOWN_CUTS, Cuts, Length, count_by_role
 from retrievers.extras import check_installed
 from retrievers.files import hash_file
 from retrievers.progress import REPORT_INTERVAL_S
-from retrievers.store import Store, fingerprint
+from retrievers.store import Key, Store, fingerprint
 from retrievers.templates import fill_template, get_path
 from retrievers.threads import map_threads
+from retrievers.work import DOCUMENT_VECTORS, QUERY_VECTORS
 from runner.llm.api_model import API_ACCESS, STOP, Answer, ModelRequest
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.faults import fault_of_form
@@ -126,18 +128,46 @@ class ApiEncoder(HttpModel):
 
         return Embedded(_CorpusVectors(self, corpus), queries)
 
+    def count_cuts(self, corpus: Corpus, queries: Sequence[str], store: Store) -> dict[str, float]:
+        """Return what is cut before it is sent; {} without `max_length`, as a service does not say what it cuts."""
+        if self.max_length is None:
+            return {}
+
+        def build_key(role: Role, texts: Sequence[str]) -> Key:
+            kind = QUERY_VECTORS if role == "query" else DOCUMENT_VECTORS
+            return Key.of(kind, __name__, texts=fingerprint(*texts), encoder=repr(self))
+
+        def count(role: Role, texts: Sequence[str]) -> Cuts:
+            counter = _TokenCounter.of(self)
+            return Cuts.of([counter.measure(text) for text in self._list_sent(texts, role) if text.strip()])
+
+        return count_by_role(corpus, queries, build_key, count, __name__, store)
+
+    def describe_silent_cuts(self) -> str:
+        """Return that the service may cut texts, with a remedy; "" if they are cut here, or refused by the service."""
+        if self.max_length is not None or self.truncation in REFUSING:
+            return ""
+        return (
+            f"encoder.model={self.model}: {UNKNOWN_CUTS}; set encoder.tokenizer and encoder.max_length to cut texts "
+            "here and count them"
+        )
+
+    def _list_sent(self, texts: Sequence[str], role: Role) -> list[str]:
+        """Return texts with their prompt and without lone surrogates; blank ones stay as they are."""
+        prompt = self.document_prompt if role == "document" else self.query_prompt
+        return [(prompt + text).encode("utf-8", "replace").decode() if text.strip() else text for text in texts]
+
     def list_texts(self, texts: Sequence[str], role: Role) -> list[PaidText | None]:
         """Return the texts as they are sent; None for a blank one, which is not sent and has a vector of zeros."""
-        prompt = self.document_prompt if role == "document" else self.query_prompt
         kind = self.document_type if role == "document" else self.query_type
         identity = fingerprint(*(f"{name}={getattr(self, name)!r}" for name in _IDENTITY), f"input_type={kind!r}")
         counter = _TokenCounter.of(self)
         prepared: list[PaidText | None] = []
-        for text in texts:
+        for text in self._list_sent(texts, role):
             if not text.strip():
                 prepared.append(None)
                 continue
-            sent, tokens = counter.cut((prompt + text).encode("utf-8", "replace").decode())  # without lone surrogates
+            sent, tokens = counter.cut(text)
             prepared.append(PaidText(fingerprint(identity, sent), sent, kind, tokens))
         return prepared
 
@@ -301,6 +331,11 @@ class _TokenCounter:
     @classmethod
     def of(cls, encoder: ApiEncoder) -> _TokenCounter:
         return cls(_load_tokenizer(encoder.tokenizer) if encoder.tokenizer else None, encoder.max_length)
+
+    def measure(self, text: str) -> Length:
+        """Return the tokens of a text, and how many of them are cut."""
+        tokens = len(self._tokenizer.encode(text).ids)
+        return Length(tokens, tokens - self.cut(text)[1])
 
     def cut(self, text: str) -> tuple[str, int]:
         """Return a text, cut if it is too long, and its number of tokens."""

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.base import Corpus
 from retrievers.chat import ChatError, Reply
+from retrievers.encoders.cuts import REFUSING, UNKNOWN_CUTS
 from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
 from retrievers.notes import QueryLog
 from retrievers.progress import report_progress
@@ -104,6 +105,12 @@ class ApiReranker(HttpModel):
     def open(self, store: Store) -> Rerank:
         """Return the function that reranks."""
         return partial(_rerank, self)
+
+    def describe_silent_cuts(self) -> str:
+        """Return that the service may cut texts, with a remedy; "" if it refuses long ones."""
+        if self.truncation in REFUSING:
+            return ""
+        return f"reranker.model={self.model}: {UNKNOWN_CUTS}; split documents (chunking=tokens) so that none is cut"
 
     def plan_candidate_calls(self, corpus: Corpus, queries: Sequence[str], n: int) -> ModelCalls:
         """Return the calls for n candidates of each query, assuming the longest documents."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from html.parser import HTMLParser
@@ -42,6 +41,7 @@ from tests.strategies.odd_files import (
     column_files,
     encoded,
     json_line_files,
+    markup_files,
 )
 
 
@@ -77,22 +77,6 @@ class Elements(HTMLParser):
         for tag, text in self.elements:
             parts.append({}) if tag == outer else parts[-1].setdefault(tag, text.strip())
         return parts
-
-
-@st.composite
-def markup_files(draw: st.DrawFn, outer: str, rows: list[dict[str, Any]]) -> bytes:
-    """Draw elements with an element for each value, sometimes without an end."""
-    end, lost = draw(LINE_ENDS), draw(st.integers(0, 30))
-    texts = ["" if value is None else html.escape(str(value)) for row in rows for value in row.values()]
-    tags = [tag for row in rows for tag in row]
-    lines = [f"<{tag}> {text} </{tag}>" for tag, text in zip(tags, texts, strict=True)]
-    width = len(rows[0])
-    blocks = [[f"<{outer}>", *lines[i : i + width], f"</{outer}>"] for i in range(0, len(lines), width)]
-    if lost == 0:
-        blocks[-1].pop()
-    if lost == 1:
-        del blocks[0][1]
-    return draw(encoded(end.join(end.join(block) for block in blocks)))
 
 
 @odd

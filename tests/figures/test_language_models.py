@@ -67,6 +67,9 @@ RERANKED = {
     "base.repeated_items": 2,
     "base.missing_queries": 2,
     "llm/rerank/calls": 6,
+    "passages_cut": 6,  # after 2 words; five have 3 words, and d3 has 33
+    "passages_words": 5 * 3 + 33,
+    "passages_words_unread": 5 * 1 + 31,
 }
 # Of the documents d0 to d7, d1 is judged. Three queries have all of them as hits.
 JUDGED = {
@@ -108,7 +111,7 @@ def reranked(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Figure
     with FakeLLM(answer=lambda *_: "7") as server:
         run_logged(
             folder, "retriever=reranked", "retriever@retriever.base=run", "retriever.base.path=run.trec",
-            "reranker=pointwise", "reranker.threads=1", "grading=none", *ask(server), *DATA,
+            "reranker=pointwise", "reranker.threads=1", "reranker.max_words=2", "grading=none", *ask(server), *DATA,
         )  # fmt: skip
     return read_figures(folder)["reranked"]
 

@@ -14,7 +14,9 @@ import pytest
 from pydantic import ValidationError
 
 from retrievers.base import Corpus, RetrieverError
+from retrievers.bm25 import BM25
 from retrievers.dense import Dense
+from retrievers.reranked import Reranked
 from retrievers.store import MemoryStore
 from runner.config.composing import open_loader
 from runner.config.objects import ConfigError
@@ -22,7 +24,9 @@ from runner.config.values import settle
 from runner.experiment import build_experiment
 from runner.llm.embedding import ApiEncoder
 from runner.llm.ledger import Usage, open_ledger
+from runner.llm.reranking import ApiReranker
 from runner.sweep.compose import Composer
+from runner.text_cuts import describe_silent_cuts
 from tests.fake_embeddings import DIMENSIONS, EmbeddingService, embed, write_tokenizer
 from tests.fake_llm import FakeLLM
 
@@ -96,6 +100,33 @@ def test_texts_are_cut_by_tokens(make: MakeEncoder, tmp_path: Path) -> None:
         write_tokenizer(tmp_path / "tokenizer.json")
         make(fake, tokenizer=str(tmp_path), max_length=2).load_vectors(["a  bé c d", "a  bé"], "document")
     assert service.billed == {"a  bé": 1}
+
+
+def test_texts_that_are_cut_before_they_are_sent_are_counted(make: MakeEncoder, tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer.json")
+    corpus = Corpus(["x", "y", "z", "blank"], ["a b c d", "a", "a b c d e f", " "])
+    with FakeLLM(respond=EmbeddingService()) as fake:
+        encoder = make(fake, tokenizer=str(tmp_path), max_length=2, query_prompt="q ")
+        searcher = Dense(encoder).index(corpus, MemoryStore())
+        assert searcher.diagnostics(["a b", "a"], 2, MemoryStore()) == {
+            "documents_cut": 2, "documents_tokens": 4 + 1 + 6, "documents_tokens_unread": 2 + 4,
+            "queries_cut": 1, "queries_tokens": 3 + 2, "queries_tokens_unread": 1,
+        }  # fmt: skip
+        assert describe_silent_cuts(Dense(encoder), Corpus(["x"], ["a" * 3_000])) == []
+
+
+@pytest.mark.parametrize("part", ["encoder", "reranker"])
+def test_a_service_that_may_cut_is_named_if_a_document_is_long(part: str) -> None:
+    def build(**settings: Any) -> Any:
+        if part == "encoder":
+            return Dense(ApiEncoder(model="m", **settings))
+        return Reranked(BM25(), ApiReranker(model="m", base_url="http://127.0.0.1:1", **settings))
+
+    long, short = (Corpus(["x"], ["a" * n]) for n in (3_000, 500))
+    (sentence,) = describe_silent_cuts(build(), long)
+    assert sentence.startswith(f"{part}.model=m: the service may cut long texts without saying so")
+    assert sentence.endswith(". The longest document has 3,000 bytes")
+    assert describe_silent_cuts(build(), short) == describe_silent_cuts(build(truncation=False), long) == []
 
 
 @pytest.mark.parametrize(

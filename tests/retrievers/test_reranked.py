@@ -28,6 +28,7 @@ from retrievers.rerankers.cross_encoder import CrossEncoderReranker
 from retrievers.rerankers.listwise import ListwiseReranker, list_windows, parse_permutation
 from retrievers.search import plan_rankings, search_cached
 from retrievers.store import MemoryStore, NoStore
+from runner.text_cuts import describe_cuts
 from tests.retrievers.scripted import FAILS, Overlap, Said
 from tests.retrievers.test_contract import ids_of, search
 from tests.retrievers.test_encoders import Disk
@@ -287,6 +288,18 @@ def test_the_model_sees_the_candidates_by_number_and_only_their_first_words(harb
     assert ids_of(rankings, harbour) == [["d3", "d2"]]
     assert "[1] Ferry Ferries leave the\n[2] A small museum shows\n" in llm.log[0]
     assert "all 2 passages" in llm.log[0]
+
+
+@pytest.mark.parametrize("window", [3, 2])
+def test_passages_cut_by_a_prompt_are_counted_once_with_their_words(window: int) -> None:
+    corpus = Corpus(["a", "b", "c"], ["boat 1", "boat 2 on a wide sea", "boat 3 on sea"])
+    rankings = search(listwise(Judge(), window=window, step=1, max_words=3), corpus, ["boat"], 3)
+    cuts = {name: n for name, n in rankings.diagnostics.items() if name.startswith("passages")}
+    assert cuts == {"passages_cut": 2, "passages_words": 2 + 6 + 4, "passages_words_unread": 3 + 1}
+    assert describe_cuts(rankings.diagnostics, {}, "documents") == [
+        "the model was shown only the beginning of 2 passages, which are longer than max_words: 33.3% of the words of "
+        "all passages were not read; split documents (chunking=tokens), or raise max_words of the reranker"
+    ]
 
 
 @pytest.mark.parametrize("replies", [0, 2])

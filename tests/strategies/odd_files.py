@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -109,6 +110,22 @@ def column_files(draw: st.DrawFn, rows: Sequence[Sequence[object]]) -> bytes:
     gap = draw(st.sampled_from(["\t", "\t", " ", "  ", " \t"]))
     lines = [gap.join("" if value is None else str(value) for value in row) for row in rows]
     return draw(encoded(draw(LINE_ENDS).join(lines) + draw(st.sampled_from(["", "\n"]))))
+
+
+@st.composite
+def markup_files(draw: st.DrawFn, outer: str, rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Draw elements with an element for each value, sometimes without an end."""
+    end, lost = draw(LINE_ENDS), draw(st.integers(0, 30))
+    texts = ["" if value is None else html.escape(str(value)) for row in rows for value in row.values()]
+    tags = [tag for row in rows for tag in row]
+    lines = [f"<{tag}> {text} </{tag}>" for tag, text in zip(tags, texts, strict=True)]
+    width = len(rows[0])
+    blocks = [[f"<{outer}>", *lines[i : i + width], f"</{outer}>"] for i in range(0, len(lines), width)]
+    if lost == 0:
+        blocks[-1].pop()
+    if lost == 1:
+        del blocks[0][1]
+    return draw(encoded(end.join(end.join(block) for block in blocks)))
 
 
 def type_columns(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
