@@ -26,6 +26,8 @@ from retrievers.store import NoStore, Store
 from retrievers.threads import map_threads
 from retrievers.unknown import align, renumber, resolve_id, tie_order
 
+RESULTS_VERSION = "agentic 1"
+
 ENOUGH = "ENOUGH"
 """The reply that ends the search for a query."""
 

@@ -21,6 +21,8 @@ from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
 from retrievers.access import Access
 
+RESULTS_VERSION = "analyzer 1"
+
 # The stop words of Lucene's EnglishAnalyzer, used for published BM25 figures.
 ENGLISH_STOP_WORDS = frozenset(
     [

@@ -21,10 +21,13 @@ from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings
 from retrievers.block_search import Masks, search_in_parts
+from retrievers.postings import RESULTS_VERSION as POSTINGS_VERSION
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store, fingerprint
 from retrievers.work import LIVE_CODE, QUERY_TERMS
+
+RESULTS_VERSION = f"bm25 1, {POSTINGS_VERSION}"
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 Floats = NDArray[np.float64]

@@ -16,9 +16,12 @@ from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, RetrieverError, check_search_fields
 from retrievers.bm25 import IDF, BM25Searcher, Weights
+from retrievers.bm25 import RESULTS_VERSION as BM25_VERSION
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Store
+
+RESULTS_VERSION = f"bm25f 1, {BM25_VERSION}"
 
 
 @settings(frozen=True, config={"extra": "forbid"})

@@ -1,16 +1,18 @@
-"""Find the modules whose code decides what settings do, and hash them for the keys of a store.
+"""Identify the code that decides what settings do, for the keys of a store.
 
-Modules are not imported; only their sources are read.
+The modules of this program declare a version of their results, so that they can be moved and rewritten. The code of
+plug-ins is hashed; their modules are not imported, only their sources are read.
 """
 
 from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -20,25 +22,8 @@ from retrievers.source import read_source
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Names of folders in which libraries are installed, whether a user's own, the system's or those of Bazel."""
 
-PLUMBING: Mapping[str, str] = {
-    "retrievers": "loads the names of the package when they are used",
-    "retrievers.access": "declares what classes use, which limits what configs and records create",
-    "retrievers.code": "finds and hashes code",
-    "retrievers.encoders.shards": "cuts documents into shards, whose texts are in their keys, and reports progress",
-    "retrievers.errors": "defines an exception",
-    "retrievers.extras": "reports packages that are not installed",
-    "retrievers.files": "writes files atomically, and hashes files for keys",
-    "retrievers.progress": "reports progress",
-    "retrievers.search": "plans, stores and times the rankings that other modules compute; keys of rankings name it",
-    "retrievers.source": "reads source files to hash them",
-    "retrievers.store": "makes keys, and keeps results unchanged",
-    "retrievers.threads": "runs independent tasks in threads and returns their results in order",
-    "retrievers.work": "names and counts kinds of work",
-}
-"""Modules that do not affect the results of the modules that import them, each with what it does instead.
-
-They and what only they import are not part of the code behind another module.
-"""
+_PROGRAM = frozenset({"retrievers", "runner"})
+"""The packages of this program."""
 
 _read = cache(read_source)
 
@@ -50,21 +35,26 @@ def hash_code(module: str) -> str:
     return _read(file).digest if file else ""
 
 
-@cache
-def modules_behind(module: str, plumbing: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Return a module and all modules that it imports, directly or indirectly, without libraries and `PLUMBING`.
+def is_own(module: str) -> bool:
+    """Return whether a module belongs to this program."""
+    return module.partition(".")[0] in _PROGRAM
 
-    `plumbing` are other modules to leave out, with what only they import. The result has the modules of this package,
-    those of the module's own package and any others that are not installed as libraries, with the packages that contain
-    them. Imports within functions count; imports only for type checkers and imports by computed names do not.
+
+@cache
+def modules_behind(module: str, is_leaf: Callable[[str], bool] = is_own) -> frozenset[str]:
+    """Return a module and all modules that it imports, directly or indirectly, without libraries.
+
+    What a leaf imports is left out; by default, the modules of this program are leaves. The result has the modules of
+    the module's own package and any others that are not installed as libraries, with the packages that contain them.
+    Imports within functions count; imports only for type checkers and imports by computed names do not.
     """
-    packages = (module.partition(".")[0], __name__.partition(".")[0])
+    package = module.partition(".")[0]
     behind, todo = {module}, [module]
     while todo:
-        for name in _imports(todo.pop()) - behind - plumbing - PLUMBING.keys():
-            if name.partition(".")[0] in packages or not _is_library(name):
+        for name in _imports(todo.pop()) - behind:
+            if name.partition(".")[0] == package or is_own(name) or not _is_library(name):
                 behind.add(name)
-                todo.append(name)
+                todo += [] if is_leaf(name) else [name]
     return frozenset(behind)
 
 
@@ -124,20 +114,32 @@ def _library_places() -> frozenset[str]:
     return frozenset(paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
-def code_of(*made_by: object) -> tuple[str, ...]:
-    """Return, sorted, the modules whose code decides the results of modules, given by name, and of settings.
+def code_of(*made_by: object) -> dict[str, str]:
+    """Return what identifies the code that decides the results of modules, given by name, and of settings, by module.
 
-    Settings stand for the modules of their class and of the settings within them.
+    A module of this program is identified by its `RESULTS_VERSION`, and left out if it declares none. For another one,
+    the code of all that is behind it is hashed (`modules_behind`). Settings stand for the modules of their class, of
+    the classes that it inherits from, and of the settings within them.
     """
-    modules: set[str] = set().union(*(modules_behind(name) for name in made_by if isinstance(name, str)))
+    modules = {name for name in made_by if isinstance(name, str)}
     todo = [settings for settings in made_by if not isinstance(settings, str)]
     while todo:
         value = todo.pop()
         if is_dataclass(value):
-            modules |= modules_behind(type(value).__module__)
+            kind: type = type(value)
+            modules |= {kind.__module__, *(base.__module__ for base in kind.__mro__ if is_own(base.__module__))}
             todo += [getattr(value, field.name) for field in fields(value)]
         elif isinstance(value, Mapping):
             todo += value.values()
         elif isinstance(value, (list, tuple)):
             todo += value
-    return tuple(sorted(modules))
+    behind: set[str] = set().union(*({name} if is_own(name) else modules_behind(name) for name in modules))
+    code = {name: find_version(name) if is_own(name) else hash_code(name) for name in sorted(behind)}
+    return {name: identity for name, identity in code.items() if identity is not None}
+
+
+@cache
+def find_version(module: str) -> str | None:
+    """Return the version of its results that a module of this program declares, None if it declares none."""
+    version: str | None = getattr(import_module(module), "RESULTS_VERSION", None)
+    return version

@@ -23,11 +23,14 @@ from retrievers.points import Nearest, Points, Subset
 from retrievers.quantization import BinaryIndex, RescoredIndex, build_binary_index
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
+from retrievers.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
 from retrievers.vector_search import Metric, VectorIndex, VectorSearcher, VectorSpace
 from retrievers.work import LIVE_VECTOR_INDEX, VECTOR_INDEX, WorkKind
 
 if TYPE_CHECKING:
     import faiss
+
+RESULTS_VERSION = f"dense 1, {VECTOR_SEARCH_VERSION}"
 
 _FEWEST_BITS = 3  # per code: FAISS compares eight at once
 

@@ -27,6 +27,8 @@ from retrievers.store import NoStore, Store
 from retrievers.strict_values import parse_id, parse_number
 from retrievers.threads import map_threads
 
+RESULTS_VERSION = "existing 1"
+
 Interface = Literal["auto", "function", "langchain", "llama_index", "haystack", "search"]
 Search = Callable[[str, int, Filter | None], object]
 """A function that returns the hits of a query, given the query, the number of hits and its filter."""

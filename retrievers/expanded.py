@@ -27,6 +27,8 @@ from retrievers.store import NoStore, Store
 from retrievers.threads import map_threads
 from retrievers.unknown import align
 
+RESULTS_VERSION = "expanded 1"
+
 SYSTEM = "You help a search engine to find what its users are after."
 
 MULTI_QUERY_PROMPT = """\

@@ -38,6 +38,8 @@ from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
 from retrievers.work import CANDIDATES, PlanStep
 
+RESULTS_VERSION = "fusion 1"
+
 log = logging.getLogger("retrievers")
 
 LARGEST_WEIGHT = 1e6

@@ -30,6 +30,8 @@ from retrievers.store import NoStore, Store, fingerprint
 from retrievers.templates import MISSING, fill_address, fill_template, get_path, has_placeholder, iter_text_names
 from retrievers.threads import map_threads
 
+RESULTS_VERSION = "http 1"
+
 log = logging.getLogger(__name__)
 
 

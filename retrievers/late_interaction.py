@@ -18,10 +18,13 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, create_empty_rankings, rank
 from retrievers.encoders.base import Vectors
+from retrievers.encoders.multi_vector import RESULTS_VERSION as MODEL_VERSION
 from retrievers.encoders.multi_vector import MultiVectorModel, TokenVectors
 from retrievers.max_sim import score_max_sim
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import NoStore, Store
+
+RESULTS_VERSION = f"late interaction 1, {MODEL_VERSION}"
 
 _BLOCK = 1 << 22
 """How many dot products are held at a time: 16 MiB."""

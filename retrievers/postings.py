@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.analyzer import RESULTS_VERSION as ANALYZER_VERSION
 from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
 from retrievers.field_postings import FieldContents, join_fields
@@ -23,6 +24,8 @@ from retrievers.store import Arrays, Key, Store, check_rows
 from retrievers.term_ids import TermIds, iter_term_ids
 from retrievers.threads import count_threads, map_threads
 from retrievers.work import LIVE_CODE, LIVE_POSTINGS, POSTINGS
+
+RESULTS_VERSION = f"postings 1, {ANALYZER_VERSION}"
 
 Column = NDArray[Any]
 

@@ -19,11 +19,14 @@ from pydantic.dataclasses import dataclass as settings
 from rank_bm25 import BM25L, BM25Okapi, BM25Plus
 
 from retrievers.access import Access
+from retrievers.analyzer import RESULTS_VERSION as ANALYZER_VERSION
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings, create_empty_rankings, rank
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 from retrievers.work import TOKENS_BY_TIE_ORDER
+
+RESULTS_VERSION = f"rank_bm25 1, {ANALYZER_VERSION}"
 
 
 @settings(frozen=True, config={"extra": "forbid"})

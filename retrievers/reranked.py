@@ -25,6 +25,8 @@ from retrievers.store import NoStore, Store
 from retrievers.unknown import keep_ranks
 from retrievers.work import PlanStep
 
+RESULTS_VERSION = "reranked 1"
+
 log = logging.getLogger(__name__)
 
 

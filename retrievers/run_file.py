@@ -27,6 +27,8 @@ from retrievers.run_formats import COMPRESSIONS, FORMATS, RunFormat, find_format
 from retrievers.store import NoStore, Store
 from retrievers.trec_tokens import decode_token
 
+RESULTS_VERSION = "run file 1"
+
 log = logging.getLogger("retrievers")
 
 

@@ -35,6 +35,8 @@ from retrievers.work import (
     WorkKind,
 )
 
+RESULTS_VERSION = "search 1"
+
 TIMED_QUERIES = 32
 """How many queries are searched again, one at a time, to measure latency."""
 
@@ -293,7 +295,9 @@ def search_part(
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
     """Return the searcher of a retriever over a corpus, indexed once per store."""
-    key = Key.of(SEARCHER, retriever, corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts)
+    key = Key.of(
+        SEARCHER, (__name__, retriever), corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts
+    )
     return store.share(key, lambda: retriever.index(corpus, store))
 
 

@@ -21,12 +21,16 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings
 from retrievers.block_search import Masks, search_in_parts
+from retrievers.encoders.sparse import RESULTS_VERSION as MODEL_VERSION
 from retrievers.encoders.sparse import SparseModel
+from retrievers.postings import RESULTS_VERSION as POSTINGS_VERSION
 from retrievers.search import TIMED_QUERIES, Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 from retrievers.term_weights import DamagedWeightsError, TermWeights, join_weights
 from retrievers.weighted_postings import WeightedPostings, build_postings, read_postings
 from retrievers.work import LIVE_CODE, LIVE_POSTINGS, WEIGHTED_POSTINGS
+
+RESULTS_VERSION = f"sparse 1, {MODEL_VERSION}, {POSTINGS_VERSION}"
 
 Column = NDArray[Any]
 

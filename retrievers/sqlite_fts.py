@@ -39,6 +39,8 @@ from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
 from retrievers.work import FTS5_DATABASE, LIVE_FTS5_DATABASE, WorkKind
 
+RESULTS_VERSION = "sqlite_fts 1"
+
 # A word of the unicode61 tokenizer: letters, numbers, private use, and marks after the first character.
 _WORDS = regex.compile(r"[\p{L}\p{N}\p{Co}][\p{L}\p{N}\p{Co}\p{M}]*")
 _SHORTEST = {"unicode61": 1, "porter": 1, "trigram": 3}

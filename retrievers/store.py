@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
-from retrievers.code import code_of, hash_code
+from retrievers.code import code_of
 from retrievers.work import WorkKind
 
 T = TypeVar("T")
@@ -37,14 +37,16 @@ class Key:
     def of(kind: WorkKind, made_by: object, **parts: object) -> Key:
         """Make a key from the parts that an entry depends on, and from the code that does the work.
 
-        `made_by` is the name of the module that does it (`__name__`), or settings, or a tuple of these. The code that
-        they import is part of the key, too (`retrievers.code.code_of`). Raises `ValueError` if there is no code.
+        `made_by` is the name of the module that does it (`__name__`), or settings, or a tuple of these
+        (`retrievers.code.code_of`). Raises `ValueError` if there is no code, such as a module of this program without
+        `RESULTS_VERSION`.
         """
         named = tuple(sorted((name, str(value)) for name, value in parts.items()))
-        modules = code_of(*made_by) if isinstance(made_by, tuple) else code_of(made_by)
-        if not modules:
-            raise ValueError(f"made_by={made_by!r}: names no code; pass the name of a module or settings")
-        return Key(kind, fingerprint(kind.name, _hash_modules(modules), *(f"{n}\0{v}" for n, v in named)), named)
+        code = code_of(*made_by) if isinstance(made_by, tuple) else code_of(made_by)
+        if not code:
+            raise ValueError(f"made_by={made_by!r}: names no code; pass settings, or a module with `RESULTS_VERSION`")
+        digest = fingerprint(kind.name, fingerprint(*sorted(code.values())), *(f"{n}\0{v}" for n, v in named))
+        return Key(kind, digest, named)
 
     def with_check(self, check: Callable[..., object], *expected: object) -> Key:
         """Return the key with a check of its arrays, which is called as `check(*expected, arrays)`."""
@@ -56,11 +58,6 @@ def check_rows(n: int, names: Sequence[str], arrays: Arrays) -> None:
     for name in names:
         if arrays[name].shape[:1] != (n,):
             raise ValueError(f"{name} has the shape {arrays[name].shape} instead of {n:,} rows")
-
-
-@cache
-def _hash_modules(modules: Sequence[str]) -> str:
-    return fingerprint(*map(hash_code, modules))
 
 
 def fingerprint(*texts: str) -> str:

@@ -35,6 +35,8 @@ from retrievers.store import Arrays, Key, NoStore, Store, check_rows
 from retrievers.threads import map_threads
 from retrievers.work import EXACT_NEIGHBOURS, POINTS, WorkKind
 
+RESULTS_VERSION = "vector search 1"
+
 BATCH = 1024
 """How many queries are searched at a time in an exact search, after the queries that are timed."""
 

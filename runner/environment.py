@@ -11,7 +11,7 @@ from typing import Any
 
 from retrievers.access import Access, find_access
 from retrievers.base import iter_parts
-from retrievers.code import code_of, hash_code, modules_behind
+from retrievers.code import code_of
 from retrievers.store import fingerprint
 
 DECIDING_PACKAGES = (
@@ -52,20 +52,17 @@ def describe_environment() -> dict[str, Any]:
 
 
 def describe_code(settings: object) -> dict[str, str]:
-    """Return a hash of the code behind a search with settings, for each top-level package."""
-    modules = {*code_of("retrievers.search", settings), *_list_imported(settings)}
+    """Return what identifies the code behind a search with settings, as a hash for each top-level package."""
     packages: dict[str, list[str]] = {}
-    for module in sorted(modules):
-        packages.setdefault(module.partition(".")[0], []).append(hash_code(module))
-    return {package: fingerprint(*hashes)[:16] for package, hashes in packages.items()}
+    for module, identity in code_of("retrievers.search", settings, *_list_imported(settings)).items():
+        packages.setdefault(module.partition(".")[0], []).append(identity)
+    return {package: fingerprint(*sorted(identities))[:16] for package, identities in packages.items()}
 
 
 def _list_imported(settings: object) -> set[str]:
-    """Return the modules that settings name as `module:name`, and the modules that those import."""
-    modules: set[str] = set()
+    """Return the modules that settings name as `module:name`."""
     access = find_access(type(settings)) or Access()
-    for name in access.code:
-        modules |= modules_behind(str(getattr(settings, name)).partition(":")[0])
+    modules = {str(getattr(settings, name)).partition(":")[0] for name in access.code}
     return modules.union(*map(_list_imported, iter_parts(settings)))
 
 

@@ -20,6 +20,7 @@ from retrievers.base import Rankings, Retriever
 from retrievers.blocks import search_in_blocks
 from retrievers.encoders.cuts import CutKind
 from retrievers.index_facts import describe_indexes, remember_facts
+from retrievers.search import RESULTS_VERSION as SEARCH_VERSION
 from retrievers.search import search_cached
 from retrievers.texts import fetch_documents
 from retrievers.work import Cost, kind_of
@@ -45,12 +46,15 @@ from runner.measuring import JudgedQueries, RankedDocuments, measure
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
+from runner.metrics.settings import RESULTS_VERSION as METRICS_VERSION
 from runner.metrics.tokens import build_token_gold
 from runner.result import DatasetSummary, Measurements, Result, Timings
 from runner.selectivity import measure_by_selectivity
 from runner.span_sensitivity import measure_by_threshold
 from runner.store.base import WorkStore
 from runner.text_cuts import describe_cuts, describe_silent_cuts
+
+RESULTS_VERSION = f"evaluation 1, {METRICS_VERSION}, {SEARCH_VERSION}"
 
 DETECTED = "detected_language"
 """The field with the detected language of a query."""

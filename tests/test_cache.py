@@ -51,7 +51,7 @@ def out(here: Path, capsys: pytest.CaptureFixture[str]) -> Lines:
 
 def keep(store: Path, kind: str, days: float, size: int = 1000, **parts: object) -> Path:
     """Make an entry some days ago, with about so many bytes."""
-    key = Key.of(KINDS[kind], "retrievers.store", days=days, **parts)
+    key = Key.of(KINDS[kind], "retrievers.search", days=days, **parts)
     folder = folder_of(store, key)
     write(folder, key, {"a": np.zeros(size, dtype=np.uint8)}, {key.digest: (kind, 2.0)})
     os.utime(folder / "manifest.json", (time.time() - days * DAY,) * 2)

@@ -19,6 +19,8 @@ from retrievers.work import TEXTS_CUT
 if TYPE_CHECKING:
     from retrievers.base import Corpus
 
+RESULTS_VERSION = "cuts 1"
+
 CutKind = Literal["documents", "queries", "pairs", "passages"]
 UNITS: Mapping[CutKind, str] = {"documents": "tokens", "queries": "tokens", "pairs": "tokens", "passages": "words"}
 """What the length of each kind of text is counted in: passages in prompts are cut after a number of words."""

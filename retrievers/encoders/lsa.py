@@ -20,11 +20,14 @@ from retrievers.access import Access
 from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.encoders.base import Embedded, Vectors, encode_alone
+from retrievers.postings import RESULTS_VERSION as POSTINGS_VERSION
 from retrievers.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store, check_rows
 from retrievers.svd import factorise, scale_rows
 from retrievers.work import LSA
+
+RESULTS_VERSION = f"lsa 1, {POSTINGS_VERSION}"
 
 _ROUNDING = 1e-6
 """Values below this, relative to 1, are rounding errors."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from retrievers.base import Corpus
 
+RESULTS_VERSION = "multi-vector model 1"
+
 _SAMPLE = 64
 """How many documents are cut into tokens to estimate the memory that a corpus needs."""
 

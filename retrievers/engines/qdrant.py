@@ -39,8 +39,11 @@ from retrievers.hits import read_hits
 from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
+from retrievers.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
 from retrievers.vector_search import Metric, VectorSpace
 from retrievers.work import LIVE_QDRANT_INDEX, QDRANT_INDEX, WorkKind
+
+RESULTS_VERSION = f"qdrant 1, {VECTOR_SEARCH_VERSION}"
 
 _SPARE = 16
 """How many extra documents a search by words fetches, for the tie rule."""

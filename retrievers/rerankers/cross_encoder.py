@@ -23,6 +23,8 @@ from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
 from retrievers.store import Key, Store
 from retrievers.work import LIVE_MODEL
 
+RESULTS_VERSION = "cross-encoder 1"
+
 
 @settings(frozen=True, config={"extra": "forbid"}, repr=False)
 class CrossEncoderReranker(PretrainedModel):

@@ -13,12 +13,15 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.encoders.base import Vectors, time_alone
+from retrievers.encoders.multi_vector import RESULTS_VERSION as MODEL_VERSION
 from retrievers.encoders.multi_vector import MultiVectorModel
 from retrievers.max_sim import score_max_sim
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
 from retrievers.store import Key, Store
 from retrievers.work import LIVE_PAIR_MODEL
+
+RESULTS_VERSION = f"late-interaction reranker 1, {MODEL_VERSION}"
 
 _MOST_BYTES = 1 << 30
 """How many bytes of candidates' vectors are in memory; those used last stay."""

@@ -32,6 +32,8 @@ from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
 from retrievers.threads import map_threads
 
+RESULTS_VERSION = "listwise reranker 1"
+
 SYSTEM = "You order passages by how well they answer a query."
 
 PROMPT = """\

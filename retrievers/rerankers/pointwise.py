@@ -32,6 +32,8 @@ from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
 from retrievers.threads import map_threads
 
+RESULTS_VERSION = "pointwise reranker 1"
+
 SYSTEM = "You judge how well a passage answers a query."
 
 PROMPT = """\

@@ -15,7 +15,6 @@ from pathlib import Path
 import orjson
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.code import hash_code, modules_behind
 from retrievers.files import replace_file
 from retrievers.store import fingerprint
 from runner.agents.events.document import build_document, iter_json, load_document
@@ -34,7 +33,10 @@ from runner.agents.trace import Observer, ToolCall, Trace
 from runner.agents.truth.ground_truth import GroundTruth, read_ground_truth
 from runner.agents.truth.paths import File
 from runner.config.objects import ConfigError
+from runner.metrics.settings import RESULTS_VERSION as METRICS_VERSION
 from runner.metrics.settings import MetricSettings
+
+RESULTS_VERSION = f"traces 1, {METRICS_VERSION}"
 
 EVENTS, METRICS = ".retrieval_events.json", ".retrieval_metrics.json"
 """The endings of the files that are written for a run."""
@@ -62,7 +64,9 @@ class Reading:
     def identity(self) -> str:
         """Return a hash of the settings, tools and code that, besides its files, decide the events of a trace."""
         own = [] if self.tools is None else [Path(self.tools).read_text(encoding="utf-8")]
-        return fingerprint(_hash_code(), str(self.shell), str(self.sufficient_files), repr(self.k_values), *own)
+        return fingerprint(
+            RESULTS_VERSION, _read_tools(), str(self.shell), str(self.sufficient_files), repr(self.k_values), *own
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +224,6 @@ def _iter_files(folder: Path, parts: Sequence[str] = ()) -> Iterator[Path]:
 
 
 @cache
-def _hash_code() -> str:
-    """Return a hash of the modules and of the table of tools that determine events and measures."""
-    tools = (Path(__file__).parent / "events" / "tools.yaml").read_text(encoding="utf-8")
-    return fingerprint(*map(hash_code, sorted(modules_behind(__name__))), tools)
+def _read_tools() -> str:
+    """Return the table of known tools, which determines events."""
+    return (Path(__file__).parent / "events" / "tools.yaml").read_text(encoding="utf-8")

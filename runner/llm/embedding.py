@@ -39,6 +39,8 @@ from runner.llm.faults import fault_of_form
 from runner.llm.http_model import HttpModel, read_items, to_floats
 from runner.llm.ledger import open_ledger
 
+RESULTS_VERSION = "embedding API 1"
+
 Role = Literal["document", "query"]
 
 REQUEST = {"model": "{model}", "input": "{texts}", "dimensions": "{dimensions}"}

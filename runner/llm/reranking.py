@@ -34,6 +34,8 @@ from runner.llm.faults import fault_of_form
 from runner.llm.http_model import HttpModel, read_items, to_floats
 from runner.llm.ledger import NANO, open_ledger
 
+RESULTS_VERSION = "reranking API 1"
+
 REQUEST = {"model": "{model}", "query": "{query}", "documents": "{texts}"}
 """The default request: Cohere's."""
 

@@ -13,6 +13,8 @@ from retrievers.access import Access
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import TOKEN_MEASURES, Measure, add_depth, expand, parse_primary
 
+RESULTS_VERSION = "metrics 1"
+
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class MetricSettings:

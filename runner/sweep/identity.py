@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from retrievers.code import code_of, hash_code, modules_behind
+from retrievers.code import code_of
 from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.store import fingerprint
 from runner.comparison.notes import list_some
@@ -28,31 +28,6 @@ from runner.reports import console
 
 SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_in", "llm.price_out"})
 """Settings of the budget. They do not identify a sweep, so that it can resume with a larger budget."""
-
-EVALUATING = ("runner.evaluation", "runner.datasets.overlap", "retrievers.search")
-"""The modules that evaluate: with all that they import, they compute what a result holds.
-
-The second judges chunks by spans; evaluations reach it through their dataset, without an import.
-"""
-
-EVALUATION_PLUMBING: Mapping[str, str] = {
-    "retrievers.analyzer": "splits words for reports; the code of a retriever that splits words has it",
-    "runner.analysis.failures": "explains missed queries in reports",
-    "runner.config.addresses": "checks the paths and addresses in settings",
-    "runner.config.environment": "hides private values",
-    "runner.config.objects": "builds settings, whose repr is in the identity",
-    "runner.config.values": "resolves configs",
-    "runner.datasets.source": "reads datasets, whose content is in the identity",
-    "runner.datasets.spans": "reads spans, whose places are in the identity",
-    "runner.environment": "describes versions, which are in the identity",
-    "runner.experiment": "builds settings, whose repr is in the identity",
-    "runner.llm.journal": "sends questions and keeps the replies until they are saved",
-    "runner.store.base": "defines the protocol of the store",
-}
-"""Modules that `EVALUATING` import and that do not affect results, each with what it does instead.
-
-They and what only they import are not in the identity of a combination.
-"""
 
 
 def identify_combinations(experiments: Sequence[Experiment], bench: Bench) -> dict[str, Experiment]:
@@ -84,14 +59,12 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
         settings.append(dataset.corpus.fingerprint)  # the chunks of the documents
     if dataset.judgments_for(experiment.search_type) is not dataset.judgments:
         settings.append(experiment.search_type)
-    code = sorted({*code_of(experiment.retriever, experiment.metrics), *list_evaluating_modules()})
+    code = sorted(code_of(Bench.__module__, experiment.retriever, experiment.metrics).values())
     if experiment.index:
         settings.append(json.dumps(dict(experiment.index), sort_keys=True))
     if experiment.grading is not None:
         settings.append(experiment.grading.identity(dataset.queries))
-    return fingerprint(
-        "combination", *settings, dataset.fingerprint, dataset.split, _versions(), *(hash_code(m) for m in code)
-    )
+    return fingerprint("combination", *settings, dataset.fingerprint, dataset.split, _versions(), *code)
 
 
 def sweep_id(name: str, arguments: Iterable[str]) -> str:
@@ -112,13 +85,6 @@ def report_id(experiments: Iterable[Experiment], *choice: str) -> str:
         for e in experiments
     }
     return fingerprint("report", *choice, *sorted(settings))
-
-
-@cache
-def list_evaluating_modules() -> frozenset[str]:
-    """Return the modules whose code decides what an evaluation computes, except those of its settings."""
-    plumbing = frozenset(EVALUATION_PLUMBING)
-    return frozenset().union(*(modules_behind(module, plumbing) for module in EVALUATING))
 
 
 @cache

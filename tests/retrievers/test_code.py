@@ -1,4 +1,4 @@
-"""The code behind settings: what a module imports, however it says so, is part of the keys of what it makes."""
+"""The code behind settings: a version of this program's modules, and a hash of all that a plug-in imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 import retrievers
 from retrievers.analyzer import Analyzer
 from retrievers.bm25 import BM25
-from retrievers.code import PLUMBING, code_of, hash_code, modules_behind
+from retrievers.code import code_of, find_version, hash_code, modules_behind
 from retrievers.fusion import Hybrid
 from retrievers.rank_bm25 import RankBM25
 
@@ -137,25 +137,19 @@ def test_a_file_that_is_not_python_is_known_by_its_bytes(tmp_path: Path, monkeyp
     assert hash_code(name) == hashlib.blake2b(b"x = '\xff'\n", digest_size=16).hexdigest()
 
 
-def test_the_modules_of_this_package_import_what_a_parser_says() -> None:
+def test_modules_of_this_package_are_followed_where_they_are_no_leaves() -> None:
     for name in NAMES:
-        found, todo = {name}, [name]
+        behind, todo = {name}, [name]
         while todo:
-            for each in parsed(todo.pop()).intersection(NAMES) - found - PLUMBING.keys():
-                found.add(each)
+            for each in parsed(todo.pop()).intersection(NAMES) - behind:
+                behind.add(each)
                 todo.append(each)
-        assert modules_behind(name) == found
+        assert modules_behind(name, is_none) & NAMES == behind
 
 
-def test_plumbing_is_part_of_this_package_and_behind_no_other_module() -> None:
-    assert PLUMBING.keys() <= NAMES
-    for name in NAMES - PLUMBING.keys():
-        assert modules_behind(name).isdisjoint(PLUMBING)
-
-
-def test_plumbing_that_does_work_itself_is_behind_that_work() -> None:
-    assert {"retrievers.search", "retrievers.base", "retrievers.bm25"} <= set(code_of("retrievers.search", BM25()))
-    assert "retrievers.store" not in code_of("retrievers.search", BM25())
+def is_none(module: str) -> bool:
+    """Return that a module is no leaf."""
+    return False
 
 
 class WithoutTypeChecking(ast.NodeTransformer):
@@ -181,10 +175,23 @@ def parsed(module: str) -> frozenset[str]:
 
 def test_the_code_of_a_hybrid_is_that_of_its_parts_too() -> None:
     hybrid = Hybrid(parts={"a": BM25(), "b": RankBM25(analyzer=Analyzer())})
-    assert {"retrievers.fusion", "retrievers.bm25", "retrievers.postings", "retrievers.rank_bm25"} <= set(
-        code_of(hybrid)
-    )
+    modules = {"fusion", "bm25", "rank_bm25", "analyzer"}
+    assert code_of(hybrid) == {f"retrievers.{name}": find_version(f"retrievers.{name}") for name in modules}
     assert "retrievers.rank_bm25" not in code_of(BM25())
+
+
+def test_a_plug_in_is_identified_by_its_code_and_the_versions_of_what_it_uses() -> None:
+    class Mine(BM25):
+        pass
+
+    code = code_of(Mine())
+    assert code[__name__] == hash_code(__name__)
+    assert code["retrievers.bm25"] == find_version("retrievers.bm25")
+    assert "retrievers.base" not in code, "a module of this program without results of its own"
+
+
+def test_the_version_of_a_module_names_those_of_the_modules_that_work_for_it() -> None:
+    assert str(find_version("retrievers.analyzer")) in str(find_version("retrievers.bm25f"))
 
 
 @pytest.mark.parametrize(

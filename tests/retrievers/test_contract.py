@@ -109,7 +109,7 @@ class SparseByWords(LearnedSparse):
         return {}
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
-        return [Work(Key.of(QUERY_TERM_WEIGHTS, "retrievers.store", queries=fingerprint(*queries)))]
+        return [Work(Key.of(QUERY_TERM_WEIGHTS, __name__, queries=fingerprint(*queries)))]
 
     def weigh(self, texts: Sequence[str]) -> TermWeights:
         rows = [sorted({zlib.crc32(word.encode()) % 50_000 for word in re.findall(r"\w+", t.lower())}) for t in texts]

@@ -83,7 +83,7 @@ class Lengths:
 
 
 def key_of(texts: str) -> Key:
-    return Key.of(LENGTHS, "retrievers.store", texts=texts)
+    return Key.of(LENGTHS, "retrievers.search", texts=texts)
 
 
 def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,10 @@ def test_fingerprints_keep_texts_apart() -> None:
 
 def test_a_key_names_every_part_and_the_code() -> None:
     keys = {
-        Key.of(K, "retrievers.base", a=1).digest,
-        Key.of(K, "retrievers.base", a=2).digest,
-        Key.of(K, "retrievers.base", b=1).digest,
+        Key.of(K, "retrievers.search", a=1).digest,
+        Key.of(K, "retrievers.search", a=2).digest,
+        Key.of(K, "retrievers.search", b=1).digest,
         Key.of(K, "retrievers.bm25", a=1).digest,
-        Key.of(L, "retrievers.base", a=1).digest,
+        Key.of(L, "retrievers.search", a=1).digest,
     }
     assert len(keys) == 5

@@ -13,7 +13,7 @@ from runner.store.base import WORTH_KEEPING_S
 
 THINGS = WorkKind("things", "index")
 
-KEY = Key.of(THINGS, "retrievers.base", name="ünïcode / key")
+KEY = Key.of(THINGS, "retrievers.search", name="ünïcode / key")
 
 
 class Clock:
@@ -32,4 +32,4 @@ def slowly(calls: list[str], name: str = "built") -> Callable[[], Arrays]:
 
 
 def create_key(n: int) -> Key:
-    return Key.of(THINGS, "retrievers.base", n=n)
+    return Key.of(THINGS, "retrievers.search", n=n)

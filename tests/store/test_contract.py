@@ -34,7 +34,7 @@ Machine = Callable[[str], DiskStore]
 
 
 def key(n: int = 0, kind: str = "small things") -> Key:
-    return Key.of(WorkKind(kind, "index"), "retrievers.base", n=n, name="ünïcode / key")
+    return Key.of(WorkKind(kind, "index"), "retrievers.search", n=n, name="ünïcode / key")
 
 
 def arrays_of(n: int) -> Arrays:

@@ -21,8 +21,8 @@ OUTER = WorkKind("outer", "index")
 
 
 def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path, clock: Clock) -> None:
-    inner = Key.of(INNER, "retrievers.base", n=1)
-    outer = [Key.of(OUTER, "retrievers.base", n=n) for n in (1, 2)]
+    inner = Key.of(INNER, "retrievers.search", n=1)
+    outer = [Key.of(OUTER, "retrievers.search", n=n) for n in (1, 2)]
     store = DiskStore(tmp_path)
 
     def build(key: Key) -> Callable[[], Arrays]:
@@ -50,7 +50,7 @@ def test_costs_are_exclusive_and_count_shared_work_once(tmp_path: Path, clock: C
 
 def test_an_index_has_its_size_and_all_work_what_its_calls_cost(tmp_path: Path, clock: Clock) -> None:
     """What an index is built from is an intermediate result: search does not read it."""
-    tokens, postings, rankings = (Key.of(kind, "retrievers.base") for kind in (LSA, POSTINGS, RANKINGS))
+    tokens, postings, rankings = (Key.of(kind, "retrievers.search") for kind in (LSA, POSTINGS, RANKINGS))
     store = DiskStore(tmp_path)
 
     def build(nanos: int, size: int, inner: Callable[[], object] = list) -> Callable[[], Arrays]:
@@ -71,7 +71,7 @@ def test_an_index_has_its_size_and_all_work_what_its_calls_cost(tmp_path: Path, 
 
 
 def test_what_raises_is_counted_with_the_works_within_it(tmp_path: Path) -> None:
-    inner, outer = (Key.of(kind, "retrievers.base") for kind in (INNER, OUTER))
+    inner, outer = (Key.of(kind, "retrievers.search") for kind in (INNER, OUTER))
     store = DiskStore(tmp_path)
 
     def fail() -> Arrays:

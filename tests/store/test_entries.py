@@ -38,7 +38,7 @@ from runner.store.seals import Damaged, Seals
 SMALL_THINGS = WorkKind("small things", "index")
 THINGS = WorkKind("things", "index")
 
-KEY = Key.of(SMALL_THINGS, "retrievers.base", corpus="c", name="ünïcode / key")
+KEY = Key.of(SMALL_THINGS, "retrievers.search", corpus="c", name="ünïcode / key")
 ARRAYS: Arrays = {
     "a": np.arange(600, dtype=np.int32).reshape(2, 300),
     "empty": np.zeros((0, 3)),
@@ -157,7 +157,7 @@ from retrievers.store import Key
 from retrievers.work import WorkKind
 from runner.store.entries import write
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
-key = Key.of(WorkKind("things", "index"), "retrievers.store", n=1)
+key = Key.of(WorkKind("things", "index"), "retrievers.search", n=1)
 try:
     write(Path({str(tmp_path)!r}) / "things" / key.digest, key, {{"a": np.ones(100), "b": np.ones(9000)}}, {{}})
 except OSError as error:
@@ -267,7 +267,7 @@ def test_a_store_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
 
 
 def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
-    first, second = (Key.of(THINGS, "retrievers.store", n=n) for n in (1, 2))
+    first, second = (Key.of(THINGS, "retrievers.search", n=n) for n in (1, 2))
     for key in (first, second):
         make_entry(tmp_path, key)
     later = time.time() + 100

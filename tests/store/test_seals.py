@@ -16,7 +16,7 @@ from runner.store.seals import Damaged, Seals
 
 LARGE_THINGS = WorkKind("large things", "index")
 
-KEY = Key.of(LARGE_THINGS, "retrievers.store", n=1)
+KEY = Key.of(LARGE_THINGS, "retrievers.search", n=1)
 CONTENT = np.arange(5000, dtype=np.int32)
 DAY_AGO = time.time_ns() - 86400 * 10**9
 

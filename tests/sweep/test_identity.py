@@ -1,9 +1,8 @@
-"""The identity of a combination has all code that computes what its result holds, and no code that presents it."""
+"""The identity of a combination has the versions of all code that computes what its result holds."""
 
 from __future__ import annotations
 
 import json
-import pkgutil
 import sys
 import threading
 from collections import defaultdict
@@ -16,15 +15,11 @@ from typing import Self
 import numpy as np
 import pytest
 
-import runner.commands
-import runner.comparison
-import runner.reports
-import runner.store
-import runner.sweep
-import runner.tracking
+from release.results import WITHOUT_RESULTS, list_code, list_versions
+from retrievers import code
 from retrievers.base import Corpus
 from retrievers.bm25 import BM25
-from retrievers.code import PLUMBING, code_of, hash_code, modules_behind
+from retrievers.code import code_of, find_version
 from retrievers.filters import parse_filter
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset, Judgments, Queries
@@ -36,8 +31,7 @@ from runner.evaluation import Bench, build_result
 from runner.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
-from runner.sweep import identity
-from runner.sweep.identity import EVALUATING, EVALUATION_PLUMBING, combination_id, list_evaluating_modules
+from runner.sweep.identity import combination_id
 from tests.analysis.chats import always
 
 METRICS = MetricSettings(k_values=(1, 10), depth=10)
@@ -66,11 +60,8 @@ COMPUTING = {
 }
 """Modules that compute what a result holds; those of `GRADES` and of `SPANS` only if there are any."""
 
-MAY_CALL_PLUMBING = {"runner.evaluation", "runner.analysis.grading", "runner.analysis.verdicts", "runner.llm.rounds"}
-"""Modules that fetch, send and keep things beside what they compute; all others only compute."""
-
-BEHIND_PLUMBING = {"runner.datasets.beir", "runner.datasets.given", "runner.llm.batch", "runner.processes"}
-"""Modules that run for a result and that only plumbing and settings of datasets need, beside those of the store."""
+READING = {"runner.datasets.beir", "runner.datasets.given", "runner.processes"}
+"""Modules that read the dataset, whose content is in the identity, and that count processes."""
 
 PROGRAM = ("retrievers.", "runner.")
 
@@ -162,43 +153,36 @@ def test_whatever_runs_for_a_result_is_in_the_identity_or_plumbing(
     else:
         assert any("span_threshold" in name for name in result.diagnostics)
         assert any(name.startswith("TokenR") for name in result.measures)
-    counted = list_evaluating_modules() | set(code_of(experiment.retriever, experiment.metrics))
-    plumbing = EVALUATION_PLUMBING.keys() - counted
-    ran = {module for module in calls.callers if not module.startswith("runner.store.")}
+    ran = set(calls.callers)
+    computing = code_of("runner.evaluation", "retrievers.search", experiment.retriever, experiment.metrics)
+    versions = set(", ".join(computing.values()).split(", "))
+    behind = {module for module, of in list_code(list_versions()).items() if of & versions}
     assert COMPUTING & ran == COMPUTING - (SPANS if prepare is prepare_grading else GRADES)
-    assert ran <= counted | plumbing | PLUMBING.keys() | BEHIND_PLUMBING
-    for module in ran & plumbing:
-        assert calls.callers[module] & counted <= MAY_CALL_PLUMBING, module
+    assert behind >= COMPUTING
+    assert {module for module in ran if not module.startswith(WITHOUT_RESULTS)} <= behind | READING
 
 
 @pytest.fixture
 def identify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Return a function that returns the identity of a combination after a change to the code of a module."""
+    """Return a function that returns the identity of a combination after a module has another version."""
     bench = Bench(DiskStore(tmp_path / "store"))
     experiment = prepare_grading(bench, tmp_path)
 
     def identify_changed(module: str) -> str:
-        monkeypatch.setattr(identity, "hash_code", lambda name: "changed" if name == module else hash_code(name))
+        def find_changed(name: str) -> str | None:
+            return "changed 2" if name == module else find_version(name)
+
+        monkeypatch.setattr(code, "find_version", find_changed)
         return combination_id(experiment, bench.dataset(experiment))
 
     return identify_changed
 
 
-def test_a_change_to_code_that_computes_gives_another_combination(identify: Callable[[str], str]) -> None:
-    modules = [*sorted(COMPUTING), "retrievers.bm25", "retrievers.search"]
+def test_a_new_version_of_what_computes_gives_another_combination(identify: Callable[[str], str]) -> None:
+    modules = ["runner.evaluation", "runner.metrics.settings", "retrievers.bm25"]
     assert len({identify(module) for module in ("", *modules)}) == len(modules) + 1
+    assert str(find_version("retrievers.search")) in str(find_version("runner.evaluation"))
 
 
-def test_a_change_to_reports_runs_and_progress_gives_the_same_combination(identify: Callable[[str], str]) -> None:
-    rooms = [runner.commands, runner.comparison, runner.reports, runner.store, runner.sweep, runner.tracking]
-    names = {m.name for room in rooms for m in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")}
-    assert {"runner.reports.console", "runner.tracking.record", "runner.store.disk"} <= names
-    names |= EVALUATION_PLUMBING.keys() - set(code_of(RETRIEVER))
-    assert {identify(name) for name in names} == {identify("")}
-
-
-def test_each_entry_of_plumbing_leaves_out_a_module_with_a_reason() -> None:
-    for module, reason in EVALUATION_PLUMBING.items():
-        others = frozenset(EVALUATION_PLUMBING) - {module}
-        assert any(module in modules_behind(name, others) for name in EVALUATING), module
-        assert reason
+def test_a_new_version_of_another_retriever_gives_the_same_combination(identify: Callable[[str], str]) -> None:
+    assert identify("retrievers.dense") == identify("retrievers.engines.postgres") == identify("")

@@ -248,12 +248,12 @@ def test_workers_share_the_work_but_no_combination_is_done_by_two(tmp_path: Path
 
 
 def entry(kind: WorkKind, seconds: float, size: int, **parts: object) -> Entry:
-    key = Key.of(kind, "retrievers.store", **parts)
+    key = Key.of(kind, "retrievers.search", **parts)
     return Entry(kind.name, key.digest, kind.name, dict(key.parts), size, seconds, 0.0, ())
 
 
 def postings(characters: int, **parts: object) -> Key:
-    return Key.of(POSTINGS, "retrievers.store", corpus=str(characters), characters=characters, **parts)
+    return Key.of(POSTINGS, "retrievers.search", corpus=str(characters), characters=characters, **parts)
 
 
 def test_an_estimate_is_in_proportion_to_what_was_measured() -> None:
@@ -280,26 +280,26 @@ def test_the_most_alike_are_asked() -> None:
 def test_a_search_is_not_compared_with_another_retrievers() -> None:
     asked = {"documents": 1000, "asked": 100, "k": 10}
     kept = [entry(RANKINGS, 5.0, 1, retriever="RankBM25(k1=1.5)", **asked)]
-    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.store", retriever="BM25(k1=1.5)", **asked)).rough
-    assert not Estimator(kept).of(Key.of(RANKINGS, "retrievers.store", retriever="RankBM25(k1=2.0)", **asked)).rough
+    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.search", retriever="BM25(k1=1.5)", **asked)).rough
+    assert not Estimator(kept).of(Key.of(RANKINGS, "retrievers.search", retriever="RankBM25(k1=2.0)", **asked)).rough
 
 
 def test_measuring_is_part_of_a_search() -> None:
     parts = {"documents": 10**6, "asked": 1000, "k": 10, "retriever": "Dense(index_type='hnsw')"}
-    alone = Estimator([entry(RANKINGS, 150.0, 1, **parts)]).of(Key.of(RANKINGS, "retrievers.store", **parts))
+    alone = Estimator([entry(RANKINGS, 150.0, 1, **parts)]).of(Key.of(RANKINGS, "retrievers.search", **parts))
     kept = [entry(RANKINGS, 150.0, 1, **parts), entry(DIAGNOSTICS, 300.0, 1, **parts)]
-    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.store", **parts)).seconds == pytest.approx(
+    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.search", **parts)).seconds == pytest.approx(
         (alone.seconds or 0) + 300
     )
 
 
 def test_nothing_is_made_up_for_what_nobody_has_measured() -> None:
     for key in (
-        Key.of(RANKINGS, "retrievers.store", retriever="Mine()", documents=10, asked=10, k=5),
-        Key.of(MINE, "retrievers.store", a=1),
+        Key.of(RANKINGS, "retrievers.search", retriever="Mine()", documents=10, asked=10, k=5),
+        Key.of(MINE, "retrievers.search", a=1),
     ):
         assert Estimator([]).of(key).seconds is None
-    measured = Estimator([entry(MINE, 7.0, 100, a=2)]).of(Key.of(MINE, "retrievers.store", a=1))
+    measured = Estimator([entry(MINE, 7.0, 100, a=2)]).of(Key.of(MINE, "retrievers.search", a=1))
     assert measured.seconds == pytest.approx(7, rel=0.05)
 
 
@@ -308,7 +308,7 @@ def test_more_takes_longer(documents: int, asked: int, more: int) -> None:
     for retriever in ("BM25", "RankBM25", "SqliteFts", "Dense", "Hybrid"):
         less, most = (
             Estimator([]).of(
-                Key.of(RANKINGS, "retrievers.store", retriever=f"{retriever}()", documents=d, asked=a, k=10)
+                Key.of(RANKINGS, "retrievers.search", retriever=f"{retriever}()", documents=d, asked=a, k=10)
             )
             for d, a in ((documents, asked), (documents + more, asked + more))
         )

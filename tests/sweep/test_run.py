@@ -226,7 +226,7 @@ def test_another_dataset_another_code_and_another_library_are_other_combinations
 
     assert new()
     assert not new()
-    monkeypatch.setattr("runner.sweep.identity.hash_code", lambda module: f"new {module}")
+    monkeypatch.setattr("retrievers.code.find_version", lambda module: f"new {module}")
     assert new()
     monkeypatch.setattr("runner.sweep.identity._versions", lambda: "new")
     assert new()

@@ -204,7 +204,7 @@ def test_changed_code_is_a_new_study_with_the_values_of_now(here: Path, monkeypa
     command = [*SEARCH, *PLANE, *DATA, TEST, "hydra.sweeper.n_trials=3"]
     assert main(command) == 0
     (old,) = studies(here)
-    monkeypatch.setattr("runner.sweep.identity.hash_code", lambda module: f"new {module}")
+    monkeypatch.setattr("retrievers.code.find_version", lambda module: f"new {module}")
     monkeypatch.setattr("runner.metrics.scores.Scores.means", lambda self: {str(m): 0.5 for m in self.measures})
     assert main([*command[:-1], "hydra.sweeper.n_trials=4"]) == 0
     _, new = studies(here)

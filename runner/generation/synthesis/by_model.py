@@ -29,6 +29,8 @@ from runner.llm.journal import Journal
 from runner.llm.prompts import Prompt, format_passages, load_prompt
 from runner.llm.rounds import Rounds
 
+RESULTS_VERSION = "generator by a model 1"
+
 BUNDLED_PROMPTS = Path(__file__).parent / "prompts"
 
 OPTIONAL_GAPS = ("distractors", "least", "most")

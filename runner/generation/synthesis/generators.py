@@ -25,6 +25,8 @@ from runner.generation.synthesis.rewording import Task
 from runner.generation.synthesis.terms import count_terms
 from runner.llm.journal import Journal
 
+RESULTS_VERSION = "deterministic generator 1"
+
 READS_WELL = ("exact_snippet", "web_search_like", "fact_seeking", "keyword", "misspellings", "short")
 """The types that rules write as people do; the others need an author who understands the text."""
 

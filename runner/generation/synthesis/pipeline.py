@@ -28,9 +28,12 @@ from runner.generation.synthesis.checks import Checks, Rejection, filter_chunks
 from runner.generation.synthesis.limits import collapse_spaces
 from runner.generation.synthesis.loading import ChunkSource, embed_chunks, hash_chunks, read, rows
 from runner.generation.synthesis.sampling import Sampling
+from runner.generation.synthesis.selection import RESULTS_VERSION as BUNDLES_VERSION
 from runner.generation.synthesis.selection import BundleSelection, check_documents, iter_bundles
 from runner.generation.synthesis.validation import Generated, QueryVerdict, Validation, validate_queries
 from runner.llm.journal import Journal
+
+RESULTS_VERSION = f"synthesis 1, {BUNDLES_VERSION}"
 
 BATCH = 256
 """The number of queries generated and stored together; a killed run loses at most this many."""

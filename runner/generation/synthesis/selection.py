@@ -18,6 +18,8 @@ from retrievers.work import BUNDLES
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks
 
+RESULTS_VERSION = "bundles 1"
+
 BLOCK = 256
 """The number of chunks whose neighbours are searched and stored together."""
 

@@ -49,7 +49,7 @@ class TermSvd:
             return svd.fit_transform(terms.fit_transform(corpus.contents())).astype(np.float32), terms, svd
 
         documents, terms, svd = store.share(
-            Key.of(WorkKind("term svd", "index"), "retrievers.store", corpus=corpus.fingerprint), fit
+            Key.of(WorkKind("term svd", "index"), "retrievers.search", corpus=corpus.fingerprint), fit
         )
 
         def embed_queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
