@@ -12,6 +12,7 @@ import os
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -134,6 +135,7 @@ class Ledger:
             path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{path}.lock", timeout=_PATIENCE_S):  # processes cannot switch to WAL at the same time
                 self._db = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level=None, check_same_thread=False)
+                weakref.finalize(self, self._db.close)
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=NORMAL")
                 self._db.executescript(_TABLES)
