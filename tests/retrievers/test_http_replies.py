@@ -41,7 +41,7 @@ def test_whatever_a_service_gives_is_a_ranking_in_its_order() -> None:
 
 def test_replies_take_memory_for_their_hits_not_for_the_depth() -> None:
     with fake_api(in_turn(hits(("a", 0.5), ("y", 0.4)), hits(("b", 0.3)))) as api:
-        rankings = Http(api.url, **FORM).index(CORPUS, NoStore()).search(["q", "r"], 10**12)
+        rankings = Http(api.url, **FORM, concurrency=1).index(CORPUS, NoStore()).search(["q", "r"], 10**12)
     assert rankings.documents.shape == rankings.scores.shape == (2, 2)
     assert [sorted(name for name, _ in list_hits(rankings, query)) for query in range(2)] == [["a", "y"], ["b"]]
 
