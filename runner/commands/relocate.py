@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
 from omegaconf import DictConfig
 from pydantic import Field
@@ -30,9 +30,12 @@ def main(cfg: DictConfig) -> int:
     config = resolve_config(cfg)
     own = build_settings(RelocationSettings, config["relocate"], "relocate")
     tracking = build(config["tracking"], "tracking")
-    if own.after is None:
-        return _show_missing(tracking, own)
-    before, after = own.before or _find_only_missing(tracking), own.after
+    if own.after is None and (own.before is not None or own.apply):
+        raise ConfigError("relocate.after=FOLDER is missing: the folder where the artifacts are now")
+    missing = {} if own.before else {str(place): runs for place, runs in list_missing(tracking).items()}
+    if own.after is None or not (own.before or missing):
+        return _show_missing(tracking, missing)
+    before, after = own.before or _choose_only(missing), own.after
     if (folder := local_path(after)) is not None and not folder.is_dir():
         raise ConfigError(f"relocate.after={after}: there is no such folder")
     moves, absent = find_moves(tracking, before, after)
@@ -49,10 +52,7 @@ def main(cfg: DictConfig) -> int:
     return 0
 
 
-def _show_missing(tracking: Tracking, own: RelocationSettings) -> int:
-    if own.before is not None or own.apply:
-        raise ConfigError("relocate.after=FOLDER is missing: the folder where the artifacts are now")
-    missing = {str(place): runs for place, runs in list_missing(tracking).items()}
+def _show_missing(tracking: Tracking, missing: Mapping[str, int]) -> int:
     console.document(
         lambda: {"before": None, "after": None, "runs": 0, "absent": 0, "applied": False, "missing": missing}
     )
@@ -64,10 +64,9 @@ def _show_missing(tracking: Tracking, own: RelocationSettings) -> int:
     return 0
 
 
-def _find_only_missing(tracking: Tracking) -> str:
+def _choose_only(missing: Mapping[str, int]) -> str:
     """Return the folder of artifacts that does not exist; raises `ConfigError` unless it is the only one."""
-    missing: list[Path] = list(list_missing(tracking))
-    if len(missing) != 1:
-        places = ", ".join(map(str, missing)) or "none"
+    if len(missing) > 1:
+        places = ", ".join(missing)
         raise ConfigError(f"relocate.before=FOLDER is missing: where the artifacts were; missing folders: {places}")
-    return str(missing[0])
+    return next(iter(missing))
