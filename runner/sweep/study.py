@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -309,17 +310,23 @@ def _storage(address: str) -> BaseStorage:
             return JournalStorage(JournalFileBackend(str(path)))
         url = make_url(address)
         if url.get_backend_name() != "sqlite" or not url.database:
-            return cast("BaseStorage", RDBStorage(address))
+            return _close_with_owner(RDBStorage(address))
         file = Path(url.database)
         file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(file.with_suffix(".lock")):  # processes must not create tables at the same time
             storage = RDBStorage(address)
         _write_ahead(storage)
-        return cast("BaseStorage", storage)
+        return _close_with_owner(storage)
     except (SQLAlchemyError, OptunaError, ImportError, OSError, ValueError) as error:
         why = shorten_text(str(error).partition("(Background on")[0], 300)
         way_out = "set, for example, sqlite:///mlruns/optuna.db, journal:mlruns/optuna.log or memory"
         raise ConfigError(f"hydra.sweeper.storage={address}: cannot be opened ({why}); {way_out}") from error
+
+
+def _close_with_owner(storage: Any) -> BaseStorage:  # noqa: ANN401 (an RDBStorage)
+    """Have the connections of a storage closed when nothing uses it any more, which Optuna leaves to its caller."""
+    weakref.finalize(storage, storage.engine.dispose)
+    return cast("BaseStorage", storage)
 
 
 def _write_ahead(storage: Any) -> None:  # noqa: ANN401 (its engine is SQLAlchemy's)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import random
 import sqlite3
+import weakref
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -85,8 +86,15 @@ def trials(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def open_storage(address: str) -> optuna.storages.RDBStorage:
+    """Open a storage whose connections are closed with it."""
+    storage = optuna.storages.RDBStorage(address)
+    weakref.finalize(storage, storage.engine.dispose)
+    return storage
+
+
 def studies(folder: Path) -> list[optuna.Study]:
-    storage = f"sqlite:///{folder}/mlruns/optuna.db"
+    storage = open_storage(f"sqlite:///{folder}/mlruns/optuna.db")
     return [optuna.load_study(study_name=name, storage=storage) for name in optuna.get_all_study_names(storage)]
 
 

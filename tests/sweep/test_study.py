@@ -13,6 +13,7 @@ from runner.sweep.products import Combination, products
 from runner.sweep.settings import Space
 from runner.sweep.space import SearchSpace
 from runner.sweep.study import MEMORY, Sampler, Studies, Study
+from tests.sweep.searches import open_storage
 
 PLANE = ("a=interval(0,1)", "b=range(0,1.1,0.1)")
 GRID = ("a=0,0.5,1", "b=x,y")
@@ -76,7 +77,7 @@ def test_what_a_dead_process_left_has_failed(tmp_path: Path) -> None:
     assert left is not None
     left.ask(2)
     assert of.latest("s") is not None
-    stored = optuna.load_study(study_name="s.1", storage=address)
+    stored = optuna.load_study(study_name="s.1", storage=open_storage(address))
     assert [trial.state.name for trial in stored.trials] == ["COMPLETE"] * 2 + ["FAIL"] * 2
     assert stored.user_attrs == {"sweep": "x"}
 
