@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers import postings
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
-from retrievers.postings import _count
+from retrievers.lexical import postings
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
+from retrievers.lexical.postings import _count
 from retrievers.store import MemoryStore
 from runner.store import disk
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import psutil
 
-from retrievers.dense import Dense
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
+from retrievers.vectors.dense import Dense
 from runner.datasets.beir import Beir
 from runner.evaluation import Bench
 from runner.experiment import Experiment

@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.cases import DATA
-from retrievers.analyzer import Analyzer
 from retrievers.base import Retriever
-from retrievers.dense import Dense
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.engines.qdrant import Qdrant
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.vectors.dense import Dense
 from runner.datasets.beir import Beir
 from runner.evaluation import Bench
 from runner.experiment import Experiment

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from benchmarks.cases import RUNNER, folder_of_runs
 from benchmarks.measure import Figure, spend
 from retrievers.base import Corpus, QueryText
-from retrievers.run_file import RunFile
+from retrievers.runs.run_file import RunFile
 from retrievers.store import NoStore
 from runner.datasets.judged import JudgedFiles
 from runner.evaluation import Bench

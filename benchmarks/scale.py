@@ -80,7 +80,7 @@ _HERE = (sys.executable, "-m", "benchmarks.scale")
 
 def _ours(ids: Sequence[str], texts: Sequence[str]) -> Any:  # noqa: ANN401 (one of three libraries' indexes)
     from retrievers.base import Corpus
-    from retrievers.bm25 import BM25
+    from retrievers.lexical.bm25 import BM25
     from retrievers.store import MemoryStore
 
     return BM25().index(Corpus(ids, texts), MemoryStore())

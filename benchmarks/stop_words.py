@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.cases import DATA
-from retrievers.analyzer import Analyzer
-from retrievers.bm25 import BM25
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.analysis.language import ANALYZERS

@@ -78,9 +78,9 @@ def compare_searches(data: Path) -> dict[int, dict[str, float]]:
     """Return the seconds per query of each side, by depth; both search in turn."""
     from numba import config
 
-    from retrievers.analyzer import Analyzer
     from retrievers.base import Corpus
-    from retrievers.bm25 import BM25
+    from retrievers.lexical.analyzer import Analyzer
+    from retrievers.lexical.bm25 import BM25
     from retrievers.store import MemoryStore
 
     config.NUMBA_NUM_THREADS = 1

@@ -7,25 +7,25 @@ It works without the rest of the program:
     corpus = Corpus(ids=["a", "b"], texts=["a red boat", "a blue house"])
     rankings = BM25().index(corpus, MemoryStore()).search(["red"], k=10)
 
-The names below are loaded when they are used, and typed in `__init__.pyi`: an import statement here would make the code
-of all retrievers part of the key of what each of them caches.
+The names below are loaded when they are used, so that an import of one retriever loads no other. `__init__.pyi` has
+their types.
 """
 
 import importlib
 
 _PLACES = {
-    "BM25": "bm25",
-    "BM25F": "bm25f",
+    "BM25": "lexical.bm25",
+    "BM25F": "lexical.bm25f",
     "LSAEncoder": "encoders.lsa",
-    "Analyzer": "analyzer",
+    "Analyzer": "lexical.analyzer",
     "Corpus": "base",
-    "Dense": "dense",
-    "Hybrid": "fusion",
+    "Dense": "vectors.dense",
+    "Hybrid": "composed.fusion",
     "MemoryStore": "store",
     "Rankings": "base",
-    "Reranked": "reranked",
+    "Reranked": "composed.reranked",
     "SentenceTransformerEncoder": "encoders.sentence_transformer",
-    "SqliteFts": "sqlite_fts",
+    "SqliteFts": "lexical.sqlite_fts",
 }
 
 __all__ = [

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings, Retriever
 from retrievers.blocks import search_in_blocks
 from retrievers.encoders.cuts import CutKind
 from retrievers.index_facts import describe_indexes, remember_facts
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.search import RESULTS_VERSION as SEARCH_VERSION
 from retrievers.search import search_cached
 from retrievers.texts import fetch_documents

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from retrievers.base import Corpus, RetrieverError, iter_parts
-from retrievers.existing import ExistingRetriever
-from retrievers.run_file import RunFile
+from retrievers.runs.existing import ExistingRetriever
+from retrievers.runs.run_file import RunFile
 from runner.comparison.comparability import NotComparable, check_comparable
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.data_effect import DataEffect, check_shared_queries, measure_data_effect
@@ -160,7 +160,7 @@ def build_recorded_experiment(
         raise NotComparable(f"the record of {candidate.name} does not contain the settings of its dataset")
     if any(str(target).startswith(_LLM) and target != _NO_LLM for target in _iter_targets(recorded["retriever"])):
         raise NotComparable(f"the retriever of {baseline.name} uses a language model, whose replies are not repeatable")
-    if "retrievers.existing.GivenRetriever" in _iter_targets(recorded["retriever"]):
+    if "retrievers.runs.existing.GivenRetriever" in _iter_targets(recorded["retriever"]):
         raise NotComparable(f"the retriever of {baseline.name} is an object that was passed in Python")
     if baseline.addresses:
         services = ", ".join(dict.fromkeys(baseline.addresses.values()))

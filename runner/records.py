@@ -24,7 +24,7 @@ from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from retrievers.excerpts import shorten_text
 from retrievers.files import replace_file
 from retrievers.id_table import IdTable, select_ids
-from retrievers.trec_tokens import MARK, encode_token
+from retrievers.runs.trec_tokens import MARK, encode_token
 from retrievers.work import Cost
 from runner.analysis.grades import load_grades, save_grades
 from runner.arrow import (

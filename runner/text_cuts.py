@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from retrievers.base import Corpus, iter_parts
 from retrievers.encoders.cuts import CUT, UNITS, CutKind, Cuts, SilentCutter
-from retrievers.model_calls import count_bytes
+from retrievers.llm.model_calls import count_bytes
 
 
 def describe_cuts(figures: Mapping[str, float], sizes: Mapping[CutKind, int], pieces: str) -> list[str]:

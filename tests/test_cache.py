@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import Key
 from retrievers.work import KINDS

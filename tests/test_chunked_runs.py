@@ -11,9 +11,9 @@ import numpy as np
 import orjson
 import pytest
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
-from retrievers.bm25 import BM25
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
 from runner.__main__ import main
 from runner.analysis.failures import Lexicon

@@ -60,7 +60,7 @@ NOT_HERE = {
     r"retriever=(postgres|pgvector)|parts.lexical=postgres": "needs a server; tests/retrievers/engines starts one",
     r"(encoder|reranker)=api": "calls an API; tests/llm has stand-ins",
     r"\bllm=": "asks a language model; the tests of each verb have a fake one",
-    r"-m retriever=reranked": "downloads a cross-encoder; tests/retrievers/test_reranked.py has a small one",
+    r"-m retriever=reranked": "downloads a cross-encoder; tests/retrievers/composed/test_reranked.py has a small one",
     r"path/to/a/model": "needs a model; tests/retrievers have small ones",
     r"HOST|-m \.\.\.": "needs a cluster",
     r"s3://": "needs an object store; tests/store/test_contract.py has one",

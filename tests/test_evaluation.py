@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings
-from retrievers.bm25 import BM25, BM25Searcher
-from retrievers.dense import Dense
+from retrievers.composed.fusion import Hybrid
 from retrievers.encoders.lsa import LSAEncoder
-from retrievers.fusion import Hybrid
-from retrievers.postings import Postings
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25, BM25Searcher
+from retrievers.lexical.postings import Postings
 from retrievers.store import NoStore, Store
+from retrievers.vectors.dense import Dense
 from runner.analysis.grading import Grading
 from runner.datasets.base import Queries, Raw
 from runner.datasets.source import DatasetSource

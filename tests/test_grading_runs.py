@@ -16,7 +16,7 @@ from mlflow.entities import Run
 from mlflow.tracking import MlflowClient
 
 from retrievers.base import NOTHING, Rankings
-from retrievers.bm25 import BM25Searcher
+from retrievers.lexical.bm25 import BM25Searcher
 from runner.__main__ import main
 from runner.analysis.sheet import load_sheet, save_sheet
 from runner.records import load_record
@@ -269,7 +269,7 @@ def test_a_failed_query_counts_in_no_standing(
             found.documents[0], found.scores[0] = NOTHING, -np.inf
             return replace(found, errors={0: "TimeoutError: no answer"})
 
-        patch.setattr("retrievers.bm25.BM25Searcher.search", search)
+        patch.setattr("retrievers.lexical.bm25.BM25Searcher.search", search)
         assert main(["retriever=bm25", *DATA]) == 1  # of a query that raised an error
     (run,) = runs()
     judge = ["judge", f"run={run.info.run_id[:8]}", "output=judged", "llm=openai", "llm.model=m", "judging.depth=3"]

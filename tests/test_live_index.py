@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from retrievers.base import Corpus
-from retrievers.fusion import Hybrid
-from retrievers.http_api import Http
+from retrievers.composed.fusion import Hybrid
+from retrievers.services.http_api import Http
 from runner.__main__ import main
 from runner.config import CONF
 from runner.datasets.beir import Beir

@@ -239,9 +239,9 @@ def test_a_re_evaluated_baseline_equals_an_evaluation_of_its_settings(pair: tupl
     assert again.name == "bm25 re-evaluated"
 
 
-HTTP = {"_target_": "retrievers.http_api.Http", "base_url": "http://127.0.0.1:9", **FORM}
+HTTP = {"_target_": "retrievers.services.http_api.Http", "base_url": "http://127.0.0.1:9", **FORM}
 LISTWISE = {
-    "_target_": "retrievers.reranked.Reranked",
+    "_target_": "retrievers.composed.reranked.Reranked",
     "reranker": {"llm": {"_target_": "runner.llm.providers.OpenAI"}},
 }
 
@@ -252,8 +252,8 @@ LISTWISE = {
         ({"_target_": "my_plugin.Mine"}, r"the record wants to run code of a plug-in .*'plugins=\[my_plugin\]'"),
         ({"_target_": "retrievers.gone.Gone"}, r"retrievers\.gone\.Gone: cannot be imported"),
         (HTTP, "bm25 was measured on a live service, which may have changed"),
-        ({"_target_": "retrievers.run_file.RunFile", "path": "x.trec"}, "read from a file, x.trec"),
-        ({"_target_": "retrievers.existing.ExistingRetriever", "factory": "json:loads"}, "its own index"),
+        ({"_target_": "retrievers.runs.run_file.RunFile", "path": "x.trec"}, "read from a file, x.trec"),
+        ({"_target_": "retrievers.runs.existing.ExistingRetriever", "factory": "json:loads"}, "its own index"),
         (LISTWISE, "uses a language model, whose replies are not repeatable"),
         ({**HTTP, "headers": {"Authorization": "***"}}, r"retriever\.headers\.Authorization: the value is a secret"),
         ({**HTTP, "base_url": "${oc.env:NOT_SET_HERE}"}, "NOT_SET_HERE"),

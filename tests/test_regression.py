@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import runner
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from runner.comparison.comparability import NotComparable
 from runner.comparison.gate import Gate
 from runner.config.objects import ConfigError

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, create_empty_rankings
-from retrievers.trec_tokens import encode_token
+from retrievers.runs.trec_tokens import encode_token
 from retrievers.work import Cost
 from runner.records import load_record, save_record, write_trec
 from runner.result import Hits, ResultError

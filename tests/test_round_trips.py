@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 
 from retrievers.base import NOTHING, Corpus, QueryText, Rankings, RetrieverError
-from retrievers.run_file import RunFile
+from retrievers.runs.run_file import RunFile
 from retrievers.store import NoStore
 from retrievers.strict_values import find_line_break
 from runner.analysis.judged_files import JUDGMENTS, PEOPLE, write_people, write_verdicts

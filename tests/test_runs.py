@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import Stemmer
 
-from retrievers.bm25 import BM25
-from retrievers.existing import ExistingRetriever
-from retrievers.fusion import Hybrid
+from retrievers.composed.fusion import Hybrid
 from retrievers.index_facts import describe_indexes
-from retrievers.run_file import RunFile
+from retrievers.lexical.bm25 import BM25
+from retrievers.runs.existing import ExistingRetriever
+from retrievers.runs.run_file import RunFile
 from runner.__main__ import main
 from runner.analysis.grading import Grading
 from runner.commands.compare import is_run

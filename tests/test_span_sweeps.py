@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from runner.__main__ import main
 from runner.comparison.comparability import NotComparable
 from runner.comparison.compare import TableStatistics, compare_results

@@ -8,9 +8,9 @@ import pytest
 from benchmarks.stand_in.documents import Documents
 from benchmarks.stand_in.search import Index, build_index
 from benchmarks.stand_in.server import Api, RequestError
-from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus
-from retrievers.bm25 import BM25
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import NoStore
 
 COUNT = 601

@@ -5,7 +5,7 @@ from pathlib import Path
 import mlflow
 import pytest
 
-from retrievers.chat import ChatError, Reply
+from retrievers.llm.chat import ChatError, Reply
 from runner.llm.observers import Exchange, notify_observers
 from runner.tracking.settings import Tracking
 from runner.tracking.tracing import log_exchanges, traces

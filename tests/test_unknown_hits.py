@@ -14,9 +14,9 @@ import pytest
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus
-from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid
-from retrievers.http_api import Http
+from retrievers.composed.fusion import Hybrid
+from retrievers.lexical.bm25 import BM25
+from retrievers.services.http_api import Http
 from retrievers.store import MemoryStore
 from runner.analysis.failures import Lexicon
 from runner.comparison.insights import Insights, find_insights

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from benchmarks.cases import DATA
 from benchmarks.simulations.systems import ANALYZERS
 from retrievers.base import Retriever
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
+from retrievers.composed.fusion import Hybrid
 from retrievers.encoders.lsa import LSAEncoder
-from retrievers.fusion import Hybrid
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
+from retrievers.vectors.dense import Dense
 from runner.analysis.inversion import FEWEST_DIFFERENT, invert_permutation_test
 from runner.analysis.significance import compute_differences
 from runner.datasets.beir import Beir

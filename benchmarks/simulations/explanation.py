@@ -172,8 +172,8 @@ def evaluate(name: str, version: Version, bench: Bench) -> Result:
     data = version.dataset
     config: dict[str, Any] = {
         "retriever": {
-            "_target_": "retrievers.bm25.BM25",
-            "analyzer": {"_target_": "retrievers.analyzer.Analyzer", "stemmer": None, "stopwords": None},
+            "_target_": "retrievers.lexical.bm25.BM25",
+            "analyzer": {"_target_": "retrievers.lexical.analyzer.Analyzer", "stemmer": None, "stopwords": None},
             "k1": version.k1,
             "b": version.b,
         },

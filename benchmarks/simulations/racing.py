@@ -23,12 +23,12 @@ import optuna
 from numpy.typing import NDArray
 
 from benchmarks.cases import DATA
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
+from retrievers.composed.fusion import Hybrid
 from retrievers.encoders.lsa import LSAEncoder
-from retrievers.fusion import Hybrid
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
+from retrievers.vectors.dense import Dense
 from runner.analysis.racing import Drop, ErrorBudget, run_race
 from runner.datasets.beir import Beir
 from runner.metrics.measures import parse

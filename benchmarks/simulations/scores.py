@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import DATA
-from retrievers.analyzer import Analyzer
 from retrievers.base import NoStore
-from retrievers.bm25 import BM25
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from runner.datasets.beir import Beir
 from runner.metrics.measures import parse
 from runner.metrics.scores import score

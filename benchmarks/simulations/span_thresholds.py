@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from retrievers.base import Corpus, Rankings
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
 from runner.datasets.anchoring import Anchor
 from runner.datasets.base import Dataset

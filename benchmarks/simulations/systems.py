@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import DATA
-from retrievers.analyzer import Analyzer
 from retrievers.base import Retriever
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
+from retrievers.composed.fusion import Hybrid
 from retrievers.encoders.lsa import LSAEncoder
-from retrievers.fusion import Hybrid
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
+from retrievers.vectors.dense import Dense
 from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
 

@@ -1,4 +1,4 @@
-"""Scores documents block by block, and keeps the best: see `retrievers.bm25`."""
+"""Scores documents block by block, and keeps the best: see `retrievers.lexical.bm25`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins the term counts of fields: see `retrievers.field_postings`."""
+"""Joins the term counts of fields: see `retrievers.lexical.field_postings`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts the terms of documents: see `retrievers.postings`."""
+"""Counts the terms of documents: see `retrievers.lexical.postings`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums weighted postings block by block, and keeps the best documents: see `retrievers.sparse`."""
+"""Sums weighted postings block by block, and keeps the best documents: see `retrievers.vectors.sparse`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits text into pieces, and replaces pieces by terms: see `retrievers.term_ids`."""
+"""Splits text into pieces, and replaces pieces by terms: see `retrievers.lexical.term_ids`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from retrievers.compiled.pieces import append_line, double, find_slot, spread
+from retrievers.lexical.term_ids import BEYOND, DOCUMENT_END, END, GREATER, JOINT, LESS, LETTER
 from retrievers.pieces import FNV_PRIME, Column, Pieces
-from retrievers.term_ids import BEYOND, DOCUMENT_END, END, GREATER, JOINT, LESS, LETTER
 
 
 @njit(cache=True, nogil=True)

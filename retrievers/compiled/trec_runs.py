@@ -1,4 +1,4 @@
-"""Read lines of a TREC run: see `retrievers.trec_runs`."""
+"""Read lines of a TREC run: see `retrievers.runs.trec_runs`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ONE = np.uint64(1)
 def read_lines(
     text: Column, first: int, limit: int, begins: Column, lengths: Column, scores: Column, query_ids: Pieces
 ) -> Any:  # noqa: ANN401 (compiled)
-    """Read the lines from `first` to `limit` into columns, and return a `retrievers.trec_runs._Chunk`.
+    """Read the lines from `first` to `limit` into columns, and return a `retrievers.runs.trec_runs._Chunk`.
 
     Most lines begin and end like the line before: these are read a word at a time, all others byte by byte. Columns
     have a fixed size, because growing them within the loop would slow down every line.

@@ -17,14 +17,14 @@ from pydantic.dataclasses import dataclass as settings
 from threadpoolctl import threadpool_limits
 
 from retrievers.access import Access
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.encoders.base import Embedded, Vectors, encode_alone
-from retrievers.postings import RESULTS_VERSION as POSTINGS_VERSION
-from retrievers.postings import Postings, build_postings_key, load_postings
+from retrievers.encoders.svd import factorise, scale_rows
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.postings import RESULTS_VERSION as POSTINGS_VERSION
+from retrievers.lexical.postings import Postings, build_postings_key, load_postings
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store, check_rows
-from retrievers.svd import factorise, scale_rows
 from retrievers.work import LSA
 
 RESULTS_VERSION = f"lsa 1, {POSTINGS_VERSION}"

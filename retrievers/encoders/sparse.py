@@ -19,7 +19,7 @@ from retrievers.encoders.pretrained import check_trained
 from retrievers.encoders.shards import check_encoded, encode_in_shards
 from retrievers.errors import RetrieverError
 from retrievers.store import Arrays, Store
-from retrievers.term_weights import TermWeights, join_weights
+from retrievers.vectors.term_weights import TermWeights, join_weights
 from retrievers.work import DOCUMENT_TERM_WEIGHTS, QUERY_TERM_WEIGHTS, WorkKind
 
 if TYPE_CHECKING:

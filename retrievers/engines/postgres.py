@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
+from retrievers.engines.hits import read_hits
 from retrievers.engines.postgres_live import LiveStatement, build_query, open_columns
 from retrievers.engines.postgres_server import PostgresServer, open_server
 from retrievers.engines.postgres_tables import (
@@ -35,13 +36,12 @@ from retrievers.engines.postgres_tables import (
 )
 from retrievers.extras import check_installed
 from retrievers.filters import Filter, Metadata
-from retrievers.hits import read_hits
-from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Key, NoStore, Store
 from retrievers.threads import map_threads
-from retrievers.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
-from retrievers.vector_search import Metric, VectorSpace
+from retrievers.vectors.points import Nearest, Subset
+from retrievers.vectors.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
+from retrievers.vectors.vector_search import Metric, VectorSpace
 from retrievers.work import POSTGRES_INDEX
 
 if TYPE_CHECKING:

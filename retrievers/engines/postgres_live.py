@@ -16,7 +16,7 @@ from retrievers.encoders.base import Vectors
 from retrievers.engines.postgres_server import PostgresServer, ServerError
 from retrievers.engines.postgres_tables import OPERATORS, clean_text, format_vector
 from retrievers.filters import Condition, Filter
-from retrievers.replies import SearchReply, build_reply, join_replies
+from retrievers.services.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store
 from retrievers.strict_values import parse_id, parse_number
 from retrievers.threads import map_threads

@@ -1,6 +1,6 @@
 """Search with Qdrant's engine, in this process: vectors by a graph or compressed, words by BM25, and both fused.
 
-A Qdrant server is searched through `retrievers.http_api`. Builds of a graph are not reproducible.
+A Qdrant server is searched through `retrievers.services.http_api`. Builds of a graph are not reproducible.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.folders import check_folder
+from retrievers.engines.hits import read_hits
 from retrievers.engines.qdrant_shard import (
     PACKAGE,
     Codes,
@@ -35,12 +36,11 @@ from retrievers.engines.qdrant_shard import (
 from retrievers.engines.qdrant_words import Language, SparseSettings, Words, WordSettings
 from retrievers.extras import check_installed
 from retrievers.filters import Filter, Metadata
-from retrievers.hits import read_hits
-from retrievers.points import Nearest, Subset
 from retrievers.search import Work, build_rankings_key
 from retrievers.store import Arrays, Key, NoStore, Store
-from retrievers.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
-from retrievers.vector_search import Metric, VectorSpace
+from retrievers.vectors.points import Nearest, Subset
+from retrievers.vectors.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
+from retrievers.vectors.vector_search import Metric, VectorSpace
 from retrievers.work import LIVE_QDRANT_INDEX, QDRANT_INDEX, WorkKind
 
 RESULTS_VERSION = f"qdrant 1, {VECTOR_SEARCH_VERSION}"

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from retrievers.base import RetrieverError
 from retrievers.encoders.base import Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
+from retrievers.engines.hits import read_hits
 from retrievers.engines.qdrant_words import FIELD, ScoringQuery, Words
-from retrievers.hits import read_hits
-from retrievers.points import Nearest, Points, PointStream
 from retrievers.store import Arrays
+from retrievers.vectors.points import Nearest, Points, PointStream
 from retrievers.work import QDRANT_INDEX
 
 if TYPE_CHECKING:

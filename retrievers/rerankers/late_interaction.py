@@ -1,4 +1,4 @@
-"""Late interaction as a reranker: the MaxSim of a query with each candidate (`retrievers.max_sim`)."""
+"""Late interaction as a reranker: the MaxSim of a query with each candidate (`retrievers.vectors.max_sim`)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from retrievers.access import Access
 from retrievers.encoders.base import Vectors, time_alone
 from retrievers.encoders.multi_vector import RESULTS_VERSION as MODEL_VERSION
 from retrievers.encoders.multi_vector import MultiVectorModel
-from retrievers.max_sim import score_max_sim
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
 from retrievers.store import Key, Store
+from retrievers.vectors.max_sim import score_max_sim
 from retrievers.work import LIVE_PAIR_MODEL
 
 RESULTS_VERSION = f"late-interaction reranker 1, {MODEL_VERSION}"

@@ -17,10 +17,9 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
-from retrievers.chat import Chat
-from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
-from retrievers.progress import report_progress
-from retrievers.prompting import (
+from retrievers.llm.chat import Chat
+from retrievers.llm.model_calls import ModelCalls, count_bytes, count_passage_bytes
+from retrievers.llm.prompting import (
     Call,
     ask_llm,
     check_prompt,
@@ -28,6 +27,7 @@ from retrievers.prompting import (
     fill_prompt,
     summarise_calls,
 )
+from retrievers.progress import report_progress
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
 from retrievers.threads import map_threads

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Rankings
-from retrievers.postings import Postings, load_postings
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.postings import Postings, load_postings
 from retrievers.store import Store
 from runner.analysis.meaning import Meaning
 

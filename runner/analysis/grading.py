@@ -18,8 +18,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
-from retrievers.chat import Chat
-from retrievers.multistage import NO_TEXT
+from retrievers.composed.multistage import NO_TEXT
+from retrievers.llm.chat import Chat
 from retrievers.store import fingerprint
 from runner.analysis.grades import Grades
 from runner.analysis.judge_quality import agreement, earlier_grades

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Rankings
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import Store
 from runner.analysis.benchmark_overlap import BenchmarkHashes, find_overlaps
 from runner.analysis.failures import Lexicon

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.analysis.finding import DOUBTFUL, OF_NOTE, WRONG, Finding, order_findings
 from runner.analysis.inspection_own_documents import OwnQueries
 from runner.analysis.inspection_queries import is_generated, unlike_searches

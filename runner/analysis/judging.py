@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings
-from retrievers.chat import Chat
+from retrievers.llm.chat import Chat
 from retrievers.store import fingerprint
 from runner.analysis.prompts import FOLDER
 from runner.analysis.verdicts import GradeVerdict, Patience, Scale, collect_verdicts, shorten

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
 from retrievers.encoders.lsa import LSAEncoder
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import NoStore, Store
 
 Floats = NDArray[np.float32]

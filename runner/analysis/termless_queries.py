@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import NamedTuple
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.datasets.base import Queries
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
-from retrievers.chat import Chat, ChatError, Reply
+from retrievers.llm.chat import Chat, ChatError, Reply
 from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
 from runner.llm.json_replies import iter_json_objects

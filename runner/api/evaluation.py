@@ -12,7 +12,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from retrievers.base import Retriever, iter_parts
-from retrievers.existing import GivenRetriever
+from retrievers.runs.existing import GivenRetriever
 from runner.api.data import check_overrides, list_overrides, locate
 from runner.api.results import RunResult, with_run
 from runner.commands.evaluate import run_experiment

@@ -16,8 +16,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RetrieverError
-from retrievers.run_file import RunFile
-from retrievers.run_formats import find_format
+from retrievers.runs.run_file import RunFile
+from retrievers.runs.run_formats import find_format
 from runner.comparison.compare import Comparison, TableStatistics, is_same_evaluation
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate

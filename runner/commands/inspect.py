@@ -13,9 +13,9 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Rankings, Retriever
 from retrievers.files import replace_texts
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.search import search_cached
 from runner.analysis.benchmark_overlap import hash_dataset, load_hashes
 from runner.analysis.inspection import inspect

@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.multistage import Base
+from retrievers.composed.multistage import Base
 from retrievers.search import open_searcher
 from runner.config.objects import ConfigError, build_settings
 from runner.config.values import check_read, settle

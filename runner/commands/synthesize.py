@@ -10,7 +10,7 @@ import orjson
 from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.chat import ChatError
+from retrievers.llm.chat import ChatError
 from runner.config.addresses import RequiredPath
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError, build, build_settings

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus
-from retrievers.run_formats import strip_compression
+from retrievers.runs.run_formats import strip_compression
 from retrievers.strict_values import find_line_break, show_value
 from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
 from runner.datasets.files import PlaceTable

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.run_formats import strip_compression
+from retrievers.runs.run_formats import strip_compression
 from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of

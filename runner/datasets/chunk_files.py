@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.run_formats import strip_compression
+from retrievers.runs.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord

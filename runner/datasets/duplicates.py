@@ -17,8 +17,8 @@ from itertools import count, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.analyzer import Analyzer
-from retrievers.term_ids import iter_term_ids
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.term_ids import iter_term_ids
 
 SIZE = 3
 """The number of words of a shingle."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from retrievers.run_formats import COMPRESSIONS
+from retrievers.runs.run_formats import COMPRESSIONS
 from retrievers.strict_values import BYTE_ORDER_MARK, parse_id, parse_json, parse_whole, show_value, split_columns
 from runner.config.addresses import is_address
 from runner.datasets.base import DatasetError, Qrel

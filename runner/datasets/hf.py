@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.extras import check_installed
-from retrievers.run_formats import COMPRESSIONS, strip_compression
+from retrievers.runs.run_formats import COMPRESSIONS, strip_compression
 from runner.datasets.base import DatasetError, Raw, corpus_of
 from runner.datasets.beir import build_queries, iter_documents
 from runner.datasets.files import Place, PlaceTable, SourceRecord, iter_qrel_places, json_lines

@@ -13,7 +13,7 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-from retrievers.run_formats import COMPRESSIONS
+from retrievers.runs.run_formats import COMPRESSIONS
 from runner.config.addresses import SPLIT, check_reachable
 from runner.objects import Objects, ObjectStatus, find_cache_folder
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from retrievers.run_formats import strip_compression
+from retrievers.runs.run_formats import strip_compression
 from retrievers.strict_values import parse_id, parse_number
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries

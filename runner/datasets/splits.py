@@ -6,7 +6,7 @@ import glob
 import re
 from pathlib import Path
 
-from retrievers.run_formats import COMPRESSIONS
+from retrievers.runs.run_formats import COMPRESSIONS
 from runner.config.addresses import SPLIT
 
 

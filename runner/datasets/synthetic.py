@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
-from retrievers.run_formats import strip_compression
+from retrievers.runs.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.chunk_files import ChunkTable, corpus_id, is_chunk_file, iter_chunks, read_chunks

@@ -15,7 +15,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.run_formats import TABLES, TableFormat, strip_compression
+from retrievers.runs.run_formats import TABLES, TableFormat, strip_compression
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable, SourceRecord

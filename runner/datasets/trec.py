@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.run_formats import strip_compression
+from retrievers.runs.run_formats import strip_compression
 from runner.datasets import beir, files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable

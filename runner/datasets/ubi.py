@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from retrievers.run_formats import strip_compression
+from retrievers.runs.run_formats import strip_compression
 from retrievers.strict_values import parse_id
 from runner.datasets import files
 from runner.datasets.base import DatasetError, GradeInterval

@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.chat import ChatError
+from retrievers.llm.chat import ChatError
 from runner.config.addresses import LocalPath
 from runner.config.environment import hide_values, note_secrets
 from runner.config.objects import ConfigError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import chain, islice
 
-from retrievers.chat import Chat, ChatError, Reply
+from retrievers.llm.chat import Chat, ChatError, Reply
 from runner.llm.api_model import STOP
 
 MAX_UNREACHABLE = 3

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.chat import ChatError, Reply
+from retrievers.llm.chat import ChatError, Reply
 from retrievers.store import fingerprint
 from runner.llm.api_model import Answer, ApiModel, ModelRequest
 from runner.llm.ledger import NANO, open_ledger

@@ -23,14 +23,14 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
-from retrievers.chat import BudgetSpent, ChatError
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.cuts import REFUSING, UNKNOWN_CUTS, Cuts, Length, count_by_role
 from retrievers.extras import check_installed
 from retrievers.files import hash_file
+from retrievers.llm.chat import BudgetSpent, ChatError
 from retrievers.progress import REPORT_INTERVAL_S
+from retrievers.services.templates import fill_template, get_path
 from retrievers.store import Key, Store, fingerprint
-from retrievers.templates import fill_template, get_path
 from retrievers.threads import map_threads
 from retrievers.work import DOCUMENT_VECTORS, QUERY_VECTORS
 from runner.llm.api_model import API_ACCESS, STOP, Answer, ModelRequest

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from retrievers.excerpts import shorten_text
-from retrievers.retry import backoff, parse_retry_after
+from retrievers.services.retry import backoff, parse_retry_after
 
 SHOWN = 300
 """How many characters of an error or a reply a message quotes."""
@@ -21,7 +21,8 @@ LONGEST_WAIT_S = 120.0
 RETRYABLE = {408: "timeout", 409: "conflict", 429: "rate_limited"}
 """The retryable statuses below 500, with their kind; as in the SDKs of OpenAI and Anthropic, all others are from 500.
 
-A search API is retried on fewer (`retrievers.connection.BUSY`): its 500 is mostly about a query that fails each time.
+A search API is retried on fewer (`retrievers.services.connection.BUSY`): its 500 is mostly about a query that
+fails each time.
 """
 
 NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")

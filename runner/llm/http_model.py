@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.services.templates import MISSING, fill_address, fill_template, get_path, has_placeholder
 from retrievers.strict_values import parse_count
-from retrievers.templates import MISSING, fill_address, fill_template, get_path, has_placeholder
 from runner.llm.api_model import ApiModel
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from retrievers.connection import Connection, ServiceError
+from retrievers.services.connection import Connection, ServiceError
 from retrievers.strict_values import parse_reply
 from runner.llm.faults import Fault, fault_of_form, fault_of_status
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from retrievers.chat import Chat, ChatError, Reply
+from retrievers.llm.chat import Chat, ChatError, Reply
 from retrievers.store import fingerprint
 from runner.llm.batch import ask_all
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from retrievers.chat import BudgetSpent, ChatError, Reply
+from retrievers.llm.chat import BudgetSpent, ChatError, Reply
 from retrievers.work import METER
 from runner.config.objects import ConfigError
 from runner.processes import holder, is_gone

@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.chat import Reply
+from retrievers.llm.chat import Reply
 from runner.config.objects import ConfigError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from retrievers.chat import ChatError, Reply
+from retrievers.llm.chat import ChatError, Reply
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,15 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
-from retrievers.chat import ChatError, Reply
 from retrievers.encoders.cuts import REFUSING, UNKNOWN_CUTS
-from retrievers.model_calls import ModelCalls, count_bytes, count_passage_bytes
+from retrievers.llm.chat import ChatError, Reply
+from retrievers.llm.model_calls import ModelCalls, count_bytes, count_passage_bytes
+from retrievers.llm.prompting import Call, summarise_calls
 from retrievers.notes import QueryLog
 from retrievers.progress import report_progress
-from retrievers.prompting import Call, summarise_calls
 from retrievers.rerankers.base import CandidateScores, Rerank
+from retrievers.services.templates import get_path
 from retrievers.store import Store, fingerprint
-from retrievers.templates import get_path
 from retrievers.threads import map_threads
 from runner.llm.api_model import API_ACCESS, Answer, ModelRequest, Spent
 from runner.llm.client import BYTES_PER_TOKEN, TEMPLATE_TOKENS

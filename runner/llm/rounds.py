@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from retrievers.retry import backoff
+from retrievers.services.retry import backoff
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retrievers.base import iter_parts
-from retrievers.model_calls import iter_model_calls
+from retrievers.llm.model_calls import iter_model_calls
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import leave_room

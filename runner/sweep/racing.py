@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from retrievers.blocks import join_blocks
 from retrievers.index_facts import remember_facts
-from retrievers.model_calls import iter_model_calls
+from retrievers.llm.model_calls import iter_model_calls
 from retrievers.search import is_live, search_block
 from runner.analysis.racing import NOISE, Drop, Race, estimate_saving
 from runner.comparison.race import DroppedCombination, RaceRecord, parse_race

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from retrievers.chat import ChatError
+from retrievers.llm.chat import ChatError
 from runner.llm.observers import observe
 from runner.tracking.opening import open_client
 from runner.tracking.settings import Tracking

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from retrievers.chat import BudgetSpent, ChatError, Reply
+from retrievers.llm.chat import BudgetSpent, ChatError, Reply
 
 Answer = str | Reply | ChatError
 

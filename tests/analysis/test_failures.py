@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Rankings
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import MemoryStore
 from runner.analysis.failures import (
     REMEDIES,

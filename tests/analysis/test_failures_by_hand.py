@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from retrievers.analyzer import Analyzer
-from retrievers.bm25 import BM25
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.analysis.failures import FailureClass, FailureSettings, JudgedRun, Lexicon, explain_failures

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from retrievers.base import Corpus
-from retrievers.chat import ChatError
+from retrievers.llm.chat import ChatError
 from runner.analysis.grades import Grades, load_grades, save_grades
 from runner.analysis.grading import SCALE, Grading, grade_found
 from runner.analysis.verdicts import GradeVerdict

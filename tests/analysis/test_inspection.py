@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings, build_rankings
-from retrievers.bm25 import BM25
 from retrievers.filters import parse_filter
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
+from retrievers.lexical.sqlite_fts import SqliteFts
 from retrievers.search import search_cached
-from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import MemoryStore
 from runner.analysis.finding import GRAVITIES, Finding
 from runner.analysis.inspection import Inspection, inspect

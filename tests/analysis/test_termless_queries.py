@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import runner
-from retrievers.analyzer import Analyzer
-from retrievers.bm25 import BM25
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from runner.analysis.inspection_findings import InspectionSettings, _of_terms
 from runner.analysis.termless_queries import describe_termless_queries, find_termless_queries
 from runner.datasets.base import Dataset

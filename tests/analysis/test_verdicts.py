@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.chat import BudgetSpent, ChatError, Reply
+from retrievers.llm.chat import BudgetSpent, ChatError, Reply
 from runner.analysis.verdicts import Patience, Scale, collect_verdicts, read, shorten
 from runner.llm.journal import Journal
 from tests.analysis.chats import Scripted, always

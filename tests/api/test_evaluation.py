@@ -18,7 +18,7 @@ from retrievers.store import Store
 from runner.commands.evaluate import FailedEvaluation
 from runner.result import Result
 from tests.api.conftest import DOCUMENTS, list_runs, load_result, run_command
-from tests.retrievers.test_existing_libraries import load
+from tests.retrievers.runs.test_existing_libraries import load
 
 
 def assert_same(first: Result, second: Result) -> None:

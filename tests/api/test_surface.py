@@ -69,7 +69,7 @@ def test_every_name_exists_and_has_a_type(package: ModuleType) -> None:
 
 def test_the_names_are_no_part_of_the_code_that_identifies_a_result() -> None:
     assert "runner.api.sweep" not in modules_behind("runner.evaluation")
-    assert "retrievers.dense" not in modules_behind("retrievers.bm25")
+    assert "retrievers.vectors.dense" not in modules_behind("retrievers.lexical.bm25")
 
 
 class Shown:

@@ -315,7 +315,12 @@ def test_among_many_what_clearly_differs_does_so() -> None:
 
 def test_results_of_one_name_are_told_apart_by_their_settings() -> None:
     def configured(**settings: Any) -> Result:
-        retriever = {"_target_": "retrievers.bm25.BM25", "k1": 0.9, "b": 0.4, "analyzer": {"stemmer": "english"}}
+        retriever = {
+            "_target_": "retrievers.lexical.bm25.BM25",
+            "k1": 0.9,
+            "b": 0.4,
+            "analyzer": {"stemmer": "english"},
+        }
         choices = {"retriever": "bm25", "analyzer": settings.pop("analyzer", "english")}
         return replace(result("bm25"), config={"retriever": retriever | settings, "choices": choices})
 

@@ -8,15 +8,15 @@ from typing import Any
 from runner.comparison.settings_changes import list_settings_changes, mix_settings
 from tests.reports.factory import result
 
-ENGLISH = {"_target_": "retrievers.analyzer.Analyzer", "stemmer": "english", "stopwords": "en"}
-PLAIN = {"_target_": "retrievers.analyzer.Analyzer", "stemmer": None, "stopwords": None}
+ENGLISH = {"_target_": "retrievers.lexical.analyzer.Analyzer", "stemmer": "english", "stopwords": "en"}
+PLAIN = {"_target_": "retrievers.lexical.analyzer.Analyzer", "stemmer": None, "stopwords": None}
 
 
 def configure(k1: float = 1.2, analyzer: Any = ENGLISH, **others: Any) -> dict[str, Any]:
-    bm25 = {"_target_": "retrievers.bm25.BM25", "k1": k1, "analyzer": analyzer}
+    bm25 = {"_target_": "retrievers.lexical.bm25.BM25", "k1": k1, "analyzer": analyzer}
     name = "plain" if analyzer is PLAIN else "english"
     return {
-        "retriever": {"_target_": "retrievers.fusion.Hybrid", "depth": 10, "retrievers": {"bm25": bm25}},
+        "retriever": {"_target_": "retrievers.composed.fusion.Hybrid", "depth": 10, "retrievers": {"bm25": bm25}},
         "analyzer": analyzer,
         "metrics": {"depth": 100},
         "statistics": {"seed": 0},
@@ -42,7 +42,7 @@ def test_an_analyzer_is_one_setting_wherever_it_is_used() -> None:
 
 
 def test_another_class_the_chunking_and_the_depth_are_settings() -> None:
-    dense = {"_target_": "retrievers.dense.Dense"}
+    dense = {"_target_": "retrievers.vectors.dense.Dense"}
     other = configure(
         retriever=dense,
         choices={"retriever": "dense"},

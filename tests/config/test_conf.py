@@ -16,7 +16,7 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
-from retrievers.http_api import Http
+from retrievers.services.http_api import Http
 from runner import commands
 from runner.comparison.compare import TableStatistics
 from runner.config import CONF

@@ -9,11 +9,11 @@ import pytest
 from runner.config.consent import Consent, NotAllowedError, restore_values
 from runner.config.objects import ConfigError
 
-BM25 = {"_target_": "retrievers.bm25.BM25", "analyzer": {"_target_": "retrievers.analyzer.Analyzer"}}
-HTTP = {"_target_": "retrievers.http_api.Http", "base_url": "http://elsewhere.test"}
+BM25 = {"_target_": "retrievers.lexical.bm25.BM25", "analyzer": {"_target_": "retrievers.lexical.analyzer.Analyzer"}}
+HTTP = {"_target_": "retrievers.services.http_api.Http", "base_url": "http://elsewhere.test"}
 LLM = {"_target_": "runner.llm.providers.OpenAI", "model": "m"}
 MODEL = {"_target_": "retrievers.encoders.sentence_transformer.SentenceTransformerEncoder", "model": "theirs/model"}
-FACTORY = {"_target_": "retrievers.existing.ExistingRetriever", "factory": "my_rag:build"}
+FACTORY = {"_target_": "retrievers.runs.existing.ExistingRetriever", "factory": "my_rag:build"}
 HUB = {"_target_": "runner.datasets.hf.HuggingFace", "name": "theirs/data"}
 POSTGRES = {"_target_": "retrievers.engines.postgres.Postgres"}
 
@@ -66,7 +66,11 @@ def test_trust_is_a_list_of_known_words(trust: object, message: str) -> None:
         (beir("/srv/data"), "trust=[files]", "read a file outside the working folder (/srv/data)"),
         (beir("s3://bucket/data"), "trust=[services]", "open a connection (s3://bucket/data)"),
         (beir("${oc.env:HOME}"), "trust=[files]", "read a file outside"),
-        ({"_target_": "retrievers.fusion.Hybrid", "weights_file": "/srv/w.csv"}, "trust=[files]", "(/srv/w.csv)"),
+        (
+            {"_target_": "retrievers.composed.fusion.Hybrid", "weights_file": "/srv/w.csv"},
+            "trust=[files]",
+            "(/srv/w.csv)",
+        ),
     ],
 )
 def test_a_record_does_only_what_the_command_line_allows(node: object, setting: str, wish: str) -> None:

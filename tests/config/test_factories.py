@@ -9,7 +9,7 @@ import pytest
 
 from runner.config.objects import ConfigError, build
 
-FACTORY = {"_target_": "retrievers.existing.ExistingRetriever"}
+FACTORY = {"_target_": "retrievers.runs.existing.ExistingRetriever"}
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from omegaconf import OmegaConf
 from retrievers.base import NOTHING, Corpus, QueryText
 from retrievers.encoders.base import Embedded
 from retrievers.filters import parse_filter
-from retrievers.http_api import Http
 from retrievers.search import search_cached
+from retrievers.services.http_api import Http
+from retrievers.services.templates import get_path
 from retrievers.store import NoStore, Store
-from retrievers.templates import get_path
 from runner.config import CONF
 from runner.config.composing import open_loader
 from runner.sweep.compose import Composer
@@ -250,7 +250,7 @@ PRESETS = {
             "retrieval_time_ms": 0.5,
         },
         [1.5, 0.5],
-    ),  # tests/retrievers/test_http_api.py counts the items
+    ),  # tests/retrievers/services/test_http_api.py counts the items
     "chroma": Preset(  # API v2, as in the client
         {"collection": "8e1d"},
         "/api/v2/tenants/default_tenant/databases/default_database/collections/8e1d/query",

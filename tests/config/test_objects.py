@@ -4,10 +4,14 @@ import json
 
 import pytest
 
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from runner.config.objects import ConfigError, build
 
-BM25_NODE = {"_target_": "retrievers.bm25.BM25", "k1": 1.2, "analyzer": {"_target_": "retrievers.analyzer.Analyzer"}}
+BM25_NODE = {
+    "_target_": "retrievers.lexical.bm25.BM25",
+    "k1": 1.2,
+    "analyzer": {"_target_": "retrievers.lexical.analyzer.Analyzer"},
+}
 
 
 def test_a_node_becomes_its_object_inside_out() -> None:
@@ -23,7 +27,7 @@ def test_a_node_becomes_its_object_inside_out() -> None:
         ({"k1": "abc"}, r"^retriever\.k1=abc: should be a valid number"),
         ({"variant": "bm26"}, r"^retriever\.variant=bm26: should be 'lucene', 'robertson'"),
         (
-            {"analyzer": {"_target_": "retrievers.analyzer.Analyzer", "stemmer": "x"}},
+            {"analyzer": {"_target_": "retrievers.lexical.analyzer.Analyzer", "stemmer": "x"}},
             r"^retriever\.analyzer\.stemmer=x: no",
         ),
         ({"_target_": "os.system"}, r"a config can only create classes of this program"),
@@ -66,7 +70,7 @@ def test_nothing_is_made_that_nothing_takes(monkeypatch: pytest.MonkeyPatch) -> 
     made: list[str] = []
     monkeypatch.setattr("runner.config.objects._call", lambda target, values, path: made.append(path))
     with pytest.raises(ConfigError, match=r"^retriever\.extra: no such setting"):
-        build(BM25_NODE | {"extra": {"_target_": "retrievers.bm25.BM25"}}, "retriever")
+        build(BM25_NODE | {"extra": {"_target_": "retrievers.lexical.bm25.BM25"}}, "retriever")
     assert made == []
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from retrievers.base import NOTHING, Corpus
-from retrievers.bm25 import BM25
-from retrievers.bm25f import BM25F, FieldWeight
 from retrievers.filters import Filter, parse_filter
+from retrievers.lexical.bm25 import BM25
+from retrievers.lexical.bm25f import BM25F, FieldWeight
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.config import CONF

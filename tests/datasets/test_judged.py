@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from retrievers.base import RetrieverError
-from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid
-from retrievers.reranked import Reranked
-from retrievers.run_file import RunFile
+from retrievers.composed.fusion import Hybrid
+from retrievers.composed.reranked import Reranked
+from retrievers.lexical.bm25 import BM25
+from retrievers.runs.run_file import RunFile
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
 from runner.datasets.base import DatasetError

@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from retrievers.base import NOTHING, Rankings
-from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid
-from retrievers.run_file import RunFile
+from retrievers.composed.fusion import Hybrid
+from retrievers.lexical.bm25 import BM25
+from retrievers.runs.run_file import RunFile
 from retrievers.search import deepen, search_cached
 from retrievers.store import MemoryStore
 from runner.datasets.base import Dataset, DatasetError

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from retrievers.chat import BudgetSpent, ChatError, Reply
+from retrievers.llm.chat import BudgetSpent, ChatError, Reply
 from runner.config.objects import ConfigError
 from runner.llm.batch import MAX_UNREACHABLE, ask_all
 from runner.llm.ledger import Usage

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from retrievers.chat import BudgetSpent, Chat, ChatError, Reply
+from retrievers.llm.chat import BudgetSpent, Chat, ChatError, Reply
 from runner.config.objects import ConfigError, build
 from runner.llm.api_model import STOP
 from runner.llm.client import LLM

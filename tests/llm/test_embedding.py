@@ -14,10 +14,10 @@ import pytest
 from pydantic import ValidationError
 
 from retrievers.base import Corpus, RetrieverError
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
-from retrievers.reranked import Reranked
+from retrievers.composed.reranked import Reranked
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
+from retrievers.vectors.dense import Dense
 from runner.config.composing import open_loader
 from runner.config.objects import ConfigError
 from runner.config.values import settle

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.retry import LONGEST_BACKOFF_S
+from retrievers.services.retry import LONGEST_BACKOFF_S
 from runner.llm.faults import Fault, draw_wait, fault_of
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retrievers.chat import Reply
+from retrievers.llm.chat import Reply
 from runner.llm.journal import Journal
 from tests.analysis.chats import always
 from tests.fake_llm import FakeLLM

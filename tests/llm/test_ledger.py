@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.chat import BudgetSpent, ChatError, Reply
+from retrievers.llm.chat import BudgetSpent, ChatError, Reply
 from runner.config.objects import ConfigError
 from runner.llm.ledger import Ledger, Order, Ticket, Usage, draw, open_ledger
 

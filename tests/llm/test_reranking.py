@@ -12,9 +12,9 @@ import pytest
 from pydantic import ValidationError
 
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
-from retrievers.model_calls import iter_model_calls
-from retrievers.reranked import Reranked
+from retrievers.composed.reranked import Reranked
+from retrievers.lexical.bm25 import BM25
+from retrievers.llm.model_calls import iter_model_calls
 from retrievers.rerankers.base import CandidateScores
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from retrievers.bm25 import BM25
-from retrievers.chat import ChatError
-from retrievers.dense import Dense
-from retrievers.expanded import Expanded
-from retrievers.fusion import Hybrid
+from retrievers.composed.expanded import Expanded
+from retrievers.composed.fusion import Hybrid
+from retrievers.lexical.bm25 import BM25
+from retrievers.llm.chat import ChatError
+from retrievers.vectors.dense import Dense
 from runner.llm.embedding import ApiEncoder
 from runner.llm.none import NoLLM
 from runner.llm.spending import compute_figures, describe_spending, measure_spending

@@ -20,7 +20,7 @@ FILE = """\
 #   retriever.path=FILE
 # Another use:  python -m runner retriever=x retriever.k=2
 defaults: [_self_]
-_target_: retrievers.bm25.BM25
+_target_: retrievers.lexical.bm25.BM25
 path: ???            # a file
 k1: 0.9              # a number; null:
                      # the paper's
@@ -70,7 +70,7 @@ def test_the_keys_of_every_command_have_the_types_of_a_class() -> None:
 
 
 def test_a_key_has_its_default_and_the_comments_behind_and_above_it(file: Path) -> None:
-    target = "retrievers.bm25.BM25"
+    target = "retrievers.lexical.bm25.BM25"
     assert list(iter_settings(file)) == [
         Setting("path", "???", "a file", "", target, "str"),
         Setting("k1", "0.9", "a number; null: the paper's", "", target, "float"),

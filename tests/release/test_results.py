@@ -18,7 +18,7 @@ from release.results import LOCK, ROOT, list_changes, list_versions
 KEYS = """
 import sys
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import build_rankings_key
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
@@ -31,9 +31,9 @@ print(build_rankings_key(BM25(), data.corpus, ["red"], 3).digest, combination_id
 """
 
 
-def print_keys(folder: Path, bm25: str = "retrievers.bm25") -> set[str]:
+def print_keys(folder: Path, bm25: str = "retrievers.lexical.bm25") -> set[str]:
     """Return the keys of rankings and of a combination by the program in a folder, where a module has BM25."""
-    command = [sys.executable, "-c", KEYS.replace("retrievers.bm25", bm25)]
+    command = [sys.executable, "-c", KEYS.replace("retrievers.lexical.bm25", bm25)]
     done = subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True)
     assert not done.returncode, done.stderr
     return set(done.stdout.split())
@@ -55,13 +55,13 @@ def test_a_moved_module_and_another_import_change_no_key_and_a_new_version_does(
     for room in ("retrievers", "runner", "conf"):
         shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__"))
     before = print_keys(tmp_path)
-    for old, new in (("postings", "lexical.postings"), ("bm25", "lexical.bm25"), ("block_search", "lexical.blocks")):
-        move(tmp_path, f"retrievers.{old}", f"retrievers.{new}")
-    moved = tmp_path / "retrievers" / "lexical" / "bm25.py"
-    moved.write_text(moved.read_text().replace("\nimport ", "\nimport retrievers.svd\nimport ", 1))
-    assert print_keys(tmp_path, "retrievers.lexical.bm25") == before
+    for old, new in (("postings", "counts"), ("bm25", "words.bm25"), ("block_search", "words.blocks")):
+        move(tmp_path, f"retrievers.lexical.{old}", f"retrievers.{new}")
+    moved = tmp_path / "retrievers" / "words" / "bm25.py"
+    moved.write_text(moved.read_text().replace("\nimport ", "\nimport retrievers.encoders.svd\nimport ", 1))
+    assert print_keys(tmp_path, "retrievers.words.bm25") == before
     moved.write_text(moved.read_text().replace('"bm25 1', '"bm25 2'))
-    assert not print_keys(tmp_path, "retrievers.lexical.bm25") & before
+    assert not print_keys(tmp_path, "retrievers.words.bm25") & before
 
 
 def test_changed_code_is_said_to_give_the_same_results_or_has_a_new_version() -> None:
@@ -72,10 +72,10 @@ def test_changed_code_is_said_to_give_the_same_results_or_has_a_new_version() ->
 def test_a_change_names_the_versions_whose_results_it_may_change(monkeypatch: pytest.MonkeyPatch) -> None:
     hash_code = results.hash_code
     monkeypatch.setattr(
-        results, "hash_code", lambda name: "changed" if name == "retrievers.block_search" else hash_code(name)
+        results, "hash_code", lambda name: "changed" if name == "retrievers.lexical.block_search" else hash_code(name)
     )
     (change,) = list_changes(LOCK.read_text())
-    assert change == "retrievers.block_search changed, which is behind bm25 1, sparse 1"
+    assert change == "retrievers.lexical.block_search changed, which is behind bm25 1, sparse 1"
 
 
 def test_each_version_has_a_name_of_its_own() -> None:

@@ -24,8 +24,13 @@ TELLING = re.compile(
 """Names of settings that are likely to name a file, an address or code."""
 
 PLAIN = {
-    "retrievers.sqlite_fts.SqliteFts": {"tokenizer"},  # one of three
-    "retrievers.http_api.Http": {"search_path", "items_path", "health_path", "document_path"},  # below base_url
+    "retrievers.lexical.sqlite_fts.SqliteFts": {"tokenizer"},  # one of three
+    "retrievers.services.http_api.Http": {
+        "search_path",
+        "items_path",
+        "health_path",
+        "document_path",
+    },  # below base_url
     "runner.llm.embedding.ApiEncoder": {"path"},  # below base_url
     "runner.llm.reranking.ApiReranker": {"path"},  # below base_url
     "runner.generation.mining.packages.Package": {"queries"},  # a number

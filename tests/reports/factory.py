@@ -76,7 +76,10 @@ def result(
     return Result(
         name=name,
         retriever=retriever,
-        config={"retriever": {"_target_": "retrievers.bm25.BM25", "k1": 1.2}, "choices": {"retriever": retriever}},
+        config={
+            "retriever": {"_target_": "retrievers.lexical.bm25.BM25", "k1": 1.2},
+            "choices": {"retriever": retriever},
+        },
         config_hash="c0ffee",
         swept=swept or {},
         dataset=DatasetSummary("harbour", "test", "d1" * 16, "c1" * 16, 120, n, 3 * queries),

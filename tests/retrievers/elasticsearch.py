@@ -8,7 +8,7 @@ from functools import cache, partial
 from urllib.parse import unquote
 
 from retrievers.base import NOTHING, Corpus
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api
 

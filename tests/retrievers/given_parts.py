@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, build_rankings
-from retrievers.fusion import Hybrid
-from retrievers.fusion_methods import Method
+from retrievers.composed.fusion import Hybrid
+from retrievers.composed.fusion_methods import Method
 from retrievers.store import MemoryStore, NoStore, Store
 from tests.strategies.settings import at_most
 

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from retrievers.base import NOTHING, Corpus, Rankings
-from retrievers.http_api import Http
+from retrievers.services.http_api import Http
 from retrievers.store import NoStore
 from runner.config import CONF
 from tests.retrievers.fake_api import FakeApi, hits

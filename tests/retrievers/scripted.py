@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from retrievers.chat import ChatError, Reply
+from retrievers.llm.chat import ChatError, Reply
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import Store
 

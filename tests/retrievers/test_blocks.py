@@ -5,7 +5,7 @@ import pytest
 
 from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.blocks import join_blocks
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.notes import QueryNote
 from retrievers.search import search_block, search_cached
 from retrievers.store import MemoryStore

@@ -17,14 +17,14 @@ from hydra.core.config_loader import ConfigLoader
 from omegaconf import OmegaConf
 
 from retrievers.base import NOTHING, Corpus, QueryText
-from retrievers.dense import Dense
 from retrievers.filters import parse_filter
-from retrievers.http_api import Http
 from retrievers.search import search_cached
+from retrievers.services.http_api import Http
 from retrievers.store import NoStore
+from retrievers.vectors.dense import Dense
 from runner.sweep.compose import Composer
 from tests.config.test_http_presets import loader  # noqa: F401 (a fixture)
-from tests.retrievers.test_dense import Numbers, texts_of
+from tests.retrievers.vectors.test_dense import Numbers, texts_of
 
 DATABASE = "/api/v2/tenants/default_tenant/databases/default_database"
 VECTORS = np.random.default_rng(0).standard_normal((200, 2)).astype(np.float32).round(3)

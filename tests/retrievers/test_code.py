@@ -17,11 +17,11 @@ from textwrap import dedent
 import pytest
 
 import retrievers
-from retrievers.analyzer import Analyzer
-from retrievers.bm25 import BM25
 from retrievers.code import code_of, find_version, hash_code, modules_behind
-from retrievers.fusion import Hybrid
-from retrievers.rank_bm25 import RankBM25
+from retrievers.composed.fusion import Hybrid
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
+from retrievers.lexical.rank_bm25 import RankBM25
 
 Behind = Callable[..., set[str]]
 
@@ -177,7 +177,7 @@ def test_the_code_of_a_hybrid_is_that_of_its_parts_too() -> None:
     hybrid = Hybrid(parts={"a": BM25(), "b": RankBM25(analyzer=Analyzer())})
     modules = {"fusion", "bm25", "rank_bm25", "analyzer"}
     assert code_of(hybrid) == {f"retrievers.{name}": find_version(f"retrievers.{name}") for name in modules}
-    assert "retrievers.rank_bm25" not in code_of(BM25())
+    assert "retrievers.lexical.rank_bm25" not in code_of(BM25())
 
 
 def test_a_plug_in_is_identified_by_its_code_and_the_versions_of_what_it_uses() -> None:
@@ -186,12 +186,12 @@ def test_a_plug_in_is_identified_by_its_code_and_the_versions_of_what_it_uses() 
 
     code = code_of(Mine())
     assert code[__name__] == hash_code(__name__)
-    assert code["retrievers.bm25"] == find_version("retrievers.bm25")
+    assert code["retrievers.lexical.bm25"] == find_version("retrievers.lexical.bm25")
     assert "retrievers.base" not in code, "a module of this program without results of its own"
 
 
 def test_the_version_of_a_module_names_those_of_the_modules_that_work_for_it() -> None:
-    assert str(find_version("retrievers.analyzer")) in str(find_version("retrievers.bm25f"))
+    assert str(find_version("retrievers.lexical.analyzer")) in str(find_version("retrievers.lexical.bm25f"))
 
 
 @pytest.mark.parametrize(

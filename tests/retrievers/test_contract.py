@@ -21,26 +21,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrievers.agentic import Agentic
-from retrievers.analyzer import Analyzer
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, Searcher
-from retrievers.bm25 import BM25
-from retrievers.bm25f import BM25F
-from retrievers.dense import Dense
+from retrievers.composed.agentic import Agentic
+from retrievers.composed.expanded import Expanded
+from retrievers.composed.fusion import Hybrid
+from retrievers.composed.reranked import Reranked
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.engines.qdrant import Qdrant
-from retrievers.expanded import Expanded
-from retrievers.fusion import Hybrid
-from retrievers.http_api import Http
-from retrievers.rank_bm25 import RankBM25
-from retrievers.reranked import Reranked
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
+from retrievers.lexical.bm25f import BM25F
+from retrievers.lexical.rank_bm25 import RankBM25
+from retrievers.lexical.sqlite_fts import SqliteFts
 from retrievers.rerankers.listwise import ListwiseReranker
 from retrievers.search import Work, is_live, search_cached
-from retrievers.sparse import LearnedSparse
-from retrievers.sqlite_fts import SqliteFts
+from retrievers.services.http_api import Http
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
-from retrievers.term_weights import TermWeights
+from retrievers.vectors.dense import Dense
+from retrievers.vectors.sparse import LearnedSparse
+from retrievers.vectors.term_weights import TermWeights
 from retrievers.work import QUERY_TERM_WEIGHTS
 from tests.retrievers.hits import list_rows
 from tests.retrievers.http_search import FORM

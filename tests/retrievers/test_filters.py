@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrievers.agentic import Agentic
 from retrievers.base import NOTHING, Corpus, QueryText, Rankings, Retriever, RetrieverError
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
+from retrievers.composed.agentic import Agentic
+from retrievers.composed.expanded import Expanded
+from retrievers.composed.fusion import Hybrid
+from retrievers.composed.reranked import Reranked
 from retrievers.engines.qdrant import Qdrant
-from retrievers.expanded import Expanded
 from retrievers.filters import (
     LARGEST_CACHE,
     SELECTIVITY,
@@ -32,16 +32,16 @@ from retrievers.filters import (
     group_by_selectivity,
     parse_filter,
 )
-from retrievers.fusion import Hybrid
-from retrievers.rank_bm25 import RankBM25
-from retrievers.reranked import Reranked
-from retrievers.run_file import RunFile
+from retrievers.lexical.bm25 import BM25
+from retrievers.lexical.rank_bm25 import RankBM25
+from retrievers.runs.run_file import RunFile
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore
+from retrievers.vectors.dense import Dense
 from tests.retrievers.hits import list_rows
 from tests.retrievers.scripted import Echo, Overlap
 from tests.retrievers.test_contract import BY_WORDS, EXACT, FLAT, QDRANT, WordHashes
-from tests.retrievers.test_dense import Numbers, corpus_of, texts_of
+from tests.retrievers.vectors.test_dense import Numbers, corpus_of, texts_of
 from tests.strategies.filters import FILTERS, METADATA
 from tests.strategies.settings import at_most
 from tests.strategies.texts import WORDS

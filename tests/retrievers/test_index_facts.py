@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid
-from retrievers.http_api import Http
+from retrievers.composed.fusion import Hybrid
 from retrievers.index_facts import describe_indexes, remember_facts
-from retrievers.run_file import RunFile
+from retrievers.lexical.bm25 import BM25
+from retrievers.runs.run_file import RunFile
+from retrievers.services.http_api import Http
 from tests.retrievers.fake_api import Answer, Asked, fake_api
 from tests.retrievers.http_search import FORM
 

@@ -14,21 +14,21 @@ import pytest
 
 from release.results import list_code, list_versions
 from retrievers.base import Corpus, Retriever
-from retrievers.bm25 import BM25
 from retrievers.code import code_of, find_version
-from retrievers.dense import Dense
+from retrievers.composed.reranked import Reranked
 from retrievers.encoders.base import Vectors
 from retrievers.encoders.multi_vector import MultiVectorModel
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.encoders.sparse import SparseModel
-from retrievers.late_interaction import LateInteraction
-from retrievers.reranked import Reranked
+from retrievers.lexical.bm25 import BM25
 from retrievers.rerankers import cross_encoder
 from retrievers.rerankers.cross_encoder import CrossEncoderReranker
 from retrievers.rerankers.late_interaction import LateInteractionReranker
 from retrievers.search import is_live, search_cached
-from retrievers.sparse import LearnedSparse
 from retrievers.store import Arrays, Key, MemoryStore
+from retrievers.vectors.dense import Dense
+from retrievers.vectors.late_interaction import LateInteraction
+from retrievers.vectors.sparse import LearnedSparse
 from retrievers.work import POSTINGS
 from tests.retrievers.test_contract import ANY, each
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from retrievers.base import Corpus, Rankings, create_empty_rankings
-from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid
-from retrievers.multistage import complete_rankings
+from retrievers.composed.fusion import Hybrid
+from retrievers.composed.multistage import complete_rankings
+from retrievers.lexical.bm25 import BM25
 from retrievers.notes import QueryLog, QueryNote
 from retrievers.store import NoStore, Store
 from runner.evaluation import Bench

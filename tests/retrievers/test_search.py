@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus, Rankings, create_empty_rankings
-from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid
+from retrievers.composed.fusion import Hybrid
+from retrievers.lexical.bm25 import BM25
 from retrievers.notes import QueryNote
 from retrievers.search import is_live, search_cached
 from retrievers.store import MemoryStore, NoStore, Store

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from retrievers.base import Retriever
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
+from retrievers.composed.fusion import Hybrid
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
-from retrievers.fusion import Hybrid
-from retrievers.http_api import Http
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
+from retrievers.services.http_api import Http
 from retrievers.store import MemoryStore
+from retrievers.vectors.dense import Dense
 from runner.datasets.golden_json import GoldenJson
 from tests.retrievers.hits import list_rows
 from tests.retrievers.http_search import FORM

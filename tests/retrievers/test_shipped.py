@@ -22,11 +22,11 @@ NAMES = list_names("retriever")
 PAGE = CONF.parent / "docs" / "datasets.md"
 
 NOT_IN_THE_CONTRACT = {
-    "ExistingRetriever": "an object of any kind: tests/retrievers/test_existing.py",
+    "ExistingRetriever": "an object of any kind: tests/retrievers/runs/test_existing.py",
     "Http": "ServedBM25 starts a server and searches it through Http",
-    "LateInteraction": "needs a model: tests/retrievers/test_late_interaction.py",
+    "LateInteraction": "needs a model: tests/retrievers/vectors/test_late_interaction.py",
     "Postgres": "needs a server: tests/retrievers/engines/test_postgres.py",
-    "RunFile": "does not search by content: tests/retrievers/test_run_file.py",
+    "RunFile": "does not search by content: tests/retrievers/runs/test_run_file.py",
 } | ({} if QDRANT else {"Qdrant": "qdrant-edge is not installed"})
 
 WITHOUT_ESTIMATE = {

@@ -18,7 +18,7 @@ def test_a_key_names_every_part_and_the_code() -> None:
         Key.of(K, "retrievers.search", a=1).digest,
         Key.of(K, "retrievers.search", a=2).digest,
         Key.of(K, "retrievers.search", b=1).digest,
-        Key.of(K, "retrievers.bm25", a=1).digest,
+        Key.of(K, "retrievers.lexical.bm25", a=1).digest,
         Key.of(L, "retrievers.search", a=1).digest,
     }
     assert len(keys) == 5

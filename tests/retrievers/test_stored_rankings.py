@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus, Rankings
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import build_rankings_key, search_block, search_cached
 from retrievers.store import Arrays, Store
 from retrievers.stored_rankings import check_rankings, pack_rankings, unpack_rankings

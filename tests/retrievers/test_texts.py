@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
-from retrievers.existing import ExistingRetriever
-from retrievers.fusion import Hybrid
-from retrievers.http_api import Http
+from retrievers.composed.fusion import Hybrid
+from retrievers.lexical.bm25 import BM25
+from retrievers.runs.existing import ExistingRetriever
+from retrievers.services.http_api import Http
 from retrievers.texts import fetch_documents, fetch_texts
 from tests.retrievers.fake_api import Answer, Asked, fake_api
 from tests.retrievers.http_search import FORM

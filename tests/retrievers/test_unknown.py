@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.agentic import Agentic
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, create_empty_rankings
-from retrievers.expanded import Expanded
-from retrievers.fusion import Hybrid
-from retrievers.multistage import NO_TEXT
-from retrievers.reranked import Reranked
+from retrievers.composed.agentic import Agentic
+from retrievers.composed.expanded import Expanded
+from retrievers.composed.fusion import Hybrid
+from retrievers.composed.multistage import NO_TEXT
+from retrievers.composed.reranked import Reranked
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 from retrievers.unknown import align, resolve_id, tie_order

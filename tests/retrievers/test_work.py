@@ -81,10 +81,10 @@ def test_what_a_plug_in_does_counts_as_indexing() -> None:
 
 def test_the_step_of_work_is_that_of_its_kind_unless_it_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(work, "KINDS", dict(KINDS))
-    key = Key.of(RANKINGS, "retrievers.bm25")
+    key = Key.of(RANKINGS, "retrievers.lexical.bm25")
     assert [Work(key).title, Work(key, step=PlanStep.FUSE).title] == ["search", "fuse"]
-    assert Work(Key.of(LSA, "retrievers.bm25")).title == "embed"
-    assert Work(Key.of(WorkKind("graph", "index", "entities"), "retrievers.bm25")).title == "entities"
+    assert Work(Key.of(LSA, "retrievers.lexical.bm25")).title == "embed"
+    assert Work(Key.of(WorkKind("graph", "index", "entities"), "retrievers.lexical.bm25")).title == "entities"
 
 
 def test_tokens_are_pooled_before_they_are_searched() -> None:

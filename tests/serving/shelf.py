@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
 from runner.serving.app import RequestLimits, SearchService, create_app
 from runner.serving.server import bind_socket, format_address, serve

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
 from runner.datasets.golden_json import GoldenJson
 from tests.serving.process import Running

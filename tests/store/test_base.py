@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.store import Arrays, Key, MemoryStore
 from runner.evaluation import Bench
 from runner.store.base import Costs, Entry, RunFiles

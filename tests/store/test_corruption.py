@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.corruption import WAYS, damage
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from runner.store import disk, seals
 from runner.store.disk import DiskStore
 

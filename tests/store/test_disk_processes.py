@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Rankings, create_empty_rankings
-from retrievers.bm25 import BM25
-from retrievers.fusion import Hybrid
+from retrievers.composed.fusion import Hybrid
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import Arrays, NoStore, Store
 from runner import processes

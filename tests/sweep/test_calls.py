@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from retrievers.agentic import Agentic
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus, Retriever, Searcher
-from retrievers.bm25 import BM25
-from retrievers.chat import Chat, Reply
-from retrievers.dense import Dense
-from retrievers.expanded import Expanded
-from retrievers.fusion import Hybrid
-from retrievers.http_api import Http
-from retrievers.model_calls import ModelCalls
-from retrievers.reranked import Reranked
+from retrievers.composed.agentic import Agentic
+from retrievers.composed.expanded import Expanded
+from retrievers.composed.fusion import Hybrid
+from retrievers.composed.reranked import Reranked
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
+from retrievers.llm.chat import Chat, Reply
+from retrievers.llm.model_calls import ModelCalls
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.listwise import ListwiseReranker
 from retrievers.rerankers.pointwise import PointwiseReranker
 from retrievers.search import search_cached
+from retrievers.services.http_api import Http
 from retrievers.store import MemoryStore, Store
+from retrievers.vectors.dense import Dense
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset, Queries
 from runner.datasets.own_documents import search_others

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
 from retrievers.encoders.shards import SHARD
+from retrievers.lexical.bm25 import BM25
+from retrievers.vectors.dense import Dense
 from runner.datasets.beir import Beir
 from runner.evaluation import Bench, MeasuredExperiment
 from runner.experiment import Experiment

@@ -18,9 +18,9 @@ import pytest
 from release.results import WITHOUT_RESULTS, list_code, list_versions
 from retrievers import code
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
 from retrievers.code import code_of, find_version
 from retrievers.filters import parse_filter
+from retrievers.lexical.bm25 import BM25
 from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.beir import Beir
@@ -179,10 +179,10 @@ def identify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 
 def test_a_new_version_of_what_computes_gives_another_combination(identify: Callable[[str], str]) -> None:
-    modules = ["runner.evaluation", "runner.metrics.settings", "retrievers.bm25"]
+    modules = ["runner.evaluation", "runner.metrics.settings", "retrievers.lexical.bm25"]
     assert len({identify(module) for module in ("", *modules)}) == len(modules) + 1
     assert str(find_version("retrievers.search")) in str(find_version("runner.evaluation"))
 
 
 def test_a_new_version_of_another_retriever_gives_the_same_combination(identify: Callable[[str], str]) -> None:
-    assert identify("retrievers.dense") == identify("retrievers.engines.postgres") == identify("")
+    assert identify("retrievers.vectors.dense") == identify("retrievers.engines.postgres") == identify("")

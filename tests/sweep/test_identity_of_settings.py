@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
 from runner.experiment import Experiment

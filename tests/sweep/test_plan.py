@@ -17,20 +17,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from retrievers.agentic import Agentic
 from retrievers.base import Corpus, Retriever
-from retrievers.bm25 import BM25
-from retrievers.dense import Dense
+from retrievers.composed.agentic import Agentic
+from retrievers.composed.expanded import Expanded
+from retrievers.composed.fusion import Hybrid
 from retrievers.encoders.base import Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.encoders.shards import SHARD
-from retrievers.expanded import Expanded
-from retrievers.fusion import Hybrid
-from retrievers.rank_bm25 import RankBM25
+from retrievers.lexical.bm25 import BM25
+from retrievers.lexical.rank_bm25 import RankBM25
+from retrievers.lexical.sqlite_fts import SqliteFts
 from retrievers.search import Work, is_live, plan_rankings, search_cached
-from retrievers.sqlite_fts import SqliteFts
 from retrievers.store import Arrays, Key, MemoryStore
+from retrievers.vectors.dense import Dense
 from retrievers.work import (
     DIAGNOSTICS,
     LATENCY,

@@ -189,7 +189,7 @@ def test_afresh_is_a_sweep_of_its_own(here: Path) -> None:
 def test_what_failed_is_tried_again(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = ["-m", "retriever=bm25", "retriever.k1=0.6,0.9", INLINE]
     with monkeypatch.context() as patch:
-        patch.setattr("retrievers.bm25.BM25Searcher.search", lambda *_: 1 / 0)
+        patch.setattr("retrievers.lexical.bm25.BM25Searcher.search", lambda *_: 1 / 0)
         assert main(broken) == 1
     assert main(broken) == 0
     assert _statuses(here) == {"FAILED": 2, "FINISHED": 3}

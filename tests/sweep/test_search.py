@@ -223,7 +223,7 @@ def test_a_search_afresh_is_a_study_and_a_sweep_of_its_own(here: Path) -> None:
 def test_what_failed_is_told_so_and_tried_again(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*SEARCH, *PLANE, *DATA, TEST, "hydra.sweeper.n_trials=3"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("retrievers.bm25.BM25Searcher.search", lambda *_: 1 / 0)
+        patch.setattr("retrievers.lexical.bm25.BM25Searcher.search", lambda *_: 1 / 0)
         assert main(command) == 1
     assert "All combinations failed" in capsys.readouterr().out
     assert [trial.state.name for trial in studies(here)[0].trials] == ["FAIL"] * 3
@@ -233,7 +233,7 @@ def test_what_failed_is_told_so_and_tried_again(here: Path, capsys: pytest.Captu
 
 def test_a_failure_may_end_a_search(here: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("retrievers.bm25.BM25Searcher.search", lambda *_: 1 / 0)
+        patch.setattr("retrievers.lexical.bm25.BM25Searcher.search", lambda *_: 1 / 0)
         assert main([*SEARCH, *PLANE, *DATA, TEST, "sweep.fail_fast=true"]) == 1
     assert len(studies(here)[0].trials) == 1
 

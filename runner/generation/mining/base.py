@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Retriever
-from retrievers.chat import Chat
+from retrievers.llm.chat import Chat
 from runner.generation.mining.targets import Resolution, Targets
 
 Verdict = Literal["verified", "doubtful", "rejected"]

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 
 from stop_words import get_stop_words
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.datasets.duplicates import Shingled
 from runner.generation.mining.base import Mining, Objection, Query
 from runner.generation.mining.targets import Targets

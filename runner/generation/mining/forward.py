@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from retrievers.chat import Chat
+from retrievers.llm.chat import Chat
 from runner.generation.mining.base import Case, Objection, Query
 from runner.generation.mining.checks import SETTLED_BY_A_MODEL
 from runner.generation.mining.replies import (

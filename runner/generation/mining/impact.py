@@ -14,7 +14,7 @@ from itertools import islice
 
 import numpy as np
 
-from retrievers.chat import Chat
+from retrievers.llm.chat import Chat
 from retrievers.store import fingerprint
 from runner.generation.mining.base import DocumentImpact, Impact, ImpactSettings, Query
 from runner.generation.mining.replies import (

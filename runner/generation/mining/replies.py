@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from retrievers.chat import Chat, ChatError
+from retrievers.llm.chat import Chat, ChatError
 from runner.generation.mining.base import Case
 from runner.generation.mining.targets import Targets
 from runner.llm.faults import LASTING

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import regex
 import Stemmer
 
-from retrievers.analyzer import ENGLISH_STOP_WORDS, Analyzer
+from retrievers.lexical.analyzer import ENGLISH_STOP_WORDS, Analyzer
 from runner.datasets.words import sentence_ends
 from runner.generation.synthesis.language import ENGLISH, detect_language, function_words, word_set
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from retrievers.chat import Chat, ChatError, Reply
+from retrievers.llm.chat import Chat, ChatError, Reply
 from runner.llm.faults import LASTING
 from runner.llm.journal import Journal
 

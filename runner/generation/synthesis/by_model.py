@@ -17,8 +17,8 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.analyzer import Analyzer
-from retrievers.chat import Chat, Reply
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.llm.chat import Chat, Reply
 from retrievers.store import fingerprint
 from runner.config.addresses import LocalPath
 from runner.generation.synthesis.asking import ask_about_queries

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import fingerprint
 from runner.config.addresses import LocalPath
 from runner.generation.synthesis import wording  # as a module, so that its code is in the cache keys of queries

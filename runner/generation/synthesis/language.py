@@ -9,7 +9,7 @@ from types import MappingProxyType
 import regex
 from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
-from retrievers.analyzer import ENGLISH_STOP_WORDS
+from retrievers.lexical.analyzer import ENGLISH_STOP_WORDS
 from runner.datasets.words import SPACELESS
 
 ENGLISH = "english"

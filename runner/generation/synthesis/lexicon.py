@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import regex
 
-from retrievers.analyzer import Analyzer
+from retrievers.encoders.svd import factorise, scale_rows
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import fingerprint_texts
-from retrievers.svd import factorise, scale_rows
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.language import ENGLISH

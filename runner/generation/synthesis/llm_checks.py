@@ -13,7 +13,7 @@ from pathlib import Path
 
 import regex
 
-from retrievers.chat import Chat
+from retrievers.llm.chat import Chat
 from retrievers.store import fingerprint
 from runner.generation.synthesis.asking import ask_about_queries
 from runner.llm.journal import Journal

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import regex
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.datasets.words import SPACELESS
 from runner.generation.synthesis.language import ENGLISH, function_words
 from runner.generation.synthesis.usage import BEFORE_NOUN, BEFORE_VERB, GERMAN, WordUsage

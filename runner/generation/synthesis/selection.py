@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.nearest import find_nearest
 from retrievers.store import Arrays, Key, Store
+from retrievers.vectors.nearest import find_nearest
 from retrievers.work import BUNDLES
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Bundle, Chunks

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
+from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import Store
 from runner.datasets.chunk_files import corpus_id

@@ -9,9 +9,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.postings import Postings, load_postings
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.postings import Postings, load_postings
 from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Chunks
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import regex
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.language import ENGLISH, detect_language, function_words, word_set
 from runner.generation.synthesis.terms import content

@@ -11,8 +11,8 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.analyzer import Analyzer
-from retrievers.chat import Chat
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.llm.chat import Chat
 from retrievers.store import fingerprint
 from runner.generation.synthesis.base import Chunks, Draft, Request, check_names
 from runner.generation.synthesis.llm_checks import GoldenRating, prompts_identity, rate_goldens

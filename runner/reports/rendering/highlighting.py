@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from retrievers.analyzer import ENGLISH_STOP_WORDS, Analyzer
+from retrievers.lexical.analyzer import ENGLISH_STOP_WORDS, Analyzer
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _QUESTION_WORDS = (

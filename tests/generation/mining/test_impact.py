@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from retrievers.chat import ChatError
+from retrievers.llm.chat import ChatError
 from runner.generation.mining.base import Case, Impact, ImpactSettings, Query
 from runner.generation.mining.impact import measure_impact
 from runner.generation.mining.impacts import count_impacts, iter_impact_rows

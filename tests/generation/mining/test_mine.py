@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from retrievers.analyzer import Analyzer
-from retrievers.bm25 import BM25
-from retrievers.chat import Chat, ChatError
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
+from retrievers.llm.chat import Chat, ChatError
 from retrievers.store import MemoryStore
 from runner.datasets.base import Dataset
 from runner.datasets.duplicates import similarity

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from retrievers.chat import ChatError
+from retrievers.llm.chat import ChatError
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Draft, check_types
 from runner.generation.synthesis.by_model import ByModel, find_query

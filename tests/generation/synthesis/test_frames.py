@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks, Request
 from runner.generation.synthesis.frames import about
 from runner.generation.synthesis.generators import Deterministic

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import COMPARISON, QUERY_TYPES, Bundle, Chunks, Draft, Request, check_types
 from runner.generation.synthesis.generators import Deterministic

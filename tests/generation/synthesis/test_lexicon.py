@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.config.objects import ConfigError
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.lexicon import check_lexicon, lexicon_identity, load_synonyms

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.terms import count_terms

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.phrases import Phrasing, is_identifier
 from runner.generation.synthesis.usage import count_usage

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from retrievers.chat import ChatError
 from retrievers.encoders.lsa import LSAEncoder
+from retrievers.llm.chat import ChatError
 from retrievers.store import Store
 from runner.config.objects import ConfigError
 from runner.datasets.chunking import Whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.material import Material
 from runner.generation.synthesis.questions import iter_heading_questions, iter_questions

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.generation.synthesis.base import Bundle, Chunks
 from runner.generation.synthesis.lexicon import Synonyms
 from runner.generation.synthesis.limits import QueryLimits

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from retrievers.analyzer import Analyzer
+from retrievers.lexical.analyzer import Analyzer
 from runner.generation.synthesis.base import Chunks
 from runner.generation.synthesis.usage import WordUsage, count_usage
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
-from retrievers.bm25 import BM25
-from retrievers.chat import ChatError
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.lexical.bm25 import BM25
+from retrievers.llm.chat import ChatError
 from retrievers.store import MemoryStore
 from runner.generation.synthesis.base import Bundle, Chunks, Draft
 from runner.generation.synthesis.llm_checks import parse_rating

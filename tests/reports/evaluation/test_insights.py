@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from retrievers.analyzer import Analyzer
 from retrievers.base import Corpus
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import MemoryStore
 from runner.analysis.failures import REMEDIES, FailureSettings, Lexicon, QueryFailure
 from runner.analysis.prediction import PREDICTORS

@@ -20,7 +20,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from retrievers.base import Corpus, Retriever
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.store import Key, MemoryStore, Store
-from retrievers.vector_search import VectorSearcher
+from retrievers.vectors.vector_search import VectorSearcher
 from retrievers.work import WorkKind
 from runner.datasets.beir import Beir
 from runner.evaluation import Bench

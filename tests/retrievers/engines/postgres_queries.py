@@ -6,7 +6,7 @@ from typing import Any
 
 from retrievers.engines.postgres import Postgres
 from tests.retrievers.engines.postgresql import Cluster
-from tests.retrievers.test_dense import Numbers
+from tests.retrievers.vectors.test_dense import Numbers
 
 
 def vectors_in(cluster: Cluster, **own: Any) -> Postgres:

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Corpus
-from retrievers.dense import Dense
 from retrievers.engines.postgres import Postgres
 from retrievers.engines.postgres_server import ServerError, _Session
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore, Store
-from retrievers.vector_search import VectorSearcher
+from retrievers.vectors.dense import Dense
+from retrievers.vectors.vector_search import VectorSearcher
 from runner.__main__ import main
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking
 from tests.retrievers.engines.builds import Builds
 from tests.retrievers.engines.postgres_queries import execute, list_tables, vectors_in
 from tests.retrievers.engines.postgresql import Cluster
-from tests.retrievers.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
+from tests.retrievers.vectors.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
 from tests.strategies.vectors import integer_vectors
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")

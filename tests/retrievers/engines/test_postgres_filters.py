@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
-from retrievers.dense import Dense
+from retrievers.composed.fusion import Hybrid
 from retrievers.engines.postgres import Postgres
 from retrievers.filters import parse_filter
-from retrievers.fusion import Hybrid
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
+from retrievers.vectors.dense import Dense
 from tests.retrievers.engines.postgres_queries import execute, vectors_in
 from tests.retrievers.engines.postgresql import Cluster
-from tests.retrievers.test_dense import DOCUMENTS, QUERIES, Numbers, corpus_of
 from tests.retrievers.test_filters import filter_by_hand, list_hits, passes
+from tests.retrievers.vectors.test_dense import DOCUMENTS, QUERIES, Numbers, corpus_of
 from tests.strategies.filters import FILTERS, METADATA
 
 pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")

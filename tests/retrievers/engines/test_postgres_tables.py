@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus, QueryText, RetrieverError
-from retrievers.dense import Dense
 from retrievers.engines.postgres import Postgres
 from retrievers.filters import parse_filter
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
+from retrievers.vectors.dense import Dense
 from tests.retrievers.engines.postgres_queries import execute
 from tests.retrievers.engines.postgresql import Cluster
-from tests.retrievers.test_dense import METRICS, Numbers, rows_of, texts_of
 from tests.retrievers.test_filters import filter_by_hand, list_hits, passes
+from tests.retrievers.vectors.test_dense import METRICS, Numbers, rows_of, texts_of
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")
 

@@ -20,20 +20,20 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError
-from retrievers.dense import Dense
+from retrievers.composed.fusion import Hybrid
 from retrievers.encoders.base import Embedded, Vectors
 from retrievers.engines.folders import pack_folder, unpack_folder
 from retrievers.engines.qdrant import Qdrant
 from retrievers.engines.qdrant_shard import Shard, ShardSettings, _configure
 from retrievers.filters import parse_filter
-from retrievers.fusion import Hybrid
 from retrievers.search import list_engines, search_cached
 from retrievers.store import Arrays, MemoryStore, NoStore, Store
-from retrievers.vector_search import VectorSearcher
+from retrievers.vectors.dense import Dense
+from retrievers.vectors.vector_search import VectorSearcher
 from runner.store import disk
 from runner.store.disk import DiskStore
 from tests.retrievers.engines.builds import Builds
-from tests.retrievers.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
+from tests.retrievers.vectors.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
 from tests.strategies.vectors import integer_vectors
 
 pytest.importorskip("qdrant_edge", reason="qdrant-edge-py is not installed: pip install 'retrieval-runner[qdrant]'")

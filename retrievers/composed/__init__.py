@@ -1,0 +1,1 @@
+"""Retrievers made of others: fusion, reranking, expansion of queries, agentic search."""

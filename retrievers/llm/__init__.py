@@ -1,0 +1,1 @@
+"""Language models during a search: their interface, the prompts, and the calls that a search will make."""

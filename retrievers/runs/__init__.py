@@ -1,0 +1,1 @@
+"""Rankings from elsewhere: files of runs, and retriever objects of other libraries."""

@@ -1,0 +1,1 @@
+"""Search through services over HTTP: the form of requests and replies, addresses, faults."""
