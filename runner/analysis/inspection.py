@@ -107,13 +107,7 @@ def inspect(
                 *find_overlaps(dataset, benchmarks, settings.examples),
             ]
         ),
-        reliability=measure_reliability(
-            dataset,
-            rankings,
-            settings.measure,
-            Statistics(seed=settings.seed),
-            with_item_response=settings.item_response,
-        ),
+        reliability=measure_reliability(dataset, rankings, settings.measure, Statistics(seed=settings.seed)),
     )
 
 

@@ -49,8 +49,8 @@ class InspectionSettings:
     `like_gold`. Documents with more words than `long_document` are long, because many encoders read no further. A
     query's gold is compared with `random_documents`. Each finding shows `examples`.
 
-    `measure` is the measure by which the reliability of the dataset is assessed. With `item_response`, a model of the
-    queries' difficulty is fitted as well. `benchmarks` are files of hashes to compare the dataset with.
+    `measure` is the measure by which the reliability of the dataset is assessed. `benchmarks` are files of hashes to
+    compare the dataset with.
     """
 
     depth: int = Field(default=100, ge=1)
@@ -61,7 +61,6 @@ class InspectionSettings:
     random_documents: int = Field(default=10, ge=1)
     examples: int = Field(default=20, ge=0)
     measure: Annotated[str, AfterValidator(_parse_measure)] = "nDCG@10"
-    item_response: bool = False
     benchmarks: Sequence[LocalPath] = Field(default_factory=list, repr=False)
     seed: int = Field(default=0, ge=0)
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Rankings
 from runner.analysis.clusters import number_clusters
 from runner.analysis.comparison import compare_pairs
-from runner.analysis.item_response import ItemResponse, fit_item_response
 from runner.analysis.judgment_bounds import BOUNDED, QueryJudgments, bound_difference
 from runner.analysis.reliability import (
     FEWEST_SYSTEMS,
@@ -26,7 +25,6 @@ from runner.analysis.reliability import (
     measure_information,
     measure_stability,
 )
-from runner.analysis.significance import cluster_means
 from runner.datasets.base import Dataset
 from runner.metrics.measures import Measure, parse
 from runner.metrics.scores import Grader
@@ -58,8 +56,7 @@ class Reliability:
     `units` is the number of clusters of queries (or of queries). `stability` is None with fewer than three systems or
     four units. `detectable` are differences by the number of queries or clusters. `ids` are those of the queries
     (clusters: of their first query) that `information` is about. `bounds` are those of the pairs in `separations`;
-    empty with the reason in `unbounded`. `item_response` is a model of which systems score above 0 on which queries, if
-    it was fitted.
+    empty with the reason in `unbounded`.
     """
 
     measure: str
@@ -76,7 +73,6 @@ class Reliability:
     ids: Sequence[str]
     bounds: Sequence[DifferenceBounds]
     unbounded: str = ""
-    item_response: ItemResponse | None = None
 
 
 def measure_reliability(
@@ -84,8 +80,6 @@ def measure_reliability(
     rankings: Mapping[str, Rankings],
     measure: str,
     statistics: Statistics = Statistics(),
-    *,
-    with_item_response: bool = False,
 ) -> Reliability | None:
     """Return how reliably a dataset ranks systems, given their rankings; None without two systems or two queries."""
     parsed, n = parse(measure), len(dataset.queries)
@@ -122,7 +116,6 @@ def measure_reliability(
         ids=ids,
         bounds=[] if unbounded else _bound(dataset, grader, list(rankings.values()), parsed, counted, separations),
         unbounded=unbounded,
-        item_response=fit_item_response(cluster_means(scores, clusters) > 0) if with_item_response else None,
     )
 
 

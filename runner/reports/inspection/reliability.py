@@ -21,10 +21,6 @@ ODD, ENOUGH_SYSTEMS, MOST_QUERIES = -0.5, 8, 5
 """The discrimination below which a query is named, with at least this many systems, and how many are named."""
 
 
-MODEL_SYSTEMS = 20
-"""With fewer systems, an item response model says little about single queries."""
-
-
 def describe_scope(reliability: Reliability) -> str:
     """Return what the reliability is about: it belongs to these systems and this measure."""
     clusters = f" in {reliability.units:,} clusters" if reliability.units != reliability.queries else ""
@@ -69,7 +65,6 @@ def separations_table(reliability: Reliability) -> Table:
 def reliability_json(reliability: Reliability) -> dict[str, Any]:
     """Return the reliability for JSON; systems are named."""
     names, information, stability = reliability.names, reliability.information, reliability.stability
-    model = reliability.item_response
     return {
         "measure": reliability.measure,
         "systems": dict(zip(names, reliability.means, strict=True)),
@@ -93,21 +88,6 @@ def reliability_json(reliability: Reliability) -> dict[str, Any]:
                 {"query": i, "share": share, "discrimination": r}
                 for i, share, r in zip(
                     reliability.ids, information.shares.tolist(), information.discriminations.tolist(), strict=True
-                )
-            ],
-        },
-        "item_response": None
-        if model is None
-        else {
-            "abilities": dict(zip(names, model.abilities.tolist(), strict=True)),
-            "queries": [
-                {"query": i, "difficulty": b, "discrimination": a, "information": share}
-                for i, b, a, share in zip(
-                    reliability.ids,
-                    model.difficulties.tolist(),
-                    model.discriminations.tolist(),
-                    model.information.tolist(),
-                    strict=True,
                 )
             ],
         },
@@ -188,7 +168,6 @@ def _describe_information(reliability: Reliability) -> Iterator[str]:
     )
     if information.uninformative > reliability.units / 2:
         yield "Add queries that are neither too easy nor too hard for these systems."
-    yield from _describe_item_response(reliability)
     if len(reliability.names) < ENOUGH_SYSTEMS:
         yield (
             f"With fewer than {ENOUGH_SYSTEMS} systems, the correlation of single queries with the ranking is mostly "
@@ -203,24 +182,6 @@ def _describe_information(reliability: Reliability) -> Iterator[str]:
         yield (
             f"{len(odd):,} {unit} favour systems that are worse on the others (item-total correlation of {ODD} or "
             f"less): {named}{more}. Read their judgments first."
-        )
-
-
-def _describe_item_response(reliability: Reliability) -> Iterator[str]:
-    model = reliability.item_response
-    if model is None:
-        return
-    shares = np.sort(model.information)[::-1].cumsum() / model.information.sum()
-    half = int(np.searchsorted(shares, 0.5 - 1e-12)) + 1
-    best = [reliability.ids[i] for i in np.argsort(-model.information, kind="stable")[:MOST_QUERIES].tolist()]
-    yield (
-        f"By the item response model of hits ({reliability.measure} above 0), {half:,} queries have half of the "
-        f"information about the abilities of the systems; the most informative are {', '.join(best)}."
-    )
-    if len(reliability.names) < MODEL_SYSTEMS:
-        yield (
-            f"With fewer than {MODEL_SYSTEMS} systems, the model mostly repeats its assumptions; do not choose queries "
-            "by it."
         )
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from runner.analysis.comparison import compare_pairs
 from runner.analysis.inspection_reliability import DifferenceBounds, Reliability
-from runner.analysis.item_response import fit_item_response
 from runner.analysis.reliability import (
     RankingStability,
     compute_detectable,
@@ -88,16 +87,6 @@ def test_advice_depends_on_the_numbers(reliability: Reliability) -> None:
     assert "q7" not in dict(describe_reliability(few))["Informative queries"]
     none = replace(reliability, bounds=[], unbounded="no cutoff")
     assert dict(describe_reliability(none))["Unjudged documents"] == "No bounds: no cutoff."
-
-
-def test_an_item_response_model_is_described_if_it_was_fitted(reliability: Reliability) -> None:
-    hits = np.random.default_rng(0).random((9, 40)) < 0.5
-    with_model = replace(reliability, item_response=fit_item_response(hits))
-    text = dict(describe_reliability(with_model))["Informative queries"]
-    assert "By the item response model of hits (nDCG@10 above 0)" in text
-    assert "With fewer than 20 systems" in text
-    assert len(reliability_json(with_model)["item_response"]["queries"]) == 40
-    assert reliability_json(reliability)["item_response"] is None
 
 
 def test_neighbours_are_in_the_table_and_in_the_json(reliability: Reliability) -> None:
