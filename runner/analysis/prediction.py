@@ -1,7 +1,7 @@
 """Predict from the scores of hits which queries go well, and measure how well the predictions agree with the truth.
 
-A predictor uses the scores of rankings and, optionally, the lengths of the queries, but no judgments and no texts. A
-larger prediction means a query that should go better.
+A predictor uses the scores of rankings and the lengths of the queries, but no judgments and no texts. A larger
+prediction means a query that should go better.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
-from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Rankings
 from runner.analysis.clusters import Clusters
@@ -23,34 +21,14 @@ from runner.analysis.significance import cluster_means
 Floats = NDArray[np.float64]
 
 PREDICTORS = {
-    "max": "the first score",
-    "gap(1,2)": "the first score minus the second",
-    "gap(1,k)": "the first score minus the k-th",
     "WIG": "the mean of the first few scores minus that of the whole list",
     "NQC": "the standard deviation of the top scores divided by the mean of the whole list",
-    "sigma_k": "the standard deviation of the top scores",
     "sigma_max": "the largest standard deviation of any prefix of the scores",
-    "n(sigma%)": "the standard deviation of the scores that are at least half the first",
-    "divergence": "how unevenly the score is distributed over the top documents",
 }
 """The predictors, each with a short description; see `predict` for their sources."""
 
 FEWEST = 3
 """The fewest queries for which a correlation is computed."""
-
-
-@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
-class PredictionSettings:
-    """How many scores predictors use: the first `depth`, the first `few` for WIG, and the one at rank `gap`.
-
-    A document counts in n(sigma%) if its score is at least this `share` of the first. The defaults are those that the
-    papers found to work well.
-    """
-
-    depth: int = Field(default=100, ge=2)
-    few: int = Field(default=5, ge=1)
-    gap: int = Field(default=10, ge=2)
-    share: float = Field(default=0.5, gt=0, le=1)
 
 
 @dataclass(frozen=True)
@@ -68,47 +46,28 @@ class Correlation:
     p_value: float
 
 
-def predict(
-    rankings: Rankings,
-    lengths: Sequence[int] | None = None,
-    settings: PredictionSettings = PredictionSettings(),  # noqa: B008 (immutable)
-) -> dict[str, Floats]:
+def predict(rankings: Rankings, lengths: Sequence[int], *, depth: int = 100, few: int = 5) -> dict[str, Floats]:
     """Return the value of every predictor for each query (queries,), NaN where there are too few documents.
 
-    `lengths` are the numbers of words of the queries. The published predictors are:
+    `lengths` are the numbers of words of the queries. WIG uses the first `few` scores, the others the first `depth`, by
+    default as many as the papers found to work well. The predictors are:
 
     - WIG, weighted information gain (Zhou & Croft 2007), in the form of Shtok et al. (2012) for any score: the mean of
       the first few scores less the score of the corpus, divided by the root of the query's length.
     - NQC, normalised query commitment (Shtok et al. 2012): the standard deviation of the top scores divided by the
       score of the corpus.
-    - sigma_k and sigma_max (Perez-Iglesias & Araujo 2010); n(sigma%) (Cummins, Jose & O'Riordan 2011).
+    - sigma_max (Perez-Iglesias & Araujo 2010): the largest standard deviation of the first scores, however many.
 
     The score of the corpus as one document is not available; the mean score of all hits of the query replaces it.
-    `divergence` is inspired by clarity (Cronen-Townsend et al. 2002), the divergence of the language of the top
-    documents from that of the corpus. Without their terms, it is only the divergence of the top documents' shares of
-    the score, above the lowest among them, from equal shares: 0 if all score alike, 1 if one has the whole score.
     """
     there = rankings.documents != NOTHING
-    counts = np.count_nonzero(there, axis=1)
     scores = np.where(there, rankings.scores, 0).astype(np.float64)
-    roots = np.sqrt(np.maximum(np.ones(len(scores)) if lengths is None else np.array(lengths, dtype=np.float64), 1))
-    first = _at(scores, counts, 1)
+    roots = np.sqrt(np.maximum(np.array(lengths, dtype=np.float64), 1))
     whole = _mean(scores, there)
-    top = there & (np.arange(scores.shape[1]) < settings.depth)
-    few = there & (np.arange(scores.shape[1]) < settings.few)
-    near = top & (scores >= settings.share * first[:, None]) & (first > 0)[:, None]
-    sigma = _deviation(scores, top)
-    predictions = (
-        first,
-        first - _at(scores, counts, 2),
-        first - _at(scores, counts, settings.gap),
-        (_mean(scores, few) - whole) / roots,
-        np.divide(sigma, np.abs(whole), out=np.full(len(scores), np.nan), where=whole != 0),
-        sigma,
-        _largest_deviation(scores, top),
-        _deviation(scores, near) / roots,
-        _divergence(scores, top),
-    )
+    top, first = (there & (np.arange(scores.shape[1]) < count) for count in (depth, few))
+    nqc = np.full(len(scores), np.nan)
+    np.divide(_deviation(scores, top), np.abs(whole), out=nqc, where=whole != 0)
+    predictions = (_mean(scores, first) - whole) / roots, nqc, _largest_deviation(scores, top)
     return dict(zip(PREDICTORS, predictions, strict=True))
 
 
@@ -144,18 +103,6 @@ def _constant(values: Floats) -> bool:
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
 
 
-def _at(scores: Floats, counts: NDArray[np.int64], place: int) -> Floats:
-    """Return the score at a rank (from 1), or the last score before it.
-
-    NaN if there is no score, or only the first where a later rank was requested.
-    """
-    last = np.minimum(counts, place)
-    values = np.full(len(scores), np.nan)
-    enough = last >= min(place, 2)
-    values[enough] = scores[enough, last[enough] - 1]
-    return values
-
-
 def _mean(scores: Floats, some: NDArray[np.bool_]) -> Floats:
     counts = np.count_nonzero(some, axis=1)
     values = np.full(len(scores), np.nan)
@@ -177,15 +124,3 @@ def _largest_deviation(scores: Floats, some: NDArray[np.bool_]) -> Floats:
     variances = np.cumsum(shifted**2, axis=1) / counts - (np.cumsum(shifted, axis=1) / counts) ** 2
     largest: Floats = np.sqrt(np.where(some, variances, 0).max(axis=1))
     return np.where(some[:, 0], largest, np.nan)
-
-
-def _divergence(scores: Floats, some: NDArray[np.bool_]) -> Floats:
-    """Return the Kullback-Leibler divergence of each query's score shares from equal shares, divided by its maximum."""
-    counts = np.count_nonzero(some, axis=1)
-    above = np.where(some, scores - np.where(some, scores, np.inf).min(axis=1, initial=np.inf)[:, None], 0)
-    totals = above.sum(axis=1, keepdims=True)
-    shares = np.divide(above, totals, out=some / np.maximum(counts, 1)[:, None], where=totals > 0)
-    entropies = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
-    values = np.full(len(scores), np.nan)
-    np.divide(entropies, np.log(np.maximum(counts, 1)), out=values, where=counts > 1)
-    return 1 - values

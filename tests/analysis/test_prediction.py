@@ -12,10 +12,8 @@ from scipy import stats
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
 from runner.analysis.corrections import holm
-from runner.analysis.prediction import PREDICTORS, PredictionSettings, correlations, predict
+from runner.analysis.prediction import PREDICTORS, correlations, predict
 from tests.strategies.scores import DESCENDING_SCORES
-
-SETTINGS = PredictionSettings(depth=5, few=2, gap=3, share=0.5)
 
 
 def ranked(rows: list[list[float]]) -> Rankings:
@@ -34,26 +32,17 @@ def defined(row: list[float], length: int) -> dict[str, float]:
     if not row:
         return dict.fromkeys(PREDICTORS, nan)
     top, root = s[:5], math.sqrt(length)
-    near = top[top >= 0.5 * s[0]] if s[0] > 0 else np.zeros(0)
-    shares = top - top[-1]
-    uniform = stats.entropy(shares, np.ones(len(top))) if shares.sum() else 0.0
     return {
-        "max": s[0],
-        "gap(1,2)": s[0] - s[1] if len(s) > 1 else nan,
-        "gap(1,k)": s[0] - s[min(len(s), 3) - 1] if len(s) > 1 else nan,
         "WIG": (s[:2].mean() - s.mean()) / root,
         "NQC": top.std() / abs(s.mean()) if s.mean() else nan,
-        "sigma_k": top.std(),
         "sigma_max": max(top[:n].std() for n in range(1, len(top) + 1)),
-        "n(sigma%)": near.std() / root if len(near) else nan,
-        "divergence": uniform / math.log(len(top)) if len(top) > 1 else nan,
     }
 
 
 @given(st.lists(st.tuples(DESCENDING_SCORES, st.integers(1, 9)), min_size=1, max_size=5))
 def test_every_predictor_is_its_definition(queries: list[tuple[list[float], int]]) -> None:
     rows, lengths = [row for row, _ in queries], [length for _, length in queries]
-    found = predict(ranked(rows), lengths, SETTINGS)
+    found = predict(ranked(rows), lengths, depth=5, few=2)
     assert found.keys() == PREDICTORS.keys()
     for i, (row, length) in enumerate(queries):
         for name, value in defined(row, length).items():
@@ -62,7 +51,7 @@ def test_every_predictor_is_its_definition(queries: list[tuple[list[float], int]
 
 def test_a_query_that_found_nothing_has_no_prediction() -> None:
     for rankings in (create_empty_rankings(2, 3), create_empty_rankings(2, 0)):
-        assert all(np.isnan(values).all() for values in predict(rankings).values())
+        assert all(np.isnan(values).all() for values in predict(rankings, [1, 1]).values())
 
 
 @given(
@@ -70,15 +59,14 @@ def test_a_query_that_found_nothing_has_no_prediction() -> None:
     st.sampled_from([0.5, 2.0, 8.0]),
     st.sampled_from([0.0, 1.0, 16.0]),
 )
-def test_another_scale_changes_no_divergence_and_a_shift_no_deviation(row: list[float], by: float, to: float) -> None:
-    one, other = predict(ranked([row])), predict(ranked([[by * score + to for score in row]]))
-    np.testing.assert_allclose(other["divergence"], one["divergence"], atol=1e-9)
-    np.testing.assert_allclose(other["sigma_k"], by * one["sigma_k"], atol=1e-9)
-    np.testing.assert_allclose(other["WIG"], by * one["WIG"], atol=1e-9)
+def test_another_scale_scales_predictions_and_a_shift_leaves_them(row: list[float], by: float, to: float) -> None:
+    one, other = predict(ranked([row]), [1]), predict(ranked([[by * score + to for score in row]]), [1])
+    for name in ("WIG", "sigma_max"):
+        np.testing.assert_allclose(other[name], by * one[name], atol=1e-9)
 
 
 def test_small_differences_of_large_scores_are_seen() -> None:
-    found = predict(ranked([[1000.0, 999.9375, 999.875]]))
+    found = predict(ranked([[1000.0, 999.9375, 999.875]]), [1])
     assert found["sigma_max"][0] == pytest.approx(np.std([0, 0.0625, 0.125]), rel=1e-6)
 
 
