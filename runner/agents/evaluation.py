@@ -36,7 +36,7 @@ from runner.config.objects import ConfigError
 from runner.metrics.settings import RESULTS_VERSION as METRICS_VERSION
 from runner.metrics.settings import MetricSettings
 
-RESULTS_VERSION = f"traces 1, {METRICS_VERSION}"
+RESULTS_VERSION = f"traces 2, {METRICS_VERSION}"
 
 EVENTS, METRICS = ".retrieval_events.json", ".retrieval_metrics.json"
 """The endings of the files that are written for a run."""

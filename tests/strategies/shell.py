@@ -10,9 +10,6 @@ FRAGMENTS = r"""cat a.py ' " | && ; ( ) <<EOF EOF find -exec xargs bash -c sh gr
     cd $x # ls || -- - -type d -n"""
 COMMANDS = texts_of(st.sampled_from([*FRAGMENTS.split(), "\n", ""]), 25)
 
-SORTED_NAMES = st.lists(st.from_regex(r"[A-Za-z_]{1,6}\.py", fullmatch=True), min_size=1, max_size=5, unique=True).map(
-    sorted
-)
 OUTPUTS = texts_of(
     st.sampled_from(["a.py", "b/c.py", "---", "x:", "total 3", "src/a.py:1:x", "BUILD", "docs", "", "- d.py -"]),
     12,

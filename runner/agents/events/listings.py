@@ -57,15 +57,6 @@ def parse_listing(text: str, inside: str | None = "", cwd: str = "") -> Iterator
                 yield posixpath.join(inside, name)
 
 
-def parse_names(line: str) -> list[str]:
-    """Return the bare names of files and folders in a line of a listing; none if it has paths or other text."""
-    entry = _LONG.fullmatch(line.strip())
-    names = [entry[2].partition(" -> ")[0]] if entry else _COLUMNS.split(line.strip())
-    names = [name.removesuffix("/") for name in names]
-    plain = all(name and "/" not in name and not name.endswith(":") and (entry or " " not in name) for name in names)
-    return names if plain else []
-
-
 def parse_heads(text: str) -> Iterator[str]:
     """Yield the files that `head` and `tail` name above the contents of several files."""
     yield from _HEAD.findall(text)

@@ -1,16 +1,15 @@
 """Find the files in the output of a shell command, to which several programs may have contributed.
 
-Lines that an `echo` prints between them separate their parts, and so does the order of names, which restarts with each
-listing. Only the beginning of very long output is read, to bound the time.
+Lines that an `echo` prints between them separate their parts. Only the beginning of very long output is read, to bound
+the time.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 
 from runner.agents.events import listings, search_results
@@ -22,22 +21,13 @@ _UNKNOWN = re.compile(r"(?:\$\{\w+\}|\$\w+|\$\([^()]*(?:\([^()]*\)[^()]*)*\)|\$|
 """The parts of an `echo` line that only the shell can expand."""
 _MAX_UNKNOWN = 2  # per line: one with more could match any line
 _MAX_READ = 10_000_000  # characters, by all uses together
-_LONGEST_LISTINGS = 100_000  # characters of listings that are separated by their order
 
-_ORDERS: Sequence[Callable[[str], str]] = (  # of a listing: by bytes, or as most languages sort
-    str,
-    lambda name: re.sub(r"[^0-9a-z]", "", name.casefold()),
-)
 _PARSERS: Mapping[Lists, search_results.LineParser] = {
     "matches": search_results.parse_matches,
     "counts": listings.parse_counts,
     "status": listings.parse_status,
     "heads": listings.parse_heads,
 }
-
-
-_Names = Sequence[str]
-"""The names in a line of a listing: one, or one per column."""
 
 
 class _OutputPart(NamedTuple):
@@ -53,7 +43,7 @@ def find_shown(uses: Sequence[ShellUse], text: str | None) -> list[str]:
 
     If it is unclear which program printed a line, paths count and bare names do not. Files that a program reports as
     missing, or that are named by a program that printed nothing, were not seen. The more uses there are, the less of a
-    long output is read; names in very long listings are dropped if only their order could separate them.
+    long output is read.
     """
     if text is None:
         return [path for use in uses for path in use.files]
@@ -157,79 +147,15 @@ def _is_among(use: ShellUse, path: str, words: Collection[str]) -> bool:
 
 
 def _assign_text(part: _OutputPart, missing: Collection[str]) -> Iterator[tuple[ShellUse, str]]:
-    """Yield the uses that share an output, each with its own part if that is certain, else with all of it."""
+    """Yield the uses that share an output; the folder of bare names is unknown if listings are of several folders."""
     showing = any(use.shows for use in part.uses)
-    several = sum(use.lists == "listing" for use in part.uses) > 1
-    bare = [use for use in part.uses if use.names and use.lists and not _is_among(use, use.inside or "", missing)]
-    absent = _find_absent(bare, part.text)
-    bare = [use for use in bare if use not in absent]
-    listing = {*bare}
-    separable = several and not showing and len(part.text) <= _LONGEST_LISTINGS
-    texts = iter(_split_listings(part.text, len(bare)) if separable else ())
+    absent = [use for use in part.uses if use.lists == "listing" and _is_among(use, use.inside or "", missing)]
+    several = len({use.inside for use in part.uses if use.lists == "listing" and use not in absent}) > 1
     for use in part.uses:
-        own = next(texts, None) if use in listing else None
-        if own is not None:
-            yield use, own
-        elif showing and use.category in ("code_search", "file_search"):  # the content of a file may look like a list
+        if showing and use.category in ("code_search", "file_search"):  # the content of a file may look like a list
             yield replace(use, lists=None, inside=None), part.text
         else:
-            yield replace(use, inside=None if several else use.inside, head=""), part.text
-
-
-def _find_absent(listed: Sequence[ShellUse], text: str) -> set[ShellUse]:
-    """Return the listings of folders that do not exist, according to a complete listing of the parent folder."""
-    whole = {posixpath.normpath(use.inside or "") for use in listed if use.answers}
-    below = [(use, *posixpath.split(posixpath.normpath(use.inside or ""))) for use in listed]
-    children = [(use, name) for use, parent, name in below if (parent or ".") in whole and name and name[0] != "."]
-    names = {name for line in text.splitlines() for name in listings.parse_names(line)} if children else set()
-    return {use for use, name in children if name not in names}
-
-
-def _split_listings(text: str, n: int) -> list[str]:
-    """Return the text of each of n listings of bare names; empty if their order does not show where each starts.
-
-    If two orders are possible, both must agree.
-    """
-    lines = text.splitlines()
-    tables = [[[*map(order, listings.parse_names(line))] for line in lines] for order in _ORDERS]
-    is_row = [any(_continues(row, row) for row in rows) for rows in zip(*tables, strict=True)]
-    candidates = [[row if is_one else [] for row, is_one in zip(table, is_row, strict=True)] for table in tables]
-    splits = [_find_blocks(rows) for rows in candidates if all(_continues(row, row) for row in rows)]
-    fewest = min(map(len, splits), default=0)  # in the order that the listings have
-    first, *others = [blocks for blocks in splits if len(blocks) == fewest] or [[]]
-    certain = fewest == n and all(blocks == first for blocks in others)
-    return ["\n".join(lines[block.start : block.stop]) for block in first] if certain else []
-
-
-def _find_blocks(rows: Sequence[_Names]) -> list[range]:
-    """Return the fewest runs of rows that are sorted down each column and on with the next; empty if ambiguous.
-
-    Rows without a name separate runs.
-    """
-    forward = _find_runs(rows, lambda first, last, row: _descends(last, row) and _continues(first, row))
-    backward = _find_runs(rows[::-1], lambda first, last, row: _descends(row, last) and _continues(row, first))
-    mirrored = [range(len(rows) - run.stop, len(rows) - run.start) for run in reversed(backward)]
-    return forward if forward == mirrored else []
-
-
-def _find_runs(rows: Sequence[_Names], fits: Callable[[_Names, _Names, _Names], bool]) -> list[range]:
-    """Return greedy runs of rows; `fits` decides, by the first and the last row of a run, whether to add the next."""
-    runs: list[range] = []
-    for at, row in enumerate(rows):
-        last = runs[-1] if runs and runs[-1].stop == at else None
-        if row and last and fits(rows[last.start], rows[last.stop - 1], row):
-            runs[-1] = range(last.start, at + 1)
-        elif row:
-            runs.append(range(at, at + 1))
-    return runs
-
-
-def _descends(above: _Names, below: _Names) -> bool:
-    return len(below) <= len(above) and all(one <= other for one, other in zip(above, below, strict=False))
-
-
-def _continues(first: _Names, last: _Names) -> bool:
-    return all(one <= other for one, other in zip(last, islice(first, 1, None), strict=False))
+            yield replace(use, inside=None if several or use in absent else use.inside, head=""), part.text
 
 
 def _parse_output(use: ShellUse, text: str) -> Iterator[str]:

@@ -63,7 +63,6 @@ _OPENED = re.compile(  # in a script: a name, and the mode or the called method
     re.VERBOSE,
 )
 _SCRIPT_OPTION = re.compile(r"-\w*e")
-_UNSORTED = frozenset("tSUfXvrd")  # options of `ls`
 _NOT_PLAIN = re.compile(r"[$*?\[\]{}`<>|\s\"']|://|^/dev/")
 _NOT_LITERAL = re.compile(r"[$*?\[\]{}`~]")
 _MAX_PREFIXES = 100  # limit on the paths that a search may list
@@ -185,13 +184,12 @@ def _list_prefixes(operands: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_ls(arguments: Sequence[str], folder: str) -> ShellUse:
-    options, operands = _split_options(arguments, _READ)
+    _, operands = _split_options(arguments, _READ)
     files = tuple(join(folder, path) for path in operands if is_plain(path) and looks_like_file(path))
     folders = [path for path in operands if not looks_like_file(path)]
     listed = [join(folder, path) for path in folders] or [folder]
     alone = len(operands) < 2 and (listed[0] == folder or is_plain(listed[0]))
-    names = alone and len(folders) == len(operands) and not _list_flags(options) & _UNSORTED
-    return ShellUse("file_search", files, "listing", folder, listed[0] if alone else None, names, answers=True)
+    return ShellUse("file_search", files, "listing", folder, listed[0] if alone else None, answers=True)
 
 
 def _read_tree(arguments: Sequence[str], folder: str) -> ShellUse:

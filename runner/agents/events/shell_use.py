@@ -21,11 +21,10 @@ class ShellUse:
     """What one program does to files: those that it names, and those that its output lists.
 
     `cwd` is its working directory, as far as the command shows. `inside` is the folder of the bare names that it lists,
-    None if there may be several; with `names`, it lists only bare names, sorted. The paths that it lists start with one
-    of `prefixes`; if that is empty, with anything. With `answers`, a file that it names and does not print does not
-    exist. With `shows`, its output is the content of files, which may look like anything. `lines` are
-    those that it prints of each file that it names, empty if unknown. `head` is the line that an `echo` prints before
-    it, and `otherwise` the line that `|| echo ...` prints if it fails.
+    None if there may be several. The paths that it lists start with one of `prefixes`; if that is empty, with anything.
+    With `answers`, a file that it names and does not print does not exist. With `shows`, its output is the content of
+    files, which may look like anything. `lines` are those that it prints of each file that it names, empty if unknown.
+    `head` is the line that an `echo` prints before it, and `otherwise` the line that `|| echo ...` prints if it fails.
     """
 
     category: Category
@@ -33,7 +32,6 @@ class ShellUse:
     lists: Lists | None = None
     cwd: str = ""
     inside: str | None = None
-    names: bool = False
     prefixes: tuple[str, ...] = ()
     answers: bool = False
     shows: bool = False

@@ -29,13 +29,6 @@ def test_folders_may_have_spaces_where_a_line_is_surely_a_path() -> None:
     assert list(listings.parse_listing("./my docs/a.py\nb.py  c.py\n")) == ["./my docs/a.py", "b.py", "c.py"]
 
 
-def test_a_line_of_a_listing_has_names_or_none() -> None:
-    assert listings.parse_names("BUILD  my-lib/  a.py") == ["BUILD", "my-lib", "a.py"]
-    assert listings.parse_names("-rw-r--r-- 1 u g 1 Jan 1 00:00 my notes -> b") == ["my notes"]
-    for line in ("", "src/a.py", "src:", "total 3", "x  y z"):
-        assert listings.parse_names(line) == []
-
-
 def test_a_folder_s_list_has_a_word_a_line_and_folders_end_with_a_slash() -> None:
     assert listings.parse_folder("lib/\na.py\nLICENSE\n") == ["a.py", "LICENSE"]
     for text in ("", "a.py\nb.py", "lib/\nbuilt a.py", "lib/ a.py"):
@@ -55,4 +48,4 @@ def test_any_text_is_read_as_a_list(text: str) -> None:
         *listings.parse_changes(text),
         *listings.parse_counts(text),
     ]
-    assert all([*found, *listings.parse_listing(text, "x"), *listings.parse_folder(text), *listings.parse_names(text)])
+    assert all([*found, *listings.parse_listing(text, "x"), *listings.parse_folder(text)])
