@@ -54,21 +54,6 @@ def load_settings_pool(collection: str) -> JudgedPool:
     return pool_documents(dataset, systems)
 
 
-def load_mixed_pool(collection: str) -> JudgedPool:
-    """Return the pool of 20 systems of different kinds: twelve BM25 settings, four LSA, and four hybrids of both."""
-    dataset = Beir(path=str(DATA / collection)).load()
-    lexical = [
-        BM25(analyzer=analyzer, k1=k1, b=b)
-        for analyzer in ANALYZERS
-        for k1, b in product((0.5, 1.2, 2.5), (0.25, 0.75))
-    ]
-    latent = [Dense(encoder=LSAEncoder(dimensions=dimensions)) for dimensions in (32, 64, 128, 256)]
-    hybrids = [
-        Hybrid({"lexical": BM25(), "latent": part}, alpha=alpha) for part in latent[1::2] for alpha in (0.3, 0.7)
-    ]
-    return pool_documents(dataset, [*lexical, *latent, *hybrids])
-
-
 def draw_mixed_pools(collection: str, draws: int, depth: int = DEPTH) -> Iterator[JudgedPool]:
     """Yield pools of 20 systems that are drawn from 60: twelve of 40 BM25 settings, four of LSA, four hybrids."""
     dataset = Beir(path=str(DATA / collection)).load()

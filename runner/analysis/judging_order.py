@@ -25,7 +25,6 @@ UNJUDGED = -1
 _ROUNDS = 15
 _RIDGE = 5.0
 _QUERY_RIDGE = 0.3
-_DRAWS = 40
 _MOST_COLUMNS = 40
 _BATCHES = 20
 """The number of batches in which pairs are drawn; undecided differences are estimated again after each."""
@@ -51,35 +50,6 @@ class RankedPool:
         return best
 
 
-@dataclass(frozen=True)
-class ExpectedGrades:
-    """The mean and the variance of each pair's grade; judged pairs are certain (N,).
-
-    `chance` is the probability of each pair to be relevant, and `gold` the grades of the relevant pairs so far.
-    `slopes` (N,) is the change of each mean with its logit. A logit is the sum of `features` (N x F) times coefficients
-    with a `covariance` (F x F), and of an effect of the query with a variance in `query_variance` (Q,).
-    """
-
-    mean: Floats
-    variance: Floats
-    chance: Floats
-    gold: Floats
-    slopes: Floats
-    features: Floats
-    covariance: Floats
-    query_variance: Floats
-
-    def estimate_variance(self, weights: Floats, queries: Ints) -> float:
-        """Return the variance of a weighted sum of all grades, that of the model's parameters included.
-
-        That part is the delta method with the Laplace approximation of the parameters.
-        """
-        slopes = weights * self.slopes
-        gradient, by_query = slopes @ self.features, np.bincount(queries, slopes, len(self.query_variance))
-        model = gradient @ self.covariance @ gradient + by_query**2 @ self.query_variance
-        return float(weights**2 @ self.variance + model)
-
-
 def order_pairs(order: PoolOrder, pool: RankedPool, grades: Ints, size: int) -> list[int]:
     """Return the next pairs to judge, best first, at most `size`, given the grades so far (`UNJUDGED` for none)."""
     free = grades == UNJUDGED
@@ -93,65 +63,32 @@ def order_pairs(order: PoolOrder, pool: RankedPool, grades: Ints, size: int) -> 
     return [int(pair) for pair in ordered[free[ordered]][:size]]
 
 
-def expect_grades(pool: RankedPool, grades: Ints) -> ExpectedGrades:
-    """Return the expected grade of each pair, given its ranks and the grades so far.
+def expect_grades(pool: RankedPool, grades: Ints) -> tuple[Floats, Floats]:
+    """Return the mean and the variance of each pair's grade (N,), given its ranks and the grades so far.
+
+    Judged pairs are certain.
 
     The probability of relevance follows a logistic model of the ranks, fitted to the judged pairs, with an effect of
     each query that shrinks to 0 where few of its pairs are judged.
     """
     judged = grades != UNJUDGED
-    features = _describe_ranks(pool)
-    relevant = (grades > 0).astype(np.float64)
-    both = 0 < relevant[judged].sum() < judged.sum()
-    logits, covariance = _prior_logits(pool), np.eye(features.shape[1]) / _RIDGE
-    if both:
-        coefficients, covariance = _fit_logistic(features[judged], relevant[judged])
-        logits = features @ coefficients
-    effects, query_variance = _fit_queries(pool.queries, logits, judged, relevant)
-    modelled = _to_chance(logits + effects[pool.queries])
-    chance = np.where(judged, relevant, modelled)
+    features, relevant = _describe_ranks(pool), (grades > 0).astype(np.float64)
+    logits = _prior_logits(pool)
+    if 0 < relevant[judged].sum() < judged.sum():
+        logits = features @ _fit_logistic(features[judged], relevant[judged])
+    chance = _to_chance(logits + _fit_queries(pool.queries, logits, judged, relevant)[pool.queries])
     gold = grades[grades > 0].astype(np.float64)
     gold = gold if len(gold) else np.ones(1)
     mean, square = gold.mean(), (gold**2).mean()
     expected = np.where(judged, grades, chance * mean)
     variance = np.where(judged, 0.0, chance * square - (chance * mean) ** 2)
-    slopes = np.where(judged, 0.0, mean * modelled * (1 - modelled))
-    return ExpectedGrades(expected, variance, chance, gold, slopes, features, covariance, query_variance)
-
-
-def expect_ndcg(pool: RankedPool, grades: Ints, k: int, seed: int = 0) -> Floats:
-    """Return the expected mean nDCG@k of each system (S,).
-
-    It is the mean over random grades of the unjudged pairs. The nDCG of the expected grades would be biased: an ideal
-    ranking of expectations is worse than the expected ideal ranking.
-    """
-    expected, rng, judged = expect_grades(pool, grades), np.random.default_rng(seed), grades != UNJUDGED
-    total = np.zeros(len(pool.ranks))
-    for _ in range(_DRAWS):
-        drawn = np.where(rng.random(len(grades)) < expected.chance, rng.choice(expected.gold, len(grades)), 0.0)
-        total += score_ndcg(pool, np.where(judged, grades, drawn), k)
-    return total / _DRAWS
-
-
-def score_ndcg(pool: RankedPool, gains: Floats, k: int) -> Floats:
-    """Return the mean nDCG@k of each system, given the gain of each pair (S,)."""
-    queries, n = pool.queries, int(pool.queries.max(initial=0)) + 1
-    order = np.lexsort((-gains, queries))
-    places = np.arange(len(gains)) - np.searchsorted(queries[order], queries[order])
-    ideal = np.bincount(queries[order], np.where(places < k, gains[order] / np.log2(places + 2), 0), n)
-    inside = (pool.ranks > 0) & (pool.ranks <= k)
-    discounts = np.where(inside, 1 / np.log2(np.maximum(pool.ranks, 1) + 1), 0.0)
-    there = np.divide(gains, ideal[queries], out=np.zeros(len(gains)), where=ideal[queries] > 0)
-    scores: Floats = discounts @ there / max(len(np.unique(queries)), 1)
-    return scores
+    return expected, variance
 
 
 def _order_decisive(pool: RankedPool, grades: Ints, size: int) -> list[int]:
     weights, chosen = pool.discounts, np.zeros(len(grades), dtype=np.bool_)
-    expected = expect_grades(pool, grades)
-    variance, order = expected.variance.copy(), list[int]()
-    batch = max(-(-size // _BATCHES), 1)
-    scores = weights @ expected.mean
+    mean, variance = expect_grades(pool, grades)
+    order, batch, scores = list[int](), max(-(-size // _BATCHES), 1), weights @ mean
     while len(order) < size:
         gain = np.where((grades == UNJUDGED) & ~chosen, _information(weights, scores, variance), -np.inf)
         taken = np.argsort(-gain, kind="stable")[: min(batch, size - len(order))]
@@ -212,8 +149,8 @@ def _prior_logits(pool: RankedPool) -> Floats:
     return logits
 
 
-def _fit_queries(queries: Ints, logits: Floats, judged: NDArray[np.bool_], relevant: Floats) -> tuple[Floats, Floats]:
-    """Return the effect of each query on the logits, by Newton's method with a ridge penalty, and its variance."""
+def _fit_queries(queries: Ints, logits: Floats, judged: NDArray[np.bool_], relevant: Floats) -> Floats:
+    """Return the effect of each query on the logits, by Newton's method with a ridge penalty."""
     n = int(queries.max(initial=0)) + 1
     own, effects = queries[judged], np.zeros(n)
     for _ in range(_ROUNDS):
@@ -221,11 +158,11 @@ def _fit_queries(queries: Ints, logits: Floats, judged: NDArray[np.bool_], relev
         surprise = np.bincount(own, relevant[judged] - chance, n) - _QUERY_RIDGE * effects
         curvature = np.bincount(own, chance * (1 - chance), n) + _QUERY_RIDGE
         effects += np.clip(surprise / curvature, -1, 1)  # a full step can overshoot where a query surprises
-    return effects, 1 / curvature
+    return effects
 
 
-def _fit_logistic(features: Floats, relevant: Floats) -> tuple[Floats, Floats]:
-    """Return the coefficients of a logistic regression with a ridge penalty, and their covariance (Newton's method)."""
+def _fit_logistic(features: Floats, relevant: Floats) -> Floats:
+    """Return the coefficients of a logistic regression with a ridge penalty, by Newton's method."""
     penalty = np.full(features.shape[1], _RIDGE)
     penalty[0] = 1e-3
     weights = np.zeros(features.shape[1])
@@ -234,7 +171,7 @@ def _fit_logistic(features: Floats, relevant: Floats) -> tuple[Floats, Floats]:
         gradient = features.T @ (chance - relevant) + penalty * weights
         curvature = (features * (chance * (1 - chance))[:, None]).T @ features + np.diag(penalty)
         weights -= np.linalg.solve(curvature, gradient)
-    return weights, np.asarray(np.linalg.inv(curvature), dtype=np.float64)
+    return weights
 
 
 def _to_chance(logits: Floats) -> Floats:

@@ -136,9 +136,9 @@ def _judge_by_hand(
     own: JudgeSettings, results: Sequence[Result], ranked: Sequence[JudgedRankings], folder: Path
 ) -> int:
     """Serve the judging desk until it is stopped."""
-    pool, strata = build_desk_pool(results, ranked, own.judging.depth, folder, own.scale)
+    pool = build_desk_pool(results, ranked, own.judging.depth, own.scale)
     settings = DeskSettings(own.order or "decisive", own.seed, own.overlap, own.sample)
-    judge_by_hand(pool, strata, settings, folder / "by_hand", own.assessor, own.port)
+    judge_by_hand(pool, settings, folder / "by_hand", own.assessor, own.port)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The routes of the desk: judging, the comparison so far, differences between assessors, and export.
+"""The routes of the desk: judging, differences between assessors, and export.
 
 A decision is a form, so that the desk works without JavaScript; the reply to it is a redirect to the next pair.
 """
@@ -44,7 +44,6 @@ def create_desk_app(desk: Desk, folder: Path, access: LoopbackAccess) -> Starlet
     routes = [
         Route("/", pages.show_pair),
         Route("/judge", pages.decide, methods=["POST"]),
-        Route("/comparison", pages.show_comparison),
         Route("/differences", pages.show_differences),
         Route("/settle", pages.settle, methods=["POST"]),
         Route("/export", pages.show_export),
@@ -65,9 +64,6 @@ class _DeskPages:
 
     async def decide(self, request: Request) -> Response:
         return await _change(request, self._write_decision, "./", self.show_pair)
-
-    def show_comparison(self, request: Request) -> Response:
-        return self._show("comparison", report=self._desk.report_contest(), depth=self._desk.pool.depth)
 
     def show_differences(self, request: Request, message: str = "") -> Response:
         disputes = self._desk.list_disputes()

@@ -1,4 +1,4 @@
-"""The state of one assessor's desk: the next pair, what a keystroke changes, progress, and the comparison so far.
+"""The state of one assessor's desk: the next pair, what a keystroke changes, and progress.
 
 Every keystroke goes to the journal first. Pages and the server are elsewhere.
 """
@@ -7,18 +7,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-import numpy as np
-
-from runner.analysis.contests import FEWEST_GRADES, Contest, estimate_contest, expect_contest
-from runner.analysis.judging_order import UNJUDGED, expect_ndcg
-from runner.analysis.prediction_powered import Ints
 from runner.analysis.sheet import PairIds
 from runner.desk.journal import Action, Assessment, AssessorJournal, JournalEntry, list_journals, load_journals
-from runner.desk.merging import Dispute, list_disputes, merge_grades
+from runner.desk.merging import Dispute, list_disputes
 from runner.desk.pairs import DeskPair, DeskPool
 from runner.desk.queue import PairQueue, QueueOrder, list_taken
 
@@ -26,7 +20,9 @@ LONGEST_S = 300.0
 """A pair that was shown for longer counts as this long: the assessor was away."""
 
 _RECENT = 50
-_CHECKPOINTS = 6
+
+_FEWEST_TIMES = 10
+"""The fewest decisions from which the remaining time is estimated."""
 
 
 class DeskError(ValueError):
@@ -65,36 +61,16 @@ class DeskView:
     can_undo: bool
 
 
-@dataclass(frozen=True)
-class ContestReport:
-    """The comparison so far: `advice` says whether to stop, `assumption` what the ranges of differences rest on.
-
-    `range_name` says what these are: 95 % intervals by a random sample, or ranges by a model that is too certain.
-    `history` has earlier contests by their number of grades, and `ndcg` the estimated nDCG of each result at the depth
-    of the pool, best first.
-    """
-
-    contest: Contest | None
-    grades: int
-    advice: str
-    assumption: str
-    history: Sequence[tuple[int, Contest]] = ()
-    ndcg: Sequence[tuple[str, float]] = ()
-    range_name: str = "95 % interval"
-
-
 class Desk:
     """The desk of one assessor; its methods may be called from several threads."""
 
-    def __init__(self, pool: DeskPool, journal: AssessorJournal, settings: DeskSettings, strata: Ints) -> None:
+    def __init__(self, pool: DeskPool, journal: AssessorJournal, settings: DeskSettings) -> None:
         self.pool, self.journal, self.settings = pool, journal, settings
         self.goal = settings.goal
-        self._strata = strata
         self._queue = PairQueue(pool, settings.order, settings.seed, journal.assessor)
         self._returned: list[int] = []  # pairs that undos brought back; the last is shown first
         self._shown: tuple[int, float] | None = None
         self._others: tuple[object, dict[str, Assessment]] = (None, {})
-        self._report: tuple[object, ContestReport] | None = None
         self._lock = threading.RLock()
 
     @property
@@ -175,15 +151,6 @@ class Desk:
         """Return the pairs of this pool that assessors have to settle."""
         return [dispute for dispute in list_disputes(self.assessments) if dispute.pair in self.pool.places]
 
-    def report_contest(self) -> ContestReport:
-        """Return the comparison of the results by all grades so far."""
-        assessments = self.assessments
-        state = [(name, len(own.order), own.order[-1:]) for name, own in assessments.items()]
-        with self._lock:
-            if self._report is None or self._report[0] != state:
-                self._report = (state, self._build_report(assessments))
-            return self._report[1]
-
     def _find_place(self, pair: PairIds) -> int:
         if pair not in self.pool.places:
             raise DeskError(f"query {pair[0]!r} and document {pair[1]!r} are not in the pool of this desk")
@@ -224,80 +191,10 @@ class Desk:
         available = len(self.pool) - len(self._list_taken())
         total = min(max(self.goal, 0), available) if self.goal is not None else available
         times = [e.seconds for e in own.order if e.seconds is not None and e.action != "skip"][-_RECENT:]
-        left = median(times) * max(total - decided, 0) if len(times) >= FEWEST_GRADES else None
+        left = median(times) * max(total - decided, 0) if len(times) >= _FEWEST_TIMES else None
         return DeskProgress(decided, total, actions.count("skip"), actions.count("unsure"), left)
-
-    def _build_report(self, assessments: Mapping[str, Assessment]) -> ContestReport:
-        grades = self._fill_grades(assessments)
-        count = int((grades != UNJUDGED).sum() - (self.pool.known != UNJUDGED).sum())
-        if len(self.pool.runs) < 2:
-            return ContestReport(None, count, "One result alone cannot be compared; name several in run=.", "")
-        if count < FEWEST_GRADES:
-            advice = f"Results are compared once there are {FEWEST_GRADES} grades; now there are {count}."
-            return ContestReport(None, count, advice, "")
-        contest = self._compare(grades)
-        history = []
-        own = self.journal.assessment.order
-        for checkpoint in range(1, _CHECKPOINTS):
-            first = own[: len(own) * checkpoint // _CHECKPOINTS]
-            part = Assessment({entry.pair: entry for entry in first if entry.action != "settle"})
-            earlier = self._fill_grades({**assessments, self.journal.assessor: part})
-            n = int((earlier != UNJUDGED).sum() - (self.pool.known != UNJUDGED).sum())
-            if FEWEST_GRADES <= n < count:
-                history.append((n, self._compare(earlier)))
-        estimates = expect_ndcg(self.pool.ranked, grades, self.pool.depth).tolist()
-        ndcg = sorted(zip(self.pool.runs, estimates, strict=True), key=lambda row: -row[1])
-        name = "95 % interval" if self.settings.order == "random" else "range by the model"
-        return ContestReport(contest, count, _advise(contest), self._describe_assumption(grades), history, ndcg, name)
-
-    def _fill_grades(self, assessments: Mapping[str, Assessment]) -> Ints:
-        grades = self.pool.known.copy()
-        for final in merge_grades(assessments):
-            if final.pair in self.pool.places:
-                grades[self.pool.places[final.pair]] = final.grade
-        return grades
-
-    def _compare(self, grades: Ints) -> Contest:
-        names = list(self.pool.runs)
-        if self.settings.order == "random":
-            known = self.pool.known
-            return estimate_contest(self.pool.ranked, grades, known, self._strata, self.pool.greatest, names)
-        return expect_contest(self.pool.ranked, grades, names)
-
-    def _describe_assumption(self, grades: Ints) -> str:
-        own = self.journal.assessment
-        if self.settings.order == "random":
-            away = sum(entry.grade is None for entry in own.decisions.values())
-            note = (
-                f" {away} pairs without a grade (skipped or unsure) are taken for a random part of it." if away else ""
-            )
-            return f"The graded pairs are a random sample of the pool, so the intervals rest on no model.{note}"
-        relevant = np.unique(grades[grades != UNJUDGED] > 0)
-        if len(relevant) < 2:
-            word = "relevant" if relevant[0] else "irrelevant"
-            return f"All grades so far are {word}, so no model of relevance can be fitted: do not rely on the ranges."
-        return (
-            f"order={self.settings.order} does not draw a random sample. The ranges rest on a model of relevance and "
-            "often miss the true difference: they are not confidence intervals. They show which differences are open; "
-            "order=random gives intervals to report."
-        )
 
 
 def _describe_decided(decided: JournalEntry) -> str:
     before = "marked that document unsure" if decided.grade is None else f"graded that document {decided.grade}"
     return f"this page was out of date. You had {before} already; undo (z), once or several times, leads back to it"
-
-
-def _advise(contest: Contest) -> str:
-    closest = contest.leads[0]
-    if contest.is_decided:
-        return f"You can stop: {contest.leader} is better than every other result on these queries."
-    if closest.more is None:
-        return (
-            f"{contest.leader} and {closest.other} cannot be told apart, probably not even with the whole pool. Stop "
-            "if a difference of this size does not matter to you."
-        )
-    return (
-        f"Continue: {contest.leader} and {closest.other} cannot be told apart yet. About {closest.more:,} more grades "
-        "would decide it if the difference stays as it is."
-    )

@@ -57,7 +57,7 @@ def write_grades(folder: Path, assessments: Mapping[str, Assessment], queries: M
 
 def export_dataset(pool: DeskPool, finals: Sequence[FinalGrade], format: Format, folder: Path) -> Exported:
     """Write the dataset with its own judgments and the final grades in a format; raises `DatasetError`."""
-    dataset = next(iter(pool.runs.values())).dataset
+    dataset = pool.runs[0].dataset
     whole = replace(dataset, corpus=dataset.documents, whole=None)
     return export(replace(whole, judgments=_add_grades(whole, finals)), format, folder, overwrite=True)
 

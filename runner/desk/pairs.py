@@ -40,13 +40,12 @@ class DeskPair:
 class DeskPool:
     """The unjudged pairs (N), and after them those of the rankings that the dataset has judged (M).
 
-    `known` (N + M) are the dataset's grades, `UNJUDGED` for the pool. `depth` is that of the pool, `greatest` the
-    highest grade. `extra_qrels` are the files of judgments that the results already used beside the dataset's.
+    `known` (N + M) are the dataset's grades, `UNJUDGED` for the pool. `greatest` is the highest grade. `extra_qrels`
+    are the files of judgments that the results already used beside the dataset's.
     """
 
-    runs: Mapping[str, JudgedRankings]
+    runs: Sequence[JudgedRankings]
     pairs: Mapping[Pair, Place]
-    depth: int
     greatest: int
     known: Ints
     ranked: RankedPool
@@ -54,10 +53,10 @@ class DeskPool:
 
     @staticmethod
     def build(
-        runs: Mapping[str, JudgedRankings], pairs: Mapping[Pair, Place], depth: int, greatest: int | None = None
+        runs: Sequence[JudgedRankings], pairs: Mapping[Pair, Place], depth: int, greatest: int | None = None
     ) -> DeskPool:
         """Return the pool of the unjudged `pairs` of the first `depth` documents; `greatest` None: the dataset's."""
-        (judgments, *_) = (run.judgments for run in runs.values())
+        judgments = runs[0].judgments
         grades = dict(
             zip(
                 zip(judgments.queries.tolist(), judgments.documents.tolist(), strict=True),
@@ -67,7 +66,7 @@ class DeskPool:
         )
         there = {
             (query, document)
-            for run in runs.values()
+            for run in runs
             for query, row in enumerate(rank_documents(run, depth).tolist())
             for document in row
             if document != NOTHING
@@ -75,7 +74,7 @@ class DeskPool:
         before = sorted(there & grades.keys())
         known = np.array([*[UNJUDGED] * len(pairs), *(grades[pair] for pair in before)], dtype=np.int64)
         highest = greatest or int(judgments.grades.max(initial=0)) or UNNAMED_SCALE
-        return DeskPool(runs, pairs, depth, highest, known, rank_pool(runs.values(), [*pairs, *before], depth))
+        return DeskPool(runs, pairs, highest, known, rank_pool(runs, [*pairs, *before], depth))
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -83,14 +82,14 @@ class DeskPool:
     @cached_property
     def ids(self) -> Sequence[PairIds]:
         """Return the ids of the pairs of the pool (N)."""
-        dataset = next(iter(self.runs.values())).dataset
+        dataset = self.runs[0].dataset
         names = dataset.documents.ids
         return [(dataset.queries.ids[query], names[document]) for query, document in self.pairs]
 
     @property
     def query_texts(self) -> Mapping[str, str]:
         """Return the texts of the queries by id."""
-        queries = next(iter(self.runs.values())).dataset.queries
+        queries = self.runs[0].dataset.queries
         return dict(zip(queries.ids, queries.texts, strict=True))
 
     @cached_property
@@ -105,7 +104,7 @@ class DeskPool:
     def read_pair(self, place: int) -> DeskPair:
         """Return a pair of the pool with its texts."""
         (query, _), (run, position) = self._rows[place]
-        dataset = list(self.runs.values())[run].dataset
+        dataset = self.runs[run].dataset
         corpus, queries = dataset.corpus, dataset.queries
         about = queries.metadata[query] if queries.metadata else {}
         needs = [(name.replace("_", " "), str(about[name]).strip()) for name in NEED_FIELDS if about.get(name)]

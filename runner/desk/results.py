@@ -14,9 +14,6 @@ from retrievers.strict_values import fits_columns, show_value
 from retrievers.texts import fetch_documents
 from runner.analysis.grades import verdict_of
 from runner.analysis.judging import JudgedRankings, Pair, pool
-from runner.analysis.pair_strata import list_strata
-from runner.analysis.people import name_runs
-from runner.analysis.prediction_powered import Ints
 from runner.analysis.sheet import PairIds
 from runner.analysis.verdicts import GradeVerdict
 from runner.config.consent import Consent, restore_values
@@ -31,18 +28,16 @@ from runner.result import Result, ResultError
 
 
 def build_desk_pool(
-    results: Sequence[Result], ranked: Sequence[JudgedRankings], depth: int, folder: Path, scale: int | None = None
-) -> tuple[DeskPool, Ints]:
-    """Return the pool of results, and the stratum of each pair by the earlier verdicts in a folder.
+    results: Sequence[Result], ranked: Sequence[JudgedRankings], depth: int, scale: int | None = None
+) -> DeskPool:
+    """Return the pool of results.
 
     Queries without gold are pooled if the dataset keeps unjudged queries or has no gold at all.
     """
     keeps = any(result.config["dataset"].get("unjudged_queries") == "keep" for result in results)
     pairs = pool(ranked, depth, all_queries=keeps or not (ranked[0].judgments.grades > 0).any())
-    verdicts = load_verdicts(folder, list_pair_ids(ranked[0].dataset, pairs), "")
-    names = name_runs((result.name for result in results), ranked)
     used = tuple(dict.fromkeys(file for result in results for file in result.extra_qrels))
-    return replace(DeskPool.build(names, pairs, depth, scale), extra_qrels=used), list_strata(verdicts)
+    return replace(DeskPool.build(ranked, pairs, depth, scale), extra_qrels=used)
 
 
 def list_pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:

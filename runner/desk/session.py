@@ -6,7 +6,6 @@ import getpass
 from pathlib import Path
 
 from runner.analysis.assessors import compare_assessors
-from runner.analysis.prediction_powered import Ints
 from runner.config.objects import ConfigError
 from runner.desk.app import create_desk_app
 from runner.desk.desk import Desk, DeskSettings
@@ -20,14 +19,12 @@ from runner.serving.server import bind_socket, format_address, serve
 HOST = "127.0.0.1"
 
 
-def judge_by_hand(
-    pool: DeskPool, strata: Ints, settings: DeskSettings, folder: Path, assessor: str | None, port: int
-) -> None:
+def judge_by_hand(pool: DeskPool, settings: DeskSettings, folder: Path, assessor: str | None, port: int) -> None:
     """Serve the desk of an assessor until Ctrl-C; None: the login name. Raises `ConfigError`."""
     journals = folder / "journals"
     own = AssessorJournal(journals, find_assessor(assessor), pool.greatest)
     with own as journal, bind_socket(HOST, port) as listener:
-        desk = Desk(pool, journal, settings, strata)
+        desk = Desk(pool, journal, settings)
         progress = desk.view().progress
         access = LoopbackAccess(format_address(listener))
         opened = f"desk of {journal.assessor}: {progress.decided:,} of {progress.total:,} pairs are judged"

@@ -60,10 +60,9 @@ class Desks:
         runs = shown.runs if shown.kind != "sweep" else list_combinations(shown.runs[0], self._results.runs)
         results = [self._results.runs.record(run) for run in runs]
         ranked = load_rankings(results, self._depth, self._results.consent)
-        judged = FOLDER / name_judged([run.id for run in shown.runs])
-        pool, strata = build_desk_pool(results, ranked, self._depth, judged)
-        folder = judged / "by_hand"
+        pool = build_desk_pool(results, ranked, self._depth)
+        folder = FOLDER / name_judged([run.id for run in shown.runs]) / "by_hand"
         journal = AssessorJournal(folder / "journals", find_assessor(self._assessor), pool.greatest)
-        desk = Desk(pool, journal, self._settings, strata)
+        desk = Desk(pool, journal, self._settings)
         self._opened.append((desk, folder))
         return create_desk_app(desk, folder, self._access)

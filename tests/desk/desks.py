@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-import numpy as np
 import uvicorn
 
 from retrievers.base import Corpus
@@ -50,16 +49,14 @@ def build_pool(
         rankings([*range(half + 2)], [*range(half + 2)]),
         rankings([*range(half, len(own)), 1], [*range(2, half + 3)]),
     ]
-    ranked = {f"system {name}": JudgedRankings(dataset, run, known) for name, run in zip("AB", runs, strict=True)}
-    return DeskPool.build(ranked, pool(list(ranked.values()), 10, all_queries=True), 10)
+    ranked = [JudgedRankings(dataset, run, known) for run in runs]
+    return DeskPool.build(ranked, pool(ranked, 10, all_queries=True), 10)
 
 
 def open_desk(folder: Path, pool: DeskPool | None = None, assessor: str = "anna", **settings: object) -> Desk:
     pool = pool or build_pool()
     chosen = DeskSettings(**{"order": "depth", **settings})  # type: ignore[arg-type]  # each test names its own
-    return Desk(
-        pool, AssessorJournal(folder / "journals", assessor, pool.greatest), chosen, np.zeros(len(pool), dtype=np.int64)
-    )
+    return Desk(pool, AssessorJournal(folder / "journals", assessor, pool.greatest), chosen)
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ def test_markup_in_texts_and_notes_is_escaped(served: ServedDesk) -> None:
     served.post(decision="undo")
 
 
-def test_pages_show_neither_system_nor_rank_nor_score(served: ServedDesk) -> None:
+def test_pages_show_neither_rank_nor_score(served: ServedDesk) -> None:
     page = served.client.get("/").text.lower()
-    assert not [word for word in ("system a", "system b", "rank", "score") if word in page]
+    assert not [word for word in ("rank", "score") if word in page]
 
 
 def test_a_decision_leads_to_the_next_pair_without_javascript(served: ServedDesk) -> None:
@@ -111,7 +111,7 @@ def test_only_pages_of_this_server_change_anything(served: ServedDesk, headers: 
 
 def test_a_page_for_another_host_is_not_shown_and_every_page_forbids_foreign_scripts(served: ServedDesk) -> None:
     assert served.client.get("/", headers={"host": "rebound.example"}).status_code == 421
-    for path in ("/", "/comparison", "/differences", "/export", "/desk.css", "/desk.js"):
+    for path in ("/", "/differences", "/export", "/desk.css", "/desk.js"):
         reply = served.client.get(path)
         assert reply.status_code == 200
         assert "script-src 'self';" in reply.headers["content-security-policy"]
@@ -158,13 +158,13 @@ def test_a_damaged_journal_is_named_on_the_page_and_stops_nothing(tmp_path: Path
             page := served.client.get("/").text
         )
         assert "(and 1 more)" in page
-        for path in ("/comparison", "/differences", "/export"):
+        for path in ("/differences", "/export"):
             assert served.client.get(path).status_code == 200
         served.post("/export", format="qrels")
     assert (tmp_path / "judgments.tsv").read_text().splitlines()[1:] == [f"{pair[0]}\t{pair[1]}\t3"]
 
 
-@pytest.mark.parametrize("path", ["/", "/comparison", "/differences", "/export", "/desk.css", "/desk.js", "/judge"])
+@pytest.mark.parametrize("path", ["/", "/differences", "/export", "/desk.css", "/desk.js", "/judge"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE"])
 def test_nothing_is_answered_without_the_token(served: ServedDesk, method: str, path: str) -> None:
     written, name, token = _read_journal(served), served.access.cookie_name, served.access.token

@@ -127,7 +127,7 @@ def test_looking_at_the_desk_neither_creates_nor_locks_a_journal(
     run = served.read_runs()["k1=0.4"]
     folder = Path("mlruns", "judgments", run)
     with serve_store(served.tracking, served.folder, run) as other:
-        for path in ("", "comparison", "differences", "export"):
+        for path in ("", "differences", "export"):
             assert other.client.get(f"/show/{run}/desk/{path}").status_code == 200
         assert not folder.exists()
         page = other.client.get(f"/show/{run}/desk/").text
