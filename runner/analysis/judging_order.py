@@ -1,9 +1,8 @@
-"""Order the pairs of a pool for judging: by how much they can change the ranking of systems, or by classic orders.
+"""Order the pairs of a pool for judging: by how much they can change the ranking of systems, or by their best ranks.
 
 `decisive` estimates the relevance of unjudged pairs from their ranks and the grades so far, and takes the pairs that
 can change the undecided differences between systems most (in the spirit of the minimal test collections of Carterette,
-Allan and Sitaraman 2006). `depth` and `prominence` take the best ranks first; `mtf` follows systems whose documents
-turn out to be relevant (Cormack, Palmer and Clarke 1998).
+Allan and Sitaraman 2006). `depth` and `prominence` take the best ranks first.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-PoolOrder = Literal["decisive", "prominence", "depth", "mtf"]
+PoolOrder = Literal["decisive", "prominence", "depth"]
 
 UNJUDGED = -1
 """The grade of an unjudged pair."""
@@ -55,8 +54,6 @@ def order_pairs(order: PoolOrder, pool: RankedPool, grades: Ints, size: int) -> 
     free = grades == UNJUDGED
     if order == "decisive":
         return _order_decisive(pool, grades, min(size, int(free.sum())))
-    if order == "mtf":
-        return _order_by_success(pool, grades)[:size]
     systems = np.count_nonzero(pool.ranks, axis=0)
     keys = (pool.queries, pool.best) if order == "depth" else (pool.queries, -systems, pool.best)
     ordered = np.lexsort(keys)
@@ -112,19 +109,6 @@ def _information(weights: Floats, scores: Floats, variance: Floats) -> Floats:
     laplacian = np.diag(open_.sum(axis=1)) - open_
     share: Floats = variance * (weights * (laplacian @ weights)).sum(axis=0)
     return share
-
-
-def _order_by_success(pool: RankedPool, grades: Ints) -> list[int]:
-    """Return unjudged pairs by move-to-front: for each query, the next document of its most successful systems."""
-    order: list[tuple[int, int]] = []
-    for query in np.unique(pool.queries).tolist():
-        pairs = np.flatnonzero(pool.queries == query)
-        ranks = pool.ranks[:, pairs]
-        judged, relevant = grades[pairs] != UNJUDGED, grades[pairs] > 0
-        misses = ((ranks > 0) & judged & ~relevant).sum(axis=1)
-        there = np.where(ranks > 0, ranks + misses[:, None], np.iinfo(np.int64).max).min(axis=0)
-        order += [(int(there[i]), int(pairs[i])) for i in np.flatnonzero(~judged).tolist()]
-    return [pair for _, pair in sorted(order)]
 
 
 def _describe_ranks(pool: RankedPool) -> Floats:

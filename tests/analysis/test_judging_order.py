@@ -42,13 +42,6 @@ def test_depth_goes_by_rank_and_prominence_also_by_the_number_of_systems() -> No
     assert order_pairs("prominence", POOL, unjudged(), 6) == [0, 3, 2, 5, 1, 4]
 
 
-def test_move_to_front_leaves_systems_whose_documents_are_irrelevant() -> None:
-    pool = RankedPool(np.zeros(5, dtype=np.int64), np.array([[1, 2, 3, 0, 0], [0, 0, 0, 1, 2]]))
-    grades = unjudged(5)
-    grades[[0, 3]] = [0, 1]
-    assert order_pairs("mtf", pool, grades, 3) == [4, 1, 2]
-
-
 def test_a_document_that_all_systems_have_at_one_rank_decides_nothing() -> None:
     assert sorted(order_pairs("decisive", POOL, unjudged(), 4)) == [1, 2, 4, 5]
 
