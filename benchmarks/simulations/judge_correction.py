@@ -3,34 +3,30 @@
 The pool is the top ten of 20 BM25 settings on each collection; an unjudged pair counts as irrelevant. A judge is wrong
 on a quarter of the pairs: `symmetric` in either direction, `lenient` only upwards and mostly by one grade, `trusts
 rank` by giving the highest grade to a pair that a system has in its first three ranks, and the lowest to others. People
-grade 400 pairs in each design, or as many as the third argument says: a simple random sample without the judge; a
+grade 400 pairs in each design, or as many as the second argument says: a simple random sample without the judge; a
 sample stratified by the number of systems that have a pair, also without the judge; a simple random sample with the
 judge (PPI++); a sample stratified by the judge's grade; and one stratified by the judge's grade and the number of
 systems, as `judge sample=` draws it. The bias is the mean error of the estimate. Two widths are shown, relative to the
-two designs without the judge. P@10 is that of every fifth system; coverage and width are means over these. For nDCG@10
-of the first system, expanded to first order, one relevant document of each query is known in advance.
+two designs without the judge. P@10 is that of every fifth system; coverage and width are means over these.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.cases import DATA
-from benchmarks.simulations.systems import JudgedPool, load_settings_pool
-from runner.analysis.expansion import PooledRanking, draw_ideals, expand_ndcg
+from benchmarks.simulations.systems import load_settings_pool
 from runner.analysis.judging_order import RankedPool
 from runner.analysis.pair_strata import NO_GRADE, divide_strata, weigh_pairs
 from runner.analysis.people import draw_pairs, merge_ungraded
-from runner.analysis.prediction_powered import Expansion, GradedSample, estimate, expand_linear
+from runner.analysis.prediction_powered import GradedSample, estimate
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Expand = Callable[[GradedSample, np.random.Generator], Expansion]
 
 WRONG = 0.25
 SAMPLE = 400
@@ -65,26 +61,8 @@ def draw_sample(truth: Ints, judged: Ints, ranked: RankedPool, design: str, size
     return GradedSample(strata, rows, truth[rows], 3)
 
 
-def pool_ranking(pool: JudgedPool, truth: Ints) -> tuple[Ints, PooledRanking]:
-    """Return the remaining pairs of the pool, and the first system's ranking of these and one known gold per query."""
-    first = {int(query): place for place, query in reversed([*enumerate(pool.queries)]) if truth[place] > 0}
-    known = np.zeros(len(truth), dtype=np.bool_)
-    known[list(first.values())] = True
-    kept = np.flatnonzero(~known & np.isin(pool.queries, list(first)))
-    position = np.full(len(truth), -1)
-    position[kept] = np.arange(len(kept))
-    rows = np.flatnonzero((pool.ranks[0] > 0) & np.isin(pool.queries, list(first)))
-    rows = rows[np.lexsort((pool.ranks[0][rows], pool.queries[rows]))]
-    gains = np.where(position[rows] < 0, truth[rows], 0).astype(np.float64)
-    return kept, PooledRanking(
-        pool.queries[rows], pool.ranks[0][rows], position[rows], gains,
-        {query: truth[[place]].astype(np.float64) for query, place in sorted(first.items())},
-        {query: position[kept[pool.queries[kept] == query]] for query in sorted(first)},
-    )  # fmt: skip
-
-
-def main(draws: int = 1000, slow_draws: int = 1000, size: int = SAMPLE, *names: str) -> None:
-    """Print a row for each collection, judge, measure and design; nDCG@10 has `slow_draws`."""
+def main(draws: int = 1000, size: int = SAMPLE, *names: str) -> None:
+    """Print a row for each collection, judge, measure and design."""
     print("| collection | judge | measure | correlation | design | bias | coverage | width | width, by systems |")
     print("|---|---|---|--:|---|--:|--:|--:|--:|")
     for name in names or [name for name in ("cranfield", "medquad") if (DATA / name).is_dir()]:
@@ -95,31 +73,9 @@ def main(draws: int = 1000, slow_draws: int = 1000, size: int = SAMPLE, *names: 
             "mean grade": [np.tile(np.arange(4.0), (len(truth), 1)) / len(truth)],
             "P@10": [weights[:, None] * relevant for weights in pool.weights[::5]],
         }
-        kept, pooled = pool_ranking(pool, truth)
-        remaining = RankedPool(pool.queries[kept], pool.ranks[:, kept])
-        certain = np.eye(4)[truth[kept]]
-        exact = draw_ideals(pooled, 10, np.arange(4.0), certain, np.random.default_rng(0))
-        true_ndcg = expand_ndcg(pooled, 10, np.arange(4.0), certain, exact).base
         for kind in ("symmetric", "lenient", "trusts rank"):
             for measure, rows in parts.items():
-                trues = [float(part[np.arange(len(truth)), truth].sum()) for part in rows]
-                expands: list[Expand] = [partial(expand_rows, part) for part in rows]
-                print_rows(f"{name} | {kind} | {measure}", truth, ranked, kind, trues, expands, size, draws)
-            expand = partial(expand_ranking, pooled)
-            print_rows(
-                f"{name} | {kind} | nDCG@10", truth[kept], remaining, kind, [true_ndcg], [expand], size, slow_draws
-            )
-
-
-def expand_rows(parts: Floats, sample: GradedSample, rng: np.random.Generator) -> Expansion:
-    """Return the expansion of a linear measure."""
-    return expand_linear(0.0, parts, sample.chances()[sample.strata])
-
-
-def expand_ranking(pooled: PooledRanking, sample: GradedSample, rng: np.random.Generator) -> Expansion:
-    """Return the expansion of nDCG@10."""
-    chances, gains = sample.chances()[sample.strata], np.arange(4.0)
-    return expand_ndcg(pooled, 10, gains, chances, draw_ideals(pooled, 10, gains, chances, rng))
+                print_rows(f"{name} | {kind} | {measure}", truth, ranked, kind, rows, size, draws)
 
 
 def print_rows(
@@ -127,14 +83,12 @@ def print_rows(
     truth: Ints,
     ranked: RankedPool,
     kind: str,
-    trues: Sequence[float],
-    expands: Sequence[Expand],
+    parts: Sequence[Floats],
     size: int,
     draws: int,
 ) -> None:
-    """Print a row for each design."""
-    if not draws:
-        return
+    """Print a row for each design; `parts` are those of each pair's grade in measures (N x grades)."""
+    trues = [float(part[np.arange(len(truth)), truth].sum()) for part in parts]
     results: dict[str, list[tuple[bool, float, float]]] = {design: [] for design in DESIGNS}
     correlations = []
     for draw in range(draws):
@@ -143,8 +97,8 @@ def print_rows(
         correlations.append(np.corrcoef(truth, judged)[0, 1])
         for design, rows in results.items():
             sample = draw_sample(truth, judged, ranked, design, size, draws + draw)
-            for true, expand in zip(trues, expands, strict=True):
-                done = estimate(sample, expand(sample, rng))
+            for true, part in zip(trues, parts, strict=True):
+                done = estimate(sample, part)
                 rows.append((done.low <= true <= done.high, done.high - done.low, done.value - true))
     alone, by_systems = (np.mean([width for _, width, _ in results[design]]) for design in DESIGNS[:2])
     for design, rows in results.items():
@@ -154,4 +108,4 @@ def print_rows(
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]), *sys.argv[4:])
+    main(*map(int, sys.argv[1:3]), *sys.argv[3:])

@@ -160,8 +160,13 @@ def fill_judgments(judgments: Judgments, pairs: Collection[Pair], verdicts: Sequ
     greatest = int(judgments.grades.max(initial=1))
     lacks, judged_pairs = _lacks(judgments), zip(pairs, verdicts, strict=True)
     graded = [(pair, verdict.grade) for pair, verdict in judged_pairs if verdict.grade is not None and lacks(pair)]
-    grades = [int(grade * greatest / SCALE.greatest + 0.5) for _, grade in graded]
+    grades = [convert_grade(grade, greatest) for _, grade in graded]
     return _add(judgments, [pair for pair, _ in graded], grades)
+
+
+def convert_grade(grade: float, greatest: int) -> int:
+    """Convert a grade of the judge's scale to the scale of judgments with the largest grade `greatest`."""
+    return int(grade * greatest / SCALE.greatest + 0.5)
 
 
 def bounds(run: JudgedRankings, measure: Measure, depth: int) -> Bounds:

@@ -5,33 +5,22 @@ The strata of `runner.analysis.prediction_powered` are those of `runner.analysis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import nan
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from runner.analysis.expansion import (
-    IdealDraws,
-    convert_grades,
-    draw_ideals,
-    expand_ndcg,
-    expand_precision,
-    list_pooled,
-)
-from runner.analysis.judging import SCALE, JudgedRankings, Pair, rank_documents
+from runner.analysis.judging import SCALE, JudgedRankings, Pair, convert_grade, rank_documents
 from runner.analysis.judging_order import UNJUDGED, RankedPool
 from runner.analysis.pair_strata import extract_grades, predict_spreads
 from runner.analysis.prediction_powered import (
     Corrected,
-    Expansion,
     Floats,
     GradedSample,
     Ints,
     allocate_sample,
     compute_kappa,
     estimate,
-    expand_linear,
     tabulate_grades,
     variance_by_people_alone,
 )
@@ -46,8 +35,7 @@ class CorrectedFigure:
     """A measure of the pool or of a result: by the judge's grades alone, and corrected by people's grades.
 
     `alone` is half the width that the interval would have without the judge, and `saved` is how many more grades by
-    people it would then need to be as short. A measure that was expanded to first order has no interval, as the error
-    of the expansion is unknown: the ends and `alone` are NaN, and `saved` is None.
+    people it would then need to be as short.
     """
 
     name: str
@@ -55,7 +43,7 @@ class CorrectedFigure:
     judge: float
     corrected: Corrected
     alone: float
-    saved: int | None
+    saved: int
 
 
 @dataclass(frozen=True)
@@ -134,14 +122,13 @@ def collect_sample(strata: Ints, rows: Sequence[int], grades: Sequence[int | Non
 
 
 def report_judge(
-    sample: GradedSample, runs: Mapping[str, JudgedRankings], pairs: Sequence[Pair], k: int, seed: int
+    sample: GradedSample, runs: Mapping[str, JudgedRankings], pairs: Sequence[Pair], k: int
 ) -> JudgeReport:
     """Return the quality of the judge, and corrected measures of the pool and of each result."""
     merged = merge_ungraded(sample)
     judged = extract_grades(sample.strata)
     size, scale = len(pairs), np.arange(SCALE.greatest + 1, dtype=np.float64)
-    chances = merged.chances()[merged.strata]
-    bias = estimate(merged, expand_linear(0.0, (judged[:, None] - scale) / size, chances))
+    bias = estimate(merged, (judged[:, None] - scale) / size)
     table = tabulate_grades(sample, extract_grades(np.arange(len(sample.sizes))).tolist())
     return JudgeReport(
         pairs=size,
@@ -152,54 +139,40 @@ def report_judge(
         weighted_kappa=compute_kappa(table, quadratic=True),
         confusion=table.tolist(),
         figures=[
-            *_pool_figures(merged, judged, chances),
-            *_result_figures(merged, judged, chances, runs, pairs, k, seed),
+            _figure("pool", "mean grade", merged, judged, np.tile(scale / size, (size, 1))),
+            _figure("pool", "share of grades above 0", merged, judged, np.tile((scale > 0) / size, (size, 1))),
+            *(_figure(name, f"P@{k}", merged, judged, *weigh_precision(run, pairs, k)) for name, run in runs.items()),
         ],
     )
 
 
-def _pool_figures(sample: GradedSample, judged: Ints, chances: Floats) -> Iterator[CorrectedFigure]:
-    size, scale = len(judged), np.arange(SCALE.greatest + 1, dtype=np.float64)
-    for measure, values in (("mean grade", scale), ("share of grades above 0", (scale > 0).astype(np.float64))):
-        parts = np.tile(values / size, (size, 1))
-        expansion = expand_linear(0.0, parts, chances)
-        yield _figure("pool", measure, sample, expansion, float(values[judged].mean()))
+def weigh_precision(run: JudgedRankings, pairs: Sequence[Pair], k: int) -> tuple[Floats, float]:
+    """Return the part of each pair's grade in P@k of a result (N x grades), and the sum of the parts of judged pairs.
 
-
-def _result_figures(
-    sample: GradedSample,
-    judged: Ints,
-    chances: Floats,
-    runs: Mapping[str, JudgedRankings],
-    pairs: Sequence[Pair],
-    k: int,
-    seed: int,
-) -> Iterator[CorrectedFigure]:
-    certain = np.eye(SCALE.greatest + 1)[judged]
-    shared: dict[int, tuple[IdealDraws, IdealDraws]] = {}
-    for name, run in runs.items():
-        gains = convert_grades(int(run.judgments.grades.max(initial=1)))
-        pooled = list_pooled(run, pairs, k)
-        by_judge = expand_precision(pooled, k, gains, certain).base
-        yield _figure(name, f"P@{k}", sample, expand_precision(pooled, k, gains, chances), by_judge)
-        key = id(run.judgments)
-        if key not in shared or shared[key][0].queries != list(pooled.known):
-            rng = np.random.default_rng(seed)
-            shared[key] = (draw_ideals(pooled, k, gains, chances, rng), draw_ideals(pooled, k, gains, certain, rng))
-        drawn, exact = shared[key]
-        by_judge = expand_ndcg(pooled, k, gains, certain, exact).base
-        yield _figure(name, f"nDCG@{k}", sample, expand_ndcg(pooled, k, gains, chances, drawn), by_judge, linear=False)
+    P@k is the mean over the queries that have gold and whose search did not fail.
+    """
+    judgments = run.judgments
+    judged = zip(judgments.queries.tolist(), judgments.documents.tolist(), strict=True)
+    grades = dict(zip(judged, judgments.grades.tolist(), strict=True))
+    counted = {query for (query, _), grade in grades.items() if grade > 0} - set(run.rankings.errors or ())
+    ranked = enumerate(rank_documents(run, k).tolist())
+    hits = {(query, document) for query, row in ranked if query in counted for document in row}
+    weight, greatest = 1 / (k * max(len(counted), 1)), int(judgments.grades.max(initial=1))
+    weights = np.array([weight if pair in hits and pair not in grades else 0.0 for pair in pairs])
+    relevant = np.array([convert_grade(grade, greatest) > 0 for grade in range(SCALE.greatest + 1)])
+    return weights[:, None] * relevant, weight * sum(grades.get(pair, 0) > 0 for pair in hits)
 
 
 def _figure(
-    name: str, measure: str, sample: GradedSample, expansion: Expansion, judge: float, linear: bool = True
+    name: str, measure: str, sample: GradedSample, judged: Ints, parts: Floats, constant: float = 0.0
 ) -> CorrectedFigure:
-    corrected = estimate(sample, expansion)
-    if not linear:
-        return CorrectedFigure(name, measure, judge, replace(corrected, low=nan, high=nan), nan, None)
-    alone = variance_by_people_alone(sample, expansion.effects)
-    n = len(sample.sampled)
+    corrected, alone, n = (
+        estimate(sample, parts, constant),
+        variance_by_people_alone(sample, parts),
+        len(sample.sampled),
+    )
     saved = int(n * (alone / corrected.variance - 1)) if corrected.variance else 0
+    judge = constant + float(parts[np.arange(len(judged)), judged].sum())
     return CorrectedFigure(name, measure, judge, corrected, 1.96 * alone**0.5, max(saved, 0))
 
 

@@ -1,10 +1,10 @@
 """Estimate measures from a judge's grades and a few grades by people: prediction-powered inference.
 
 A judge has graded all pairs; people have graded a random sample of each stratum, the pairs with the same grade by the
-judge. The judge's errors are estimated from the sample and removed from the total. For a measure that is linear in the
-grades, the estimate is therefore unbiased, whatever the judge's errors are; a good judge makes the interval short. For
-other measures, only the errors of the first order are removed. This is the difference estimator of survey sampling, or
-PPI++ with the power tuned for each stratum (Angelopoulos et al. 2023, arXiv:2301.09633 and 2311.01453).
+judge. The judge's errors are estimated from the sample and removed from the total. A measure must be linear in the
+grades; its estimate is then unbiased, whatever the judge's errors are, and a good judge makes the interval short. This
+is the difference estimator of survey sampling, or PPI++ with the power tuned for each stratum (Angelopoulos et al.
+2023, arXiv:2301.09633 and 2311.01453).
 """
 
 from __future__ import annotations
@@ -64,21 +64,6 @@ class GradedSample:
         chances: Floats = np.where(is_part, (counts + _PRIOR * shares[family]) / (taken + _PRIOR), shares[family])
         return chances
 
-    def without_judge(self) -> GradedSample:
-        """Return the same grades as a simple random sample, which ignores the judge."""
-        return GradedSample(np.zeros_like(self.strata), self.sampled, self.grades, self.greatest)
-
-
-@dataclass(frozen=True)
-class Expansion:
-    """A measure as a function of grades: `base`, its expectation, plus the effect of each pair's grade (N x grades).
-
-    The expectation of each pair's effects is 0. The expansion is exact for a measure that is linear in the grades.
-    """
-
-    base: float
-    effects: Floats
-
 
 @dataclass(frozen=True)
 class Corrected:
@@ -90,33 +75,29 @@ class Corrected:
     variance: float
 
 
-def expand_linear(constant: float, parts: Floats, chances: Floats) -> Expansion:
-    """Return the expansion of a constant plus the sum of a part for each pair's grade (N x grades).
+def estimate(sample: GradedSample, parts: Floats, constant: float = 0.0) -> Corrected:
+    """Return the estimate of a constant plus the sum of a part for each pair's grade (N x grades).
 
-    `chances` are the probabilities of grades of each pair (N x grades).
+    It is the sum expected given the judge's grades, corrected by the sampled grades.
     """
-    expected = (parts * chances).sum(axis=1, keepdims=True)
-    return Expansion(constant + float(expected.sum()), parts - expected)
-
-
-def estimate(sample: GradedSample, expansion: Expansion) -> Corrected:
-    """Return the estimate of a measure: its expectation given the judge's grades, corrected by the sampled grades."""
     from scipy.stats import t
 
     sizes, strata = sample.sizes, sample.strata[sample.sampled]
     taken = np.bincount(strata, minlength=len(sizes))
     if (taken[sizes > 0] == 0).any():
         raise ValueError("a stratum has no grade")
-    residuals = expansion.effects[sample.sampled, sample.grades]
+    chances = sample.chances()[sample.strata]
+    expected = (parts * chances).sum(axis=1, keepdims=True)
+    effects = parts - expected
+    residuals = effects[sample.sampled, sample.grades]
     means = np.bincount(strata, residuals, len(sizes)) / np.maximum(taken, 1)
     squares = np.bincount(strata, (residuals - means[strata]) ** 2, len(sizes))
     observed = np.divide(squares, taken - 1, out=np.zeros(len(sizes)), where=taken > 1)
-    expected = (sample.chances()[sample.strata] * expansion.effects**2).sum(axis=1)
-    modelled = np.bincount(sample.strata, expected, len(sizes)) / np.maximum(sizes, 1)
+    modelled = np.bincount(sample.strata, (chances * effects**2).sum(axis=1), len(sizes)) / np.maximum(sizes, 1)
     spread = (observed + modelled) / 2  # a few equal grades do not show that all are equal
-    parts = sizes**2 * (1 - taken / np.maximum(sizes, 1)) * spread / np.maximum(taken, 1)
-    value, variance = expansion.base + float((sizes * means).sum()), float(parts.sum())
-    freedom = variance**2 / max(float((parts**2 / np.maximum(taken - 1, 1)).sum()), 1e-300) if variance else 1.0
+    variances = sizes**2 * (1 - taken / np.maximum(sizes, 1)) * spread / np.maximum(taken, 1)
+    value, variance = constant + float(expected.sum()) + float((sizes * means).sum()), float(variances.sum())
+    freedom = variance**2 / max(float((variances**2 / np.maximum(taken - 1, 1)).sum()), 1e-300) if variance else 1.0
     half = float(t.ppf((1 + _LEVEL) / 2, freedom)) * variance**0.5
     return Corrected(value, value - half, value + half, variance)
 
@@ -124,8 +105,8 @@ def estimate(sample: GradedSample, expansion: Expansion) -> Corrected:
 def variance_by_people_alone(sample: GradedSample, parts: Floats) -> float:
     """Return the variance of an estimate from as many grades of a simple random sample, without a judge.
 
-    `parts` (N x grades) are those of a linear measure, or effects. The distribution of grades is that of the sample,
-    weighted to the pool.
+    `parts` (N x grades) are those of the measure. The distribution of grades is that of the sample, weighted to the
+    pool.
     """
     n, size, sizes = len(sample.sampled), len(sample.strata), sample.sizes
     strata = sample.strata[sample.sampled]

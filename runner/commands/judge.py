@@ -221,13 +221,13 @@ def _use_people(
     if own.sheet_order != "random":
         return {}
     runs = name_runs((result.name for result in results), judged.ranked)
-    files = _correct_judge(judged, sheet, runs, min(measure.cutoff or judged.depth, judged.depth), own.seed)
+    files = _correct_judge(judged, sheet, runs, min(measure.cutoff or judged.depth, judged.depth))
     replace_texts(folder, files)
     return files
 
 
 def _correct_judge(
-    judged: JudgedPool, sheet: GradedSheet, runs: Mapping[str, JudgedRankings], k: int, seed: int
+    judged: JudgedPool, sheet: GradedSheet, runs: Mapping[str, JudgedRankings], k: int
 ) -> dict[str, str]:
     """Show estimates corrected by people's grades and return them as a file; {} if there are too few grades."""
     people = sheet.grades(len(judged.pairs))
@@ -238,11 +238,11 @@ def _correct_judge(
         return {}
     with Status("correcting the judge"):
         sample = GradedSample(judged.divide(len(sheet.rows)), graded, people[graded], SCALE.greatest)
-        report = report_judge(sample, runs, list(judged.pairs), k, seed)
+        report = report_judge(sample, runs, list(judged.pairs), k)
     console.show_table(judge_table(report))
     console.show_table(confusion_table(report))
     console.show_table(correction_table(report))
-    console.line(f"nDCG@{k} is corrected to first order, the other measures exactly; intervals are of 95 %")
+    console.line("intervals are of 95 %")
     return format_correction(report)
 
 

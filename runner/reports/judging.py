@@ -10,7 +10,7 @@ from runner.analysis.judging import Standing
 from runner.analysis.people import JudgeReport
 from runner.analysis.prediction_powered import Corrected
 from runner.analysis.verdicts import GradeVerdict
-from runner.reports.rendering.numbers import missing, number, percent, score4
+from runner.reports.rendering.numbers import number, percent, score4
 from runner.reports.rendering.tables import Column, Table
 
 WORDS = {"clamped": "grades outside the scale", "cut": "texts cut"}
@@ -74,27 +74,15 @@ def confusion_table(report: JudgeReport) -> Table:
 
 
 def correction_table(report: JudgeReport) -> Table:
-    """Return measures with the judge's grades and corrected by people's, with 95 % intervals if they are linear."""
+    """Return measures with the judge's grades and corrected by people's, with 95 % intervals."""
     columns = [
         Column("result"), Column("measure"), Column("judge", score4, numeric=True),
         Column("corrected", numeric=True), Column("half width without the judge", score4, numeric=True, spare=2),
         Column("grades saved", number, numeric=True, spare=1),
     ]  # fmt: skip
-    rows = [
-        [
-            f.name,
-            f.measure,
-            f.judge,
-            _interval(f.corrected, ".4f"),
-            f.alone,
-            f.saved,
-        ]
-        for f in report.figures
-    ]
+    rows = [[f.name, f.measure, f.judge, _interval(f.corrected, ".4f"), f.alone, f.saved] for f in report.figures]
     return Table(columns, rows)
 
 
 def _interval(estimate: Corrected, form: str) -> str:
-    if missing(estimate.low):
-        return f"about {estimate.value:{form}}"
     return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
