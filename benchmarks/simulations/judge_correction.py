@@ -3,11 +3,10 @@
 The pool is the top ten of 20 BM25 settings on each collection; an unjudged pair counts as irrelevant. A judge is wrong
 on a quarter of the pairs: `symmetric` in either direction, `lenient` only upwards and mostly by one grade, `trusts
 rank` by giving the highest grade to a pair that a system has in its first three ranks, and the lowest to others. People
-grade 400 pairs in each design, or as many as the second argument says: a simple random sample without the judge; a
-sample stratified by the number of systems that have a pair, also without the judge; a simple random sample with the
-judge (PPI++); a sample stratified by the judge's grade; and one stratified by the judge's grade and the number of
-systems, as `judge sample=` draws it. The bias is the mean error of the estimate. Two widths are shown, relative to the
-two designs without the judge. P@10 is that of every fifth system; coverage and width are means over these.
+grade 400 pairs in each design, or as many as the second argument says: a simple random sample without the judge; the
+same sample with the judge (PPI++); and one stratified by the judge's grade, as `judge sample=` draws it. The bias is
+the mean error of the estimate, and the width is relative to people alone. P@10 is that of every fifth system; coverage
+and width are means over these.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from numpy.typing import NDArray
 from benchmarks.cases import DATA
 from benchmarks.simulations.systems import load_settings_pool
 from runner.analysis.judging_order import RankedPool
-from runner.analysis.pair_strata import NO_GRADE, divide_strata, weigh_pairs
 from runner.analysis.people import draw_pairs, merge_ungraded
 from runner.analysis.prediction_powered import GradedSample, estimate
 
@@ -30,7 +28,9 @@ Floats = NDArray[np.float64]
 
 WRONG = 0.25
 SAMPLE = 400
-DESIGNS = ("people alone", "people by systems", "PPI++", "by grade", "by grade and systems")
+ALONE = "people alone"
+BY_GRADE = "by grade"
+DESIGNS = (ALONE, "PPI++", BY_GRADE)
 
 
 def draw_judge(truth: Ints, ranked: RankedPool, kind: str, rng: np.random.Generator) -> Ints:
@@ -48,23 +48,20 @@ def draw_judge(truth: Ints, ranked: RankedPool, kind: str, rng: np.random.Genera
     return np.where(wrong, others, truth)
 
 
-def draw_sample(truth: Ints, judged: Ints, ranked: RankedPool, design: str, size: int, seed: int) -> GradedSample:
+def draw_sample(truth: Ints, judged: Ints, design: str, size: int, seed: int) -> GradedSample:
     """Return the sample of a design, graded without error."""
-    nothing, equal = np.zeros_like(judged), np.ones(len(truth))
-    if design in ("people alone", "PPI++"):
+    strata = np.zeros_like(judged) if design == ALONE else judged
+    if design == BY_GRADE:
+        sampled = np.array(draw_pairs(strata, [], size, seed))
+    else:
         sampled = np.random.default_rng(seed).choice(len(truth), size, replace=False)
-        return merge_ungraded(GradedSample(judged if design == "PPI++" else nothing, sampled, truth[sampled], 3))
-    strata, weights = np.full_like(judged, NO_GRADE) if design == "people by systems" else judged, equal
-    if design != "by grade":
-        strata, weights = divide_strata(strata, ranked, size), weigh_pairs(ranked)
-    rows = np.array(draw_pairs(strata, weights, [], size, seed))
-    return GradedSample(strata, rows, truth[rows], 3)
+    return merge_ungraded(GradedSample(strata, sampled, truth[sampled], 3))
 
 
 def main(draws: int = 1000, size: int = SAMPLE, *names: str) -> None:
     """Print a row for each collection, judge, measure and design."""
-    print("| collection | judge | measure | correlation | design | bias | coverage | width | width, by systems |")
-    print("|---|---|---|--:|---|--:|--:|--:|--:|")
+    print("| collection | judge | measure | correlation | design | bias | coverage | width |")
+    print("|---|---|---|--:|---|--:|--:|--:|")
     for name in names or [name for name in ("cranfield", "medquad") if (DATA / name).is_dir()]:
         pool = load_settings_pool(name)
         truth, ranked = np.minimum(pool.grades, 3), RankedPool(pool.queries, pool.ranks)
@@ -96,14 +93,14 @@ def print_rows(
         judged = draw_judge(truth, ranked, kind, rng)
         correlations.append(np.corrcoef(truth, judged)[0, 1])
         for design, rows in results.items():
-            sample = draw_sample(truth, judged, ranked, design, size, draws + draw)
+            sample = draw_sample(truth, judged, design, size, draws + draw)
             for true, part in zip(trues, parts, strict=True):
                 done = estimate(sample, part)
                 rows.append((done.low <= true <= done.high, done.high - done.low, done.value - true))
-    alone, by_systems = (np.mean([width for _, width, _ in results[design]]) for design in DESIGNS[:2])
+    alone = np.mean([width for _, width, _ in results[ALONE]])
     for design, rows in results.items():
         covered, width, bias = np.mean(rows, axis=0)
-        cells = f"{bias:+.4f} | {covered:.3f} | {width / alone:.2f} | {width / by_systems:.2f}"
+        cells = f"{bias:+.4f} | {covered:.3f} | {width / alone:.2f}"
         print(f"| {title} | {np.mean(correlations):.2f} | {design} | {cells} |", flush=True)
 
 

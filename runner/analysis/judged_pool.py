@@ -18,8 +18,7 @@ from runner.analysis.judging import (
     read_content,
 )
 from runner.analysis.judging_order import UNJUDGED, Ints, PoolOrder, RankedPool, order_pairs
-from runner.analysis.pair_strata import divide_strata, list_strata, weigh_pairs
-from runner.analysis.people import draw_pairs, people_grades, rank_pool, replace_grades
+from runner.analysis.people import draw_pairs, list_strata, people_grades, rank_pool, replace_grades
 from runner.analysis.sheet import PairIds, SheetRow, load_sheet, match_sheet, save_sheet
 from runner.analysis.verdicts import GradeVerdict, shorten
 from runner.metrics.measures import Measure
@@ -39,10 +38,6 @@ class JudgedPool:
     def ranks(self) -> RankedPool:
         """Return the ranks of the pairs in each result."""
         return rank_pool(self.ranked, list(self.pairs), self.depth)
-
-    def divide(self, size: int) -> Ints:
-        """Return the stratum of each pair, from which a sample of a `size` is drawn (N,)."""
-        return divide_strata(list_strata(self.verdicts), self.ranks, size)
 
     def read_pair(self, place: int, longest: int) -> tuple[str, str]:
         """Return the query and the document of a pair, each shortened to the `longest` number of characters."""
@@ -93,8 +88,7 @@ class GradedSheet:
 
     def _choose(self, pool: JudgedPool, size: int, seed: int) -> list[int]:
         if self.order == "random":
-            strata = pool.divide(max(size, len(self.rows)))
-            return draw_pairs(strata, weigh_pairs(pool.ranks), self.places, size, seed)
+            return draw_pairs(list_strata(pool.verdicts), self.places, size, seed)
         free, people = max(size - len(self.rows), 0), self.grades(len(pool.pairs))
         waiting = {place for place in self.places if people[place] == UNJUDGED}
         ordered = order_pairs(self.order, pool.ranks, people, free + len(waiting))

@@ -1,7 +1,4 @@
-"""Correct a judge by people's grades: choose the pairs for people to grade, and estimate judge and results.
-
-The strata of `runner.analysis.prediction_powered` are those of `runner.analysis.pair_strata`.
-"""
+"""Correct a judge by people's grades: choose the pairs for people to grade, and estimate judge and results."""
 
 from __future__ import annotations
 
@@ -12,13 +9,11 @@ import numpy as np
 
 from runner.analysis.judging import SCALE, JudgedRankings, Pair, convert_grade, rank_documents
 from runner.analysis.judging_order import UNJUDGED, RankedPool
-from runner.analysis.pair_strata import extract_grades, predict_spreads
 from runner.analysis.prediction_powered import (
     Corrected,
     Floats,
     GradedSample,
     Ints,
-    allocate_sample,
     compute_kappa,
     estimate,
     tabulate_grades,
@@ -28,6 +23,13 @@ from runner.analysis.verdicts import GradeVerdict
 
 FEWEST = 10
 """The fewest grades by people from which estimates are made."""
+
+_NO_GRADE = SCALE.greatest + 1
+
+_WRONG = 0.1
+"""The share of wrong grades that is assumed of a judge to divide a sample; no estimate depends on it."""
+_LEAST = 0.05
+"""The least share of a sample that a stratum gets, so that a stratum without surprises is checked too."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +66,38 @@ class JudgeReport:
     figures: Sequence[CorrectedFigure]
 
 
-def draw_pairs(strata: Ints, weights: Floats, rows: Sequence[int], size: int, seed: int) -> list[int]:
+def draw_pairs(strata: Ints, rows: Sequence[int], size: int, seed: int) -> list[int]:
     """Return the pairs to add to a sheet so that it has `size` pairs, by position in the pool.
 
-    `rows` are the pairs in the sheet. Strata get more pairs if people's grades are expected to vary, or if their pairs
-    have large `weights` (N,). Pairs of a stratum are in random order and evenly spread over the result, so that any
-    first part of it is a random sample of each stratum.
+    `strata` (N,) are those of `list_strata`, `rows` the pairs in the sheet. The pool is put in one order, in which the
+    pairs of a stratum are shuffled and evenly spread: any first part of a sheet is a random sample of each stratum, and
+    a larger sheet continues a smaller one.
     """
     rng = np.random.default_rng(seed)
-    order, sizes = rng.permutation(len(strata)), np.bincount(strata)
-    taken = np.bincount(strata[np.asarray(rows, dtype=np.int64)], minlength=len(sizes))
-    effects = np.sqrt(np.bincount(strata, weights**2) / np.maximum(sizes, 1))
-    counts = allocate_sample(sizes, predict_spreads(strata) * effects, taken, max(size - len(rows), 0))
-    there = np.zeros(len(strata), dtype=np.bool_)
-    there[np.asarray(rows, dtype=np.int64)] = True
-    free = order[~there[order]]
-    new = [free[strata[free] == stratum][:count] for stratum, count in enumerate(counts.tolist())]
-    turns = np.concatenate([(np.arange(len(pairs)) + rng.random()) / max(len(pairs), 1) for pairs in new])
-    return [int(pair) for pair in np.concatenate(new)[np.argsort(turns)]]
+    shuffled, turns = rng.permutation(len(strata)), np.empty(len(strata))
+    for stratum, share in enumerate(share_sample(np.bincount(strata, minlength=_NO_GRADE + 1)).tolist()):
+        own = shuffled[strata[shuffled] == stratum]
+        turns[own] = (np.arange(len(own)) + rng.random()) / share
+    order = np.argsort(turns)
+    new: list[int] = order[~np.isin(order, rows)][: max(size - len(rows), 0)].tolist()
+    return new
+
+
+def share_sample(sizes: Ints) -> Floats:
+    """Return the relative share of a sample that each stratum gets (H,), given the number of pairs of each.
+
+    Neyman's allocation: the number of pairs times the standard deviation of people's grades that is expected by Bayes'
+    rule, if the judge is wrong on a tenth of the pairs, in any direction. People's grades must not change the shares: a
+    stratum whose first grades happen to be equal would get few more, and estimates would be biased.
+    """
+    grades = np.arange(SCALE.greatest + 1)
+    likelihood = np.where(np.arange(len(sizes))[:, None] == grades, 1 - _WRONG, _WRONG / SCALE.greatest)
+    likelihood[_NO_GRADE] = 1.0
+    chances = likelihood * (sizes[:_NO_GRADE] + 1)
+    chances = chances / chances.sum(axis=1, keepdims=True)
+    shares = sizes * np.sqrt(chances @ grades**2 - (chances @ grades) ** 2)
+    least: Floats = np.maximum(shares / shares.sum(), _LEAST)
+    return least
 
 
 def rank_pool(runs: Iterable[JudgedRankings], pairs: Sequence[Pair], k: int) -> RankedPool:
@@ -114,11 +130,10 @@ def replace_grades(verdicts: Sequence[GradeVerdict], people: Ints) -> list[Grade
     ]
 
 
-def collect_sample(strata: Ints, rows: Sequence[int], grades: Sequence[int | None]) -> GradedSample:
-    """Return the pairs in a sheet that have a grade."""
-    graded = [(row, grade) for row, grade in zip(rows, grades, strict=True) if grade is not None]
-    columns = np.array(graded, dtype=np.int64).reshape(-1, 2).T
-    return GradedSample(strata, columns[0], columns[1], SCALE.greatest)
+def list_strata(verdicts: Sequence[GradeVerdict]) -> Ints:
+    """Return the stratum of each pair (N,): the judge's grade, rounded, or one more than the highest if it has none."""
+    grades = [_NO_GRADE if verdict.grade is None else int(verdict.grade + 0.5) for verdict in verdicts]
+    return np.array(grades, dtype=np.int64)
 
 
 def report_judge(
@@ -126,10 +141,10 @@ def report_judge(
 ) -> JudgeReport:
     """Return the quality of the judge, and corrected measures of the pool and of each result."""
     merged = merge_ungraded(sample)
-    judged = extract_grades(sample.strata)
+    judged = _extract_grades(sample.strata)
     size, scale = len(pairs), np.arange(SCALE.greatest + 1, dtype=np.float64)
     bias = estimate(merged, (judged[:, None] - scale) / size)
-    table = tabulate_grades(sample, extract_grades(np.arange(len(sample.sizes))).tolist())
+    table = tabulate_grades(sample, _extract_grades(np.arange(len(sample.sizes))).tolist())
     return JudgeReport(
         pairs=size,
         graded=len(sample.sampled),
@@ -161,6 +176,11 @@ def weigh_precision(run: JudgedRankings, pairs: Sequence[Pair], k: int) -> tuple
     weights = np.array([weight if pair in hits and pair not in grades else 0.0 for pair in pairs])
     relevant = np.array([convert_grade(grade, greatest) > 0 for grade in range(SCALE.greatest + 1)])
     return weights[:, None] * relevant, weight * sum(grades.get(pair, 0) > 0 for pair in hits)
+
+
+def _extract_grades(strata: Ints) -> Ints:
+    """Return the judge's grade of each stratum; 0 if it has none."""
+    return np.where(strata == _NO_GRADE, 0, strata)
 
 
 def _figure(

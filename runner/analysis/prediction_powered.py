@@ -20,11 +20,7 @@ Floats = NDArray[np.float64]
 
 _LEVEL = 0.95
 _PRIOR = 2.0
-"""The weight, in grades, of the distribution over more strata when that of one stratum is estimated."""
-PARTS_APART = 10
-"""Strata whose numbers differ by a multiple of it are parts of one: pairs with the same grade by the judge."""
-_FEWEST = 4
-"""The fewest pairs of a stratum in a sample, if the stratum has that many."""
+"""The weight, in grades, of the distribution over the pool when that of a stratum is estimated."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +42,13 @@ class GradedSample:
         return np.bincount(self.strata)
 
     def chances(self) -> Floats:
-        """Return the estimated probability of each grade in each stratum (H x grades).
-
-        A stratum is shrunk towards the pool. If it is a part, it is shrunk towards all parts of its stratum together,
-        and these towards the pool; otherwise, many small parts would make intervals too wide.
-        """
+        """Return the estimated probability of each grade in each stratum, shrunk towards the pool (H x grades)."""
         counts = np.zeros((len(self.sizes), self.greatest + 1))
         np.add.at(counts, (self.strata[self.sampled], self.grades), 1)
         taken = counts.sum(axis=1, keepdims=True)
         sizes = np.where(taken > 0, self.sizes[:, None], 0)
-        expected = sizes * counts / np.maximum(taken, 1)
-        family = np.arange(len(sizes)) % PARTS_APART
-        of_family, sizes_of_family, taken_of_family = (_sum_by(family, rows) for rows in (expected, sizes, taken))
-        shares = of_family / np.maximum(sizes_of_family, 1)
-        shares = (shares * taken_of_family + _PRIOR * expected.sum(axis=0) / sizes.sum()) / (taken_of_family + _PRIOR)
-        is_part = np.bincount(family, self.sizes > 0)[family, None] > 1
-        chances: Floats = np.where(is_part, (counts + _PRIOR * shares[family]) / (taken + _PRIOR), shares[family])
+        shares = (sizes * counts / np.maximum(taken, 1)).sum(axis=0) / sizes.sum()
+        chances: Floats = (counts + _PRIOR * shares) / (taken + _PRIOR)
         return chances
 
 
@@ -118,28 +105,6 @@ def variance_by_people_alone(sample: GradedSample, parts: Floats) -> float:
     return float(size**2 * (1 - n / size) * variance / n)
 
 
-def allocate_sample(sizes: Ints, spreads: Floats, taken: Ints, more: int) -> Ints:
-    """Return how many pairs of each stratum to grade next (H,), `more` in total if the pool has that many.
-
-    The shares are those of Neyman's allocation, proportional to the size times the spread of a stratum, and include the
-    pairs `taken` before. Each stratum gets a few pairs.
-    """
-    left, total = sizes - taken, int(taken.sum()) + more
-    fewest = np.minimum(np.maximum(_FEWEST - taken, 0), left)
-    given = np.zeros(len(sizes), dtype=np.int64)
-    wanted = sizes * spreads
-    for _ in range(min(more, int(left.sum()))):
-        lacking = fewest - given
-        if lacking.max(initial=0) > 0:
-            best = int(lacking.argmax())
-        else:
-            open_ = left - given > 0
-            short = np.where(open_, wanted / max(wanted[open_].sum(), 1e-12) * total - taken - given, -np.inf)
-            best = int(short.argmax())
-        given[best] += 1
-    return given
-
-
 def tabulate_grades(sample: GradedSample, judged: Sequence[int]) -> Floats:
     """Return the estimated share of pairs with each grade of the judge and of people (H x grades).
 
@@ -153,12 +118,6 @@ def tabulate_grades(sample: GradedSample, judged: Sequence[int]) -> Floats:
     table = np.zeros((sample.greatest + 1, sample.greatest + 1))
     np.add.at(table, np.asarray(judged), shares)
     return table
-
-
-def _sum_by(groups: Ints, rows: Floats) -> Floats:
-    sums = np.zeros((int(groups.max(initial=0)) + 1, rows.shape[1]))
-    np.add.at(sums, groups, rows)
-    return sums
 
 
 def compute_kappa(table: Floats, quadratic: bool = False) -> float | None:

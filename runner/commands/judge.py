@@ -18,7 +18,7 @@ from runner.analysis.judged_files import JUDGMENTS, format_correction, format_sc
 from runner.analysis.judged_pool import GradedSheet, JudgedPool
 from runner.analysis.judging import SCALE, JudgedRankings, Judging, judge_pairs, pool
 from runner.analysis.judging_order import UNJUDGED
-from runner.analysis.people import FEWEST, name_runs, report_judge
+from runner.analysis.people import FEWEST, list_strata, name_runs, report_judge
 from runner.analysis.prediction_powered import GradedSample
 from runner.analysis.verdicts import GradeVerdict, cut_warning
 from runner.config.addresses import LocalPath
@@ -237,7 +237,7 @@ def _correct_judge(
             console.note(f"{len(graded)} of at least {FEWEST} grades; estimates appear once there are enough")
         return {}
     with Status("correcting the judge"):
-        sample = GradedSample(judged.divide(len(sheet.rows)), graded, people[graded], SCALE.greatest)
+        sample = GradedSample(list_strata(judged.verdicts), graded, people[graded], SCALE.greatest)
         report = report_judge(sample, runs, list(judged.pairs), k)
     console.show_table(judge_table(report))
     console.show_table(confusion_table(report))

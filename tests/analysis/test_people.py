@@ -11,12 +11,9 @@ from numpy.testing import assert_allclose
 from sklearn.metrics import cohen_kappa_score
 
 from runner.analysis.judging import JudgedRankings, fill_judgments
-from runner.analysis.judging_order import RankedPool
-from runner.analysis.pair_strata import divide_strata, extract_grades, list_strata, predict_spreads, weigh_pairs
-from runner.analysis.people import collect_sample, draw_pairs, report_judge, weigh_precision
+from runner.analysis.people import draw_pairs, list_strata, report_judge, share_sample, weigh_precision
 from runner.analysis.prediction_powered import (
     GradedSample,
-    allocate_sample,
     compute_kappa,
     estimate,
     tabulate_grades,
@@ -80,14 +77,6 @@ def test_a_stratum_without_a_grade_cannot_be_estimated() -> None:
         mean_grade(sample)
 
 
-def test_a_sample_is_allocated_by_size_times_spread() -> None:
-    sizes, none = np.array([600, 300, 100]), np.zeros(3, dtype=np.int64)
-    assert allocate_sample(sizes, np.array([0.5, 1.0, 1.0]), none, 70).tolist() == [30, 30, 10]
-    assert allocate_sample(sizes, np.array([0.5, 1.0, 1.0]), np.array([40, 0, 0]), 30).tolist() == [0, 25, 5]
-    assert allocate_sample(np.array([2, 50]), np.ones(2), none[:2], 100).tolist() == [2, 50]
-    assert allocate_sample(np.array([100, 20, 0]), np.array([1.0, 0, 1]), none, 20).tolist() == [16, 4, 0]
-
-
 def test_kappa_is_scikit_learns() -> None:
     judged, people = np.random.default_rng(1).integers(0, 4, (2, 60))
     strata = np.searchsorted(np.unique(judged), judged)
@@ -117,73 +106,63 @@ def test_precision_of_known_grades_is_that_of_the_grader(k: int, greatest: int) 
     assert before + parts[np.arange(5), GRADES].sum() == pytest.approx(scored(Measure("P", k), run))
 
 
-def test_a_part_is_shrunk_towards_its_stratum() -> None:
-    """Two parts of one stratum and a stratum alone; each has two grades."""
-    strata, sampled = np.repeat([0, 10, 3], 20), np.array([0, 1, 20, 21, 40, 41])
-    sample = GradedSample(strata, sampled, np.array([0, 0, 0, 3, 3, 3]), 3)
-    both, alone = (3 / 4 * 4 + 2 * 3 / 6) / 6, (0 * 2 + 2 * 3 / 6) / 4  # the shares of grade 0
-    assert_allclose(sample.chances()[[0, 10, 3], 0], [(2 + 2 * both) / 4, (1 + 2 * both) / 4, alone])
+def test_a_stratum_is_shrunk_towards_the_pool() -> None:
+    sample = GradedSample(np.repeat([0, 3], 20), np.array([0, 1, 20, 21]), np.array([0, 3, 3, 3]), 3)
+    assert_allclose(sample.chances()[[0, 3], 0], [(1 + 2 * 0.25) / 4, (0 + 2 * 0.25) / 4])
 
 
-def test_pairs_are_drawn_once_each_and_more_follow_later() -> None:
-    strata, weights = np.repeat([0, 1, 3, 4], [50, 30, 20, 5]), np.ones(105)
-    first = draw_pairs(strata, weights, [], 20, seed=1)
+GIVEN = np.repeat([0, 1, 3, 4], [50, 30, 20, 5])
+"""The judge's grades of a pool of 105 pairs, of which five have none."""
+
+
+def test_pairs_are_drawn_once_each_and_a_larger_sheet_continues_a_smaller_one() -> None:
+    first = draw_pairs(GIVEN, [], 20, seed=1)
     assert len(set(first)) == 20 and first != sorted(first)
-    assert first == draw_pairs(strata, weights, [], 20, seed=1)
-    second = draw_pairs(strata, weights, first, 60, seed=1)
-    assert len({*first, *second}) == 60
-    assert sorted([*first, *draw_pairs(strata, weights, first, 999, seed=1)]) == list(range(105))
-    assert (np.bincount(strata[first])[[0, 1, 3, 4]] >= 4).all()
+    assert first != draw_pairs(GIVEN, [], 20, seed=2)
+    assert draw_pairs(GIVEN, [], 60, seed=1) == [*first, *draw_pairs(GIVEN, first, 60, seed=1)]
+    assert sorted([*first, *draw_pairs(GIVEN, first, 999, seed=1)]) == list(range(105))
+    assert draw_pairs(GIVEN, first, 10, seed=1) == []
 
 
-def test_any_first_part_of_a_sheet_has_its_share_of_each_stratum() -> None:
-    strata = np.repeat([4, 14, 24], [100, 50, 50])
-    drawn = strata[draw_pairs(strata, np.ones(200), [], 80, seed=0)]
-    counts = np.cumsum(drawn[:, None] == np.array([4, 14, 24]), axis=0)
-    shares = np.arange(1, 81)[:, None] * counts[-1] / 80
-    assert counts[-1].tolist() == [40, 20, 20]
-    assert np.abs(counts - shares).max() < 2
+def test_any_first_part_of_a_sheet_has_its_share_of_each_grade_of_the_judge() -> None:
+    strata = np.repeat([0, 1, 3, 4], 200)
+    counts = np.cumsum(strata[draw_pairs(strata, [], 150, seed=0)][:, None] == np.array([0, 1, 3, 4]), axis=0)
+    shares = share_sample(np.array([200, 200, 0, 200, 200]))[[0, 1, 3, 4]]
+    assert np.abs(counts - np.arange(1, 151)[:, None] * shares / shares.sum()).max() < 2
+    assert counts[-1].min() > 20
 
 
-def test_spreads_are_predicted_by_bayes_rule_in_each_part() -> None:
-    """The judge gives grades 0 and 3 in both parts, in different shares, and nothing for two pairs."""
-    strata = np.repeat([0, 3, 4, 10, 13], [6, 2, 2, 1, 7])
-    spreads = predict_spreads(strata)
-    for place, shares, likelihood in [
-        (0, [7, 1, 1, 3], [0.8, 0.2 / 3, 0.2 / 3, 0.2 / 3]),
-        (3, [7, 1, 1, 3], [0.2 / 3, 0.2 / 3, 0.2 / 3, 0.8]),
-        (4, [7, 1, 1, 3], [1, 1, 1, 1]),
-        (13, [2, 1, 1, 8], [0.2 / 3, 0.2 / 3, 0.2 / 3, 0.8]),
+def test_every_pair_with_one_grade_of_the_judge_is_drawn_as_often_as_any_other() -> None:
+    strata = np.repeat([0, 3], 10)
+    counts = np.bincount([pair for seed in range(400) for pair in draw_pairs(strata, [], 8, seed)], minlength=20)
+    for own in (counts[:10], counts[10:]):
+        assert np.abs(own - own.mean()).max() < 40  # four standard deviations
+
+
+def test_a_sample_is_shared_by_size_times_the_spread_that_bayes_rule_expects() -> None:
+    """The judge gives grades 0 and 3 to 60 and 10 pairs, and nothing to 7; it is wrong on a tenth."""
+    expected = []
+    for size, likelihood in [
+        (60, [0.9, 0.1 / 3, 0.1 / 3, 0.1 / 3]),
+        (10, [0.1 / 3, 0.1 / 3, 0.1 / 3, 0.9]),
+        (7, [1.0, 1.0, 1.0, 1.0]),
     ]:
-        chances = np.array(shares) * likelihood / np.dot(shares, likelihood)
-        mean = chances @ SCALE
-        assert spreads[place] == pytest.approx((chances @ (SCALE - mean) ** 2) ** 0.5)
+        chances = np.array([61, 1, 1, 11]) * likelihood
+        chances = chances / chances.sum()
+        expected.append(size * (chances @ (SCALE - chances @ SCALE) ** 2) ** 0.5)
+    shares = share_sample(np.array([60, 0, 0, 10, 7]))
+    assert_allclose(shares[[0, 3, 4]], np.array(expected) / sum(expected))
+    assert shares[3] > 2 * 10 / 77  # the judge is wrong more often where it finds a pair relevant
 
 
-def test_more_of_a_sample_is_drawn_where_a_judge_that_errs_changes_more() -> None:
-    """A judge that finds few pairs relevant is probably right about the rest, and often wrong about these."""
-    strata = np.repeat([0, 3], [180, 20])
-    drawn = draw_pairs(strata, np.ones(200), [], 40, seed=0)
-    assert np.bincount(strata[drawn])[3] > 3 * 40 * 0.1
-
-
-def test_pairs_of_more_results_get_more_of_a_sample() -> None:
-    ranks = np.zeros((9, 90), dtype=np.int64)
-    ranks[0], ranks[:, 80:] = 1, 1  # 10 of 90 pairs are in all nine results
-    pool, judged = RankedPool(np.zeros(90, dtype=np.int64), ranks), np.tile([0, 3], 45)
-    small, large = (divide_strata(judged, pool, size) for size in (119, 120))
-    assert np.unique(small).tolist() == [0, 3]
-    assert np.unique(large[:80]).tolist() == [0, 3] and np.unique(large[80:]).tolist() == [10, 13]
-    assert extract_grades(large).tolist() == judged.tolist()
-    weights = weigh_pairs(pool)
-    assert (weights**2).mean() == pytest.approx(1)
-    drawn = draw_pairs(large, weights, [], 40, seed=0)
-    assert sum(pair >= 80 for pair in drawn) == 8  # its share of the pairs would be 4
+def test_no_grade_of_the_judge_is_left_out_of_a_sample() -> None:
+    strata = np.repeat([0, 2], [10_000, 20])
+    assert (strata[draw_pairs(strata, [], 100, seed=0)] == 2).sum() in (4, 5)
 
 
 def test_a_judge_that_is_always_right_is_reported_as_such() -> None:
     verdicts = [GradeVerdict(float(grade), "graded") for grade in GRADES]
-    sample = collect_sample(list_strata(verdicts), range(5), GRADES)
+    sample = GradedSample(list_strata(verdicts), np.arange(5), np.array(GRADES), 3)
     report = report_judge(sample, {"one": RUN}, PAIRS, 3)
     assert (report.bias.value, report.agreement, report.kappa) == (pytest.approx(0), pytest.approx(1), pytest.approx(1))
     figures = {(figure.name, figure.measure): figure for figure in report.figures}
@@ -194,7 +173,7 @@ def test_a_judge_that_is_always_right_is_reported_as_such() -> None:
 
 def test_corrected_figures_are_shown_with_their_intervals() -> None:
     verdicts = [GradeVerdict(float(grade), "graded") for grade in GRADES]
-    sample = collect_sample(list_strata(verdicts), [0, 2, 3, 4], [2, 2, 1, 3])
+    sample = GradedSample(list_strata(verdicts), np.array([0, 2, 3, 4]), np.array([2, 2, 1, 3]), 3)
     report = report_judge(sample, {"one": RUN}, PAIRS, 3)
     rows = {row[1]: row for row in correction_table(report).texts()}
     assert list(rows) == ["mean grade", "share of grades above 0", "P@3"]
@@ -205,7 +184,7 @@ def test_corrected_figures_are_shown_with_their_intervals() -> None:
 
 def test_a_stratum_that_nobody_graded_is_estimated_by_its_neighbour() -> None:
     verdicts = [GradeVerdict(None if grade == 0 else float(grade), "graded") for grade in GRADES]
-    sample = collect_sample(list_strata(verdicts), [0, 2, 3, 4], [3, 2, 1, 3])
+    sample = GradedSample(list_strata(verdicts), np.array([0, 2, 3, 4]), np.array([3, 2, 1, 3]), 3)
     report = report_judge(sample, {}, PAIRS, 3)
     assert report.figures[0].corrected.value == pytest.approx((3 + 2 + 1 + 3 + 3) / 5)  # as the judge's grade 3
 
