@@ -47,7 +47,7 @@ check: setup  ## Format, lint, types, who may import whom
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	@if $(TYPESCRIPT) --version >/dev/null 2>&1; then \
-		$(TYPESCRIPT) --project runner/reports/explorer/static && $(TYPESCRIPT) --project runner/desk/templates; \
+		$(TYPESCRIPT) --project runner/pages/explorer/static && $(TYPESCRIPT) --project runner/features/judge/desk/templates; \
 	else echo "The scripts of pages are not type-checked: npx cannot install TypeScript"; fi
 
 docs: setup  ## Write the generated pages of docs/, then build the site

@@ -21,8 +21,8 @@ import psutil
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.vectors.dense import Dense
 from runner.datasets.beir import Beir
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
 from runner.sweep.encoding import encode_missing, find_encodings

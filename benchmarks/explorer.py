@@ -22,11 +22,11 @@ from retrievers.base import Corpus, Rankings
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.criteria import select_criteria
 from runner.comparison.leaderboard import Leaderboard, LeaderboardRow
+from runner.comparison.report.page import comparison_page
+from runner.evaluation.result import DatasetSummary, Hits, QueryTable, Result, Timings
 from runner.metrics.abstention import Abstention
-from runner.metrics.statistics import Statistics
-from runner.reports.comparison.page import comparison_page
-from runner.reports.sweep.page import sweep_page
-from runner.result import DatasetSummary, Hits, QueryTable, Result, Timings
+from runner.statistics.settings import Statistics
+from runner.sweep.report.page import sweep_page
 
 PRIMARY, OTHERS = "nDCG@10", ("R@100", "RR", "P@10", "AP")
 ENCODERS = ("minilm", "bge-small", "e5-small", "potion", "lsa")

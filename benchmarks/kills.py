@@ -44,7 +44,7 @@ AXES = ("retriever.k1=range(0.1,1.3,0.1)", "retriever.b=range(0.1,0.6,0.1)")
 START = """
 import sys
 from runner.__main__ import main
-from runner.reports import progress
+from runner.pages import progress
 from runner.store import disk
 if "://" in " ".join(sys.argv):
     disk.WORTH_KEEPING_S = 0.0  # here and in workers, which import this script

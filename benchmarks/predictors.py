@@ -19,12 +19,12 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from retrievers.vectors.dense import Dense
-from runner.analysis.language import ANALYZERS
-from runner.analysis.prediction import PREDICTORS, Correlation, correlations, predict
 from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
+from runner.evaluation.language import ANALYZERS
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
+from runner.statistics.prediction import PREDICTORS, Correlation, correlations, predict
 
 MEASURE, DEPTH = parse("nDCG@10"), 100
 

@@ -23,8 +23,8 @@ from retrievers.engines.qdrant import Qdrant
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.vectors.dense import Dense
 from runner.datasets.beir import Beir
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
 

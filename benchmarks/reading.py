@@ -21,11 +21,11 @@ from retrievers.base import Corpus, QueryText
 from retrievers.runs.run_file import RunFile
 from retrievers.store import NoStore
 from runner.datasets.judged import JudgedFiles
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.metrics.delegated import parse_delegated
 from runner.metrics.settings import MetricSettings
-from runner.result import Result
 from runner.store.disk import DiskStore
 
 QUERIES, HITS, DEPTH, DOCUMENTS, FILES, READ, LIMIT_S = 1000, 1000, 100, 200_000, 4, 100, 10.0

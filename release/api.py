@@ -14,8 +14,8 @@ ROOT = Path(__file__).parents[1]
 
 RETURNED = (
     ("RunResult", "runner/api/results.py"),
-    ("Result", "runner/result.py"),
-    ("Measurements", "runner/result.py"),
+    ("Result", "runner/evaluation/result.py"),
+    ("Measurements", "runner/evaluation/result.py"),
     ("ResultRankings", "runner/api/results.py"),
     ("SweepBoard", "runner/api/sweep.py"),
     ("SweepReport", "runner/api/sweep.py"),
@@ -53,7 +53,7 @@ def render_page() -> str:
 
 def list_chapters() -> dict[str, list[tuple[str, str]]]:
     """Return the public names by chapter, each with its file."""
-    check = ("runner.regression.assert_no_regression", "runner/regression.py")
+    check = ("runner.testing.regression.assert_no_regression", "runner/testing/regression.py")
     functions = [*_list_public("runner"), check]
     return {"Functions": functions, "What they return": list(RETURNED), "Retrievers": _list_public("retrievers")}
 

@@ -168,7 +168,7 @@ def render_page() -> str:
     lines = [
         "# Licences", "",
         "retrieval-runner is licensed under Apache-2.0 (see [LICENSE](../LICENSE)). It contains vega, vega-lite and",
-        "vega-embed (BSD-3-Clause), with their licences, in `runner/reports/explorer/static/vendor`. All other",
+        "vega-embed (BSD-3-Clause), with their licences, in `runner/pages/explorer/static/vendor`. All other",
         "dependencies are installed by `pip`. The tables list the packages that `requirements.lock`",
         "installs, with the licence that each package states. A package is listed under the first part of the program",
         "that needs it. `make docs` writes this page. A test rejects all licences except those listed in",

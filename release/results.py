@@ -19,7 +19,7 @@ LOCK = Path(__file__).with_name("results.lock")
 
 _DECLARATION = re.compile(r"^RESULTS_VERSION = ", re.MULTILINE)
 
-WITHOUT_RESULTS = ("runner.config", "runner.llm", "runner.reports", "runner.store", "runner.tracking")
+WITHOUT_RESULTS = ("runner.config", "runner.llm", "runner.pages", "runner.store", "runner.tracking")
 """Rooms that fetch, keep and show results. Only what declares a version of its own computes any there."""
 
 

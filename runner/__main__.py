@@ -9,19 +9,18 @@ if __name__ == "__main__" and not sys.flags.safe_path and not __file__.startswit
 
 import importlib
 import io
-import pkgutil
 import re
 import signal
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from runner import commands
+from runner.commands import list_commands
 from runner.config import help_of
 from runner.config.completion import FLAGS, complete_verb
-from runner.processes import main_module_not_imported_again
+from runner.system.processes import main_module_not_imported_again
 
 CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -50,10 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         _import_from_working_directory()
-    verbs = [module.name for module in pkgutil.iter_modules(commands.__path__)]
+    verbs = list_commands()
     verb = _take_verb(words)
     if not FLAGS.isdisjoint(words):
-        verb, *choices = complete_verb(words, verbs, _take_verb)
+        verb, *choices = complete_verb(words, sorted(verbs), _take_verb)
         sys.stdout.write("".join(f"{choice}\n" for choice in choices))
     words = [_complete_word(verb, word) for word in words]
     if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(_versions())
         return 0
     if arguments is None:
-        from runner.reports.control import clean_messages  # takes a fifth of the time of --help
+        from runner.pages.control import clean_messages  # takes a fifth of the time of --help
 
         clean_messages()
     _handle_signals()
@@ -79,12 +78,12 @@ def _choose_output(words: Sequence[str]) -> AbstractContextManager[None]:
     """Return the context to run a command in; with --json, it prints one JSON document on standard output."""
     if JSON not in words:
         return nullcontext()
-    from runner.reports import console
+    from runner.pages import console
 
     return console.document_only()
 
 
-def _run_reporting_errors(verb: str, verbs: Sequence[str], words: Sequence[str]) -> int:
+def _run_reporting_errors(verb: str, verbs: Mapping[str, str], words: Sequence[str]) -> int:
     try:
         return _run(verb, verbs, [word for word in words if word != JSON], JSON in words)
     except BrokenPipeError:
@@ -98,7 +97,7 @@ def _run_reporting_errors(verb: str, verbs: Sequence[str], words: Sequence[str])
             return USER_MISTAKE
         if verb in GATES:
             from runner.config.values import without_secrets
-            from runner.reports.control import clean_text
+            from runner.pages.control import clean_text
 
             sys.stderr.write(clean_text(without_secrets(traceback.format_exc())))
             return GATE_CRASHED
@@ -108,7 +107,7 @@ def _run_reporting_errors(verb: str, verbs: Sequence[str], words: Sequence[str])
         return CRASHED
 
 
-def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> int:
+def _run(verb: str, verbs: Mapping[str, str], words: Sequence[str], json: bool) -> int:
     from runner.config.launch import find_outputs, launch  # loads Hydra, which takes long enough to be interrupted
     from runner.config.mistakes import check_flags
     from runner.config.objects import ConfigError, suggestion
@@ -120,9 +119,9 @@ def _run(verb: str, verbs: Sequence[str], words: Sequence[str], json: bool) -> i
     if verb in SERVERS and json:
         raise ConfigError(f"{JSON}: not supported by {verb}, which runs until it is stopped; remove {JSON}")
     with main_module_not_imported_again():
-        code = launch(verb, importlib.import_module(f"runner.commands.{verb}").main, words)
+        code = launch(verb, importlib.import_module(verbs[verb]).main, words)
     if (folder := find_outputs(words)) is not None:
-        from runner.reports import console
+        from runner.pages import console
 
         console.note(
             f"each job printed its result to a file *_log.out in {folder}; compare them with python -m runner look"
@@ -215,8 +214,8 @@ def _mistakes() -> tuple[type[ValueError], ...]:
     from retrievers.base import RetrieverError
     from runner.config.objects import ConfigError
     from runner.datasets.base import DatasetError
+    from runner.evaluation.result import ResultError
     from runner.metrics.errors import MeasureError
-    from runner.result import ResultError
 
     return ConfigError, DatasetError, MeasureError, ResultError, RetrieverError
 
@@ -230,7 +229,7 @@ def _is_private(text: str) -> bool:
 
 def _say(text: str) -> None:
     from runner.config.values import without_secrets
-    from runner.reports import console
+    from runner.pages import console
 
     console.error(without_secrets(text))
 

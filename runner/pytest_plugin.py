@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(name="assert_no_regression", scope="session")
 def provide_assertion() -> Callable[..., None]:
-    """Return `runner.regression.assert_no_regression`, which raises `AssertionError` if a rule is violated."""
-    from runner.regression import assert_no_regression
+    """Return `runner.testing.regression.assert_no_regression`, which raises `AssertionError` if a rule is violated."""
+    from runner.testing.regression import assert_no_regression
 
     return assert_no_regression

@@ -20,8 +20,8 @@ import hypothesis
 import pytest
 
 from retrievers.base import Corpus
-from runner import processes
-from runner.reports import progress
+from runner.pages import progress
+from runner.system import processes
 from runner.tracking import process
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker

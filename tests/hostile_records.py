@@ -23,14 +23,14 @@ import orjson
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
-import runner.commands.judge
-import runner.commands.look
+import runner.features.judge.command
+import runner.features.look.command
 from release.security import list_classes
 from runner.__main__ import main
-from runner.desk.guard import LoopbackAccess
-from runner.environment import describe_environment
-from runner.look.app import create_look_app
-from tests.look.stores import DATA, write_dataset
+from runner.features.look.app import create_look_app
+from runner.system.environment import describe_environment
+from runner.web.guard import LoopbackAccess
+from tests.features.look.stores import DATA, write_dataset
 from tests.strategies.records import hostile_configs
 
 STARTED = (
@@ -145,9 +145,11 @@ def run_commands(examples: int) -> dict[str, object]:
     config = records[places[0]]["config"]
     list_classes()
     describe_environment()  # it runs git, once
-    vars(runner.commands.look)["create_look_app"] = lambda *given: visit(create_look_app(*given), given[-1], runs[1])
-    vars(runner.commands.look)["serve"] = lambda *_: None
-    vars(runner.commands.judge)["judge_by_hand"] = lambda *_: None
+    vars(runner.features.look.command)["create_look_app"] = lambda *given: visit(
+        create_look_app(*given), given[-1], runs[1]
+    )
+    vars(runner.features.look.command)["serve"] = lambda *_: None
+    vars(runner.features.judge.command)["judge_by_hand"] = lambda *_: None
     os.environ["HUSH"] = "s3cret"
     watch, ends = Watch(), Counter[str]()
     write_records(records, config)

@@ -16,18 +16,18 @@ from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
 from runner.__main__ import main
-from runner.analysis.failures import Lexicon
 from runner.comparison.agreement import measure_pair
 from runner.comparison.insights import find_insights
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.needle import Needle
-from runner.evaluation import Bench
-from runner.experiment import Experiment
-from runner.golden.document import golden_report
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.failures import Lexicon
+from runner.evaluation.records import load_record, save_record
+from runner.evaluation.result import Hits, Result
+from runner.features.golden.document import golden_report
 from runner.metrics.settings import MetricSettings
-from runner.records import load_record, save_record
-from runner.result import Hits, Result
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM

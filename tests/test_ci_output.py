@@ -12,12 +12,12 @@ import pytest
 from runner.__main__ import main
 from runner.comparison.compare import TableStatistics, compare_results
 from runner.comparison.gate import Check, Gate, check_gate
-from runner.records import save_record
-from runner.reports.comparison.ci import LARGEST_SUMMARY, comparison_junit, cut_summary, iter_annotations
-from runner.reports.evaluation.junit import evaluation_junit
-from runner.reports.rendering.junit import JUnitCase, JUnitSuite, render_junit
-from runner.result import Result
-from tests.reports.factory import result
+from runner.comparison.report.ci import LARGEST_SUMMARY, comparison_junit, cut_summary, iter_annotations
+from runner.evaluation.records import save_record
+from runner.evaluation.report.junit import evaluation_junit
+from runner.evaluation.result import Result
+from runner.pages.junit import JUnitCase, JUnitSuite, render_junit
+from tests.pages.factory import result
 from tests.test_docs import DIR, write
 
 Run = Callable[..., tuple[str, str]]

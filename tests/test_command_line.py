@@ -306,7 +306,7 @@ def test_a_report_that_fails_leaves_the_sweep_closed(
     def fail(*_: object, **__: object) -> str:
         raise RuntimeError("no page today")
 
-    monkeypatch.setattr("runner.reports.sweep.files.sweep_page", fail)
+    monkeypatch.setattr("runner.sweep.report.files.sweep_page", fail)
     with pytest.raises(RuntimeError, match="no page today"):
         main(["-m", "retriever.k1=1,2", *DATA])
     assert [run.info.status for run in runs()] == ["FINISHED"] * 3

@@ -14,16 +14,16 @@ import pytest
 
 from runner.__main__ import main
 from runner.config.objects import ConfigError
-from runner.lookup import Named, as_typed
-from runner.records import load_record, save_record
-from runner.result import Result
+from runner.evaluation.records import load_record, save_record
+from runner.evaluation.result import Result
+from runner.results.lookup import Named, as_typed
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import Sweep, this_time
 from runner.tracking.record import Failed, Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
-from tests.reports.factory import result
-from tests.test_golden_report import query, report
+from tests.features.golden.test_golden_report import query, report
+from tests.pages.factory import result
 
 QUICK = ("statistics.permutations=500",)
 Run = Callable[..., tuple[str, str]]

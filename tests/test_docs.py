@@ -55,8 +55,8 @@ PAGES_OF_THEIR_OWN = {"docs/production.md": "tests/test_production.py"}
 """Pages whose commands run in another test."""
 
 NOT_HERE = {
-    r"runner (look|ui|serve)\b": "runs until it is stopped; tests/look, tests/test_ui.py and tests/serving start it",
-    r"retriever=(http|golden_api)|retriever:http": "searches a service; tests/test_search_api.py has one",
+    r"runner (look|ui|serve)\b": "runs until it is stopped; tests/features and tests/test_ui.py start it",
+    r"retriever=(http|golden_api)|retriever:http": "searches a service; tests/features/serve has one",
     r"retriever=(postgres|pgvector)|parts.lexical=postgres": "needs a server; tests/retrievers/engines starts one",
     r"(encoder|reranker)=api": "calls an API; tests/llm has stand-ins",
     r"\bllm=": "asks a language model; the tests of each verb have a fake one",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,16 +9,16 @@ from pathlib import Path
 import orjson
 import pytest
 
-from runner import commands
 from runner.__main__ import SERVERS, main
-from runner.records import save_record
-from runner.reports.console import silence
+from runner.commands import list_commands
+from runner.evaluation.records import save_record
+from runner.pages.console import silence
 from runner.tracking.settings import Tracking
-from tests.agents.recorded import world
 from tests.fake_llm import FakeLLM
-from tests.generation.mining.test_command import WORLD
-from tests.generation.mining.worlds import written
-from tests.reports.factory import result
+from tests.features.mine.test_command import WORLD
+from tests.features.mine.worlds import written
+from tests.features.traces.recorded import world
+from tests.pages.factory import result
 from tests.test_docs import DIR, chapters, page, write
 
 BEIR = ("dataset=beir", "dataset.path=DIR", "statistics.permutations=100")
@@ -65,7 +64,7 @@ def documented_keys() -> dict[str, list[str]]:
 
 
 def test_every_command_that_reports_is_documented_and_tested() -> None:
-    verbs = {module.name for module in pkgutil.iter_modules(commands.__path__)}
+    verbs = {*list_commands()}
     assert {name.partition(",")[0] for name in COMMANDS} == verbs - set(SERVERS)
     assert documented_keys().keys() == COMMANDS.keys()
 

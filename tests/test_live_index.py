@@ -17,10 +17,10 @@ from retrievers.services.http_api import Http
 from runner.__main__ import main
 from runner.config import CONF
 from runner.datasets.beir import Beir
-from runner.evaluation import Bench
+from runner.evaluation.bench import Bench
+from runner.evaluation.records import load_record
+from runner.evaluation.result import Result
 from runner.metrics.settings import MetricSettings
-from runner.records import load_record
-from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.tracking.settings import Tracking
 from tests.config.files import load_settings

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.processes import holder, is_gone
+from runner.system.processes import holder, is_gone
 from runner.tracking.logged import local_path
 from runner.tracking.under_way import UnderWay
 
@@ -23,7 +23,7 @@ POSIX_FUNCTIONS = {
 }  # fmt: skip
 """Functions of `os` that Windows lacks; `os.kill` is there, and ends the process or sends Ctrl-C."""
 
-GUARDED = {"runner/processes.py: os.sched_getaffinity", "runner/sweep/jobs.py: os.getuid"}
+GUARDED = {"runner/system/processes.py: os.sched_getaffinity", "runner/sweep/jobs.py: os.getuid"}
 """Uses behind `hasattr` or `os.name`."""
 
 

@@ -14,7 +14,7 @@ from benchmarks.stand_in.files import write_files
 from benchmarks.stand_in.search import Index, build_index
 from benchmarks.stand_in.server import Api, run_server
 from retrievers.engines.postgres_server import open_server
-from runner.records import load_record
+from runner.evaluation.records import load_record
 from runner.tracking.settings import Tracking
 from tests.retrievers.engines.postgresql import run_cluster
 from tests.test_docs import blocks, chapters, page, run, write

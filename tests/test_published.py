@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import main
-from runner.records import load_record
+from runner.evaluation.records import load_record
 from runner.tracking.settings import Tracking
 
 

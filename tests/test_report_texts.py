@@ -9,7 +9,7 @@ import pytest
 
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
-from tests.reports.reading import read_explorer_data
+from tests.pages.reading import read_explorer_data
 
 DATA = ("dataset=beir", "dataset.path=data", "tracking.background=false", "statistics.permutations=100")
 LONG = "zanzibar harbour " + "and a long quay " * 200 + "zanzibar's end"

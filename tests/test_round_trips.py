@@ -20,21 +20,21 @@ from retrievers.base import NOTHING, Corpus, QueryText, Rankings, RetrieverError
 from retrievers.runs.run_file import RunFile
 from retrievers.store import NoStore
 from retrievers.strict_values import find_line_break
-from runner.analysis.judged_files import JUDGMENTS, PEOPLE, write_people, write_verdicts
-from runner.analysis.sheet import SheetRow, load_sheet, save_sheet
-from runner.analysis.verdicts import GradeVerdict
 from runner.datasets import files
 from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.export_formats import WRITERS, Format
 from runner.datasets.exporting import export
-from runner.desk.export import QRELS, write_grades
-from runner.desk.journal import AssessorJournal, load_journals
-from runner.desk.results import load_verdicts
-from runner.records import load_record, save_record, write_trec
-from runner.result import Hits, Result
+from runner.evaluation.records import load_record, save_record, write_trec
+from runner.evaluation.result import Hits, Result
+from runner.evaluation.verdicts import GradeVerdict
+from runner.features.judge.desk.export import QRELS, write_grades
+from runner.features.judge.desk.journal import AssessorJournal, load_journals
+from runner.features.judge.desk.results import load_verdicts
+from runner.features.judge.judged_files import JUDGMENTS, PEOPLE, write_people, write_verdicts
+from runner.features.judge.sheet import SheetRow, load_sheet, save_sheet
 from tests.datasets.rows import make_dataset
 from tests.datasets.test_exporting import read
-from tests.reports.factory import result
+from tests.pages.factory import result
 from tests.strategies.ids import GRADED_PAIRS
 from tests.strategies.settings import at_most
 

@@ -20,23 +20,23 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.runs.existing import ExistingRetriever
 from retrievers.runs.run_file import RunFile
 from runner.__main__ import main
-from runner.analysis.grading import Grading
 from runner.commands.compare import is_run
 from runner.comparison.insights import find_insights
 from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
 from runner.datasets.judged import JudgedFiles
 from runner.datasets.source import DatasetSource
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.grading import Grading
+from runner.evaluation.records import write_trec
+from runner.evaluation.result import Result
 from runner.metrics.delegated import parse_delegated
 from runner.metrics.settings import MetricSettings
-from runner.records import write_trec
-from runner.result import Result
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id
 from runner.tracking.settings import Tracking
-from tests.analysis.chats import always
+from tests.evaluation.chats import always
 
 METRICS = MetricSettings(measures=(*MetricSettings().measures, "ERR@10"), depth=1000, k_values=(1, 10, 1000))
 

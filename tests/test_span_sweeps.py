@@ -13,10 +13,10 @@ from runner.comparison.comparability import NotComparable
 from runner.comparison.compare import TableStatistics, compare_results
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Tokens
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.metrics.settings import MetricSettings
-from runner.result import Result
 from runner.store.disk import DiskStore
 
 DOCUMENTS = {

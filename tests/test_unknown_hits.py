@@ -18,20 +18,20 @@ from retrievers.composed.fusion import Hybrid
 from retrievers.lexical.bm25 import BM25
 from retrievers.services.http_api import Http
 from retrievers.store import MemoryStore
-from runner.analysis.failures import Lexicon
 from runner.comparison.insights import Insights, find_insights
 from runner.comparison.leaderboard import build_leaderboard
 from runner.datasets.base import Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole
 from runner.datasets.source import DatasetSource
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.failures import Lexicon
+from runner.evaluation.records import load_record, save_record, write_trec
+from runner.evaluation.report.page import result_page
+from runner.evaluation.report.sections import result_markdown
+from runner.evaluation.result import Result
 from runner.metrics.settings import MetricSettings
-from runner.records import load_record, save_record, write_trec
-from runner.reports import console
-from runner.reports.evaluation.page import result_page
-from runner.reports.evaluation.sections import result_markdown
-from runner.result import Result
+from runner.pages import console
 from runner.store.disk import DiskStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits
 from tests.retrievers.http_search import FORM

@@ -11,25 +11,25 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus, Rankings
-from runner.analysis.clusters import number_clusters
-from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.prediction import correlations
-from runner.analysis.selection import estimate_nested_intervals, folds
 from runner.comparison.comparability import NotComparable
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.gate import Gate, check_gate
 from runner.comparison.leaderboard import build_leaderboard
-from runner.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
+from runner.comparison.report.tables import describe_statistics, differences_table
+from runner.evaluation.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
+from runner.evaluation.records import load_record, save_record
+from runner.evaluation.report.tables import intervals_of
+from runner.evaluation.result import DatasetSummary, Result
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import Statistics
-from runner.records import load_record, save_record
-from runner.reports.comparison.tables import describe_statistics, differences_table
-from runner.reports.evaluation.tables import intervals_of
-from runner.reports.sweep.tables import board_heading, leaderboard_table, verdict
-from runner.result import DatasetSummary, Result
+from runner.statistics.clusters import number_clusters
+from runner.statistics.paired_tests import PAIRED_TESTS
+from runner.statistics.prediction import correlations
+from runner.statistics.selection import estimate_nested_intervals, folds
+from runner.statistics.settings import Statistics
+from runner.sweep.report.tables import board_heading, leaderboard_table, verdict
 from runner.sweep.selection import compare_with_default
-from tests.reports.factory import result, with_variants
+from tests.pages.factory import result, with_variants
 
 TIMES = 5
 COUNTS = ("wins", "ties", "losses")

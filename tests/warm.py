@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 import pytest
 
-from runner.processes import LOOK_FOR_PARENT_S
+from runner.system.processes import LOOK_FOR_PARENT_S
 
 LOADED = (
     "pytest", "hypothesis", "runner.__main__", "runner.config.launch", "runner.commands.evaluate",

@@ -15,9 +15,9 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.across_datasets import compute_t_intervals, weight_datasets
-from runner.analysis.comparison import compare_pairs
-from runner.metrics.statistics import Statistics
+from runner.statistics.across_datasets import compute_t_intervals, weight_datasets
+from runner.statistics.comparison import compare_pairs
+from runner.statistics.settings import Statistics
 
 Floats = NDArray[np.float64]
 

@@ -2,7 +2,7 @@
 
 For pairs of systems of different kinds on each collection, queries are drawn with replacement from those of the
 collection. The interval is that of the default test. A pair that differs on few of the queries drawn has no interval
-(`runner.analysis.inversion.FEWEST_DIFFERENT`), so coverage is also shown for the smallest limits around that one.
+(`runner.statistics.inversion.FEWEST_DIFFERENT`), so coverage is also shown for the smallest limits around that one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from retrievers.vectors.dense import Dense
-from runner.analysis.inversion import FEWEST_DIFFERENT, invert_permutation_test
-from runner.analysis.significance import compute_differences
 from runner.datasets.beir import Beir
 from runner.metrics.measures import parse
 from runner.metrics.scores import score
+from runner.statistics.inversion import FEWEST_DIFFERENT, invert_permutation_test
+from runner.statistics.significance import compute_differences
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations.scores import populations
-from runner.analysis.significance import bootstrap_test
+from runner.statistics.significance import bootstrap_test
 
 Floats = NDArray[np.float64]
 

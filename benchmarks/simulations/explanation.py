@@ -23,16 +23,16 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from runner.comparison.compare import TableStatistics
-from runner.comparison.explanation import Explanation
 from runner.config.consent import Consent
 from runner.config.values import Settled
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Whole
-from runner.evaluation import Bench
-from runner.experiment import build_experiment
-from runner.explanation import ExplanationSettings, explain_difference
-from runner.lookup import Named
-from runner.result import Result
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import build_experiment
+from runner.evaluation.result import Result
+from runner.features.explain.explanation import ExplanationSettings, explain_difference
+from runner.features.explain.terms import Explanation
+from runner.results.lookup import Named
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
 

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.importance import estimate_importance
+from runner.statistics.importance import estimate_importance
 
 GRIDS = ((2, 2), (3, 4), (5, 5))
 """The numbers of values of the two settings."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from benchmarks.cases import DATA
 from benchmarks.simulations.intervals import bca, percentile
 from benchmarks.simulations.scores import COLLECTIONS, one_system, synthetic
-from runner.analysis.significance import mean_interval
+from runner.statistics.significance import mean_interval
 
 Floats = NDArray[np.float64]
 

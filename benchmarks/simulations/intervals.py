@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.clusters import by_cluster
-from runner.analysis.significance import iter_resampled_means
+from runner.statistics.clusters import by_cluster
+from runner.statistics.significance import iter_resampled_means
 
 Floats = NDArray[np.float64]
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from benchmarks.cases import DATA
 from benchmarks.simulations.systems import load_settings_pool
-from runner.analysis.judging_order import RankedPool
-from runner.analysis.people import draw_pairs, merge_ungraded
-from runner.analysis.prediction_powered import GradedSample, estimate
+from runner.features.judge.order import RankedPool
+from runner.features.judge.people import draw_pairs, merge_ungraded
+from runner.features.judge.prediction_powered import GradedSample, estimate
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from scipy.stats import kendalltau
 
 from benchmarks.cases import DATA
 from benchmarks.simulations.systems import JudgedPool, draw_mixed_pools
-from runner.analysis.judging_order import UNJUDGED, Floats, PoolOrder, RankedPool, order_pairs
+from runner.features.judge.order import UNJUDGED, Floats, PoolOrder, RankedPool, order_pairs
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 ROUNDS = 100

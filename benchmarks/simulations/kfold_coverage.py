@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.simulations.intervals import percentile
 from benchmarks.simulations.scores import populations
-from runner.analysis.selection import choose_nested, estimate_nested_intervals, folds
+from runner.statistics.selection import choose_nested, estimate_nested_intervals, folds
 
 CASES = ((10, 50), (30, 50), (100, 50), (10, 150), (30, 150), (100, 150), (10, 300), (100, 300))
 """The numbers of systems and queries of each case."""

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations.family_wise_error import ALPHA, AS_THEY_ARE, KINDS
 from benchmarks.simulations.scores import populations
-from runner.analysis.inversion import invert_t_test
-from runner.analysis.selection import choose_nested, folds, measure_nested_gain
+from runner.statistics.inversion import invert_t_test
+from runner.statistics.selection import choose_nested, folds, measure_nested_gain
 
 Floats = NDArray[np.float64]
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from benchmarks.simulations.family_wise_error import ALPHA, AS_THEY_ARE, KINDS, PERMUTATIONS, TIES_KEPT, sample
 from benchmarks.simulations.scores import populations
-from runner.analysis.corrections import holm
-from runner.analysis.maxt import run_max_t
-from runner.analysis.significance import compute_differences, t_test
+from runner.statistics.corrections import holm
+from runner.statistics.maxt import run_max_t
+from runner.statistics.significance import compute_differences, t_test
 
 Floats = NDArray[np.float64]
 

@@ -29,10 +29,10 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from retrievers.vectors.dense import Dense
-from runner.analysis.racing import Drop, ErrorBudget, run_race
 from runner.datasets.beir import Beir
 from runner.metrics.measures import parse
 from runner.metrics.scores import score
+from runner.statistics.racing import Drop, ErrorBudget, run_race
 
 Floats = NDArray[np.float64]
 

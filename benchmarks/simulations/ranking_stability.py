@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulations.scores import populations
-from runner.analysis.clusters import by_cluster
-from runner.analysis.effects import queries_needed
-from runner.analysis.reliability import RankingStability, compute_taus, measure_stability
-from runner.analysis.significance import compute_differences, iter_resampled_means, moments, t_test
+from runner.statistics.clusters import by_cluster
+from runner.statistics.effects import queries_needed
+from runner.statistics.reliability import RankingStability, compute_taus, measure_stability
+from runner.statistics.significance import compute_differences, iter_resampled_means, moments, t_test
 
 Floats = NDArray[np.float64]
 

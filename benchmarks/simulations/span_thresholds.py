@@ -18,10 +18,10 @@ from runner.datasets.base import Dataset
 from runner.datasets.chunking import Sentences, Tokens
 from runner.datasets.overlap import attach_spans
 from runner.datasets.spans import AnchoredSpan, GoldSpan
+from runner.evaluation.span_sensitivity import THRESHOLDS, measure_by_threshold
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
 from runner.metrics.tokens import build_token_gold
-from runner.span_sensitivity import THRESHOLDS, measure_by_threshold
 
 DOCUMENTS, LINES, QUERIES, DEPTH = 200, 40, 300, 100
 CHUNKINGS = (Tokens(16), Tokens(64), Tokens(64, 32), Sentences(64), Tokens(256))

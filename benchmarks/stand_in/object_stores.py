@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 import fsspec
 
 from benchmarks.stand_in.gcs import serve_objects
-from runner.objects import _open_system
+from runner.system.object_stores import _open_system
 
 AZURITE = "azurite-blob"
 """The program that `npm install azurite` installs."""

@@ -58,10 +58,10 @@ def report_writer(declared: Declared) -> ReportWriter:
     """Return the functions that write the reports of a sweep, which lead to its runs."""
     from functools import partial
 
-    from runner.reports.evaluation.files import evaluation_files
-    from runner.reports.golden.files import golden_files
-    from runner.reports.sweep.files import sweep_files
-    from runner.reports.sweep.selection import selection_tags
+    from runner.evaluation.report.files import evaluation_files
+    from runner.features.golden.report.files import golden_files
+    from runner.sweep.report.files import sweep_files
+    from runner.sweep.report.selection import selection_tags
     from runner.sweep.reporting import ReportWriter
     from runner.tracking.pages import create_place
 

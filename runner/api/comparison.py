@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from runner.api.notebook import render_comparison
 from runner.comparison.compare import Comparison, TableStatistics, Versus, compare_results
 from runner.config.objects import build_settings
+from runner.evaluation.result import Result, ResultError
 from runner.metrics.measures import parse, parse_primary
-from runner.reports.notebook import render_comparison
-from runner.result import Result, ResultError
 
 if TYPE_CHECKING:
     from pandas import DataFrame

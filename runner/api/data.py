@@ -11,7 +11,7 @@ from runner.config.objects import ConfigError
 from runner.config.values import settle
 from runner.datasets.base import Dataset
 from runner.datasets.settings import CHUNKING, build_dataset
-from runner.evaluation import LoadedDatasets
+from runner.evaluation.bench import LoadedDatasets
 
 GIVEN = "_given"
 """The format of datasets that exist only in Python; lists of formats leave it out."""

@@ -24,12 +24,12 @@ from runner.config.objects import build, build_settings, describe_settings
 from runner.config.report import ReportSettings
 from runner.config.values import check_read, settle
 from runner.datasets.base import Dataset
-from runner.evaluation import Bench
-from runner.experiment import build_experiment
-from runner.processes import main_module_not_imported_again
-from runner.reports import console
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import build_experiment
+from runner.pages import console
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
+from runner.system.processes import main_module_not_imported_again
 from runner.tracking.tracing import traces
 
 

@@ -9,8 +9,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from runner.api.data import locate
+from runner.api.notebook import render_explanation
 from runner.comparison.compare import TableStatistics
-from runner.comparison.explanation import Explanation
 from runner.config.composing import compose_config
 from runner.config.consent import Consent, restore_values
 from runner.config.objects import build_settings
@@ -18,12 +18,12 @@ from runner.config.values import settle
 from runner.datasets.base import Dataset
 from runner.datasets.chunking import Whole
 from runner.datasets.settings import build_dataset
-from runner.evaluation import Bench
-from runner.explanation import ExplanationSettings, explain_difference
-from runner.lookup import Named
+from runner.evaluation.bench import Bench
+from runner.evaluation.result import Result
+from runner.features.explain.explanation import ExplanationSettings, explain_difference
+from runner.features.explain.terms import Explanation
 from runner.metrics.measures import parse_primary
-from runner.reports.notebook import render_explanation
-from runner.result import Result
+from runner.results.lookup import Named
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from retrievers.base import NOTHING
-from runner.records import load_record, write_trec
-from runner.reports.notebook import render_result
-from runner.reports.rendering import numbers
-from runner.result import Hits, Result, ResultError
+from runner.api.notebook import render_result
+from runner.evaluation.records import load_record, write_trec
+from runner.evaluation.result import Hits, Result, ResultError
+from runner.pages import numbers
 from runner.tracking.logged import LoggedRun
 
 if TYPE_CHECKING:

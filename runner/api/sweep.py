@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from hydra_plugins.retrieval_runner import report_writer
 from retrievers.files import replace_texts
 from runner.api.data import check_overrides, list_overrides, locate
+from runner.api.notebook import render_leaderboard, render_page
 from runner.api.results import RunResult, with_run
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.composing import explain_errors, open_loader, take_choices
@@ -21,10 +22,8 @@ from runner.config.objects import ConfigError
 from runner.config.values import settle
 from runner.datasets.base import Dataset
 from runner.datasets.settings import build_dataset
-from runner.processes import main_module_not_imported_again
-from runner.reports import console
-from runner.reports.notebook import render_leaderboard, render_page
-from runner.result import ResultError
+from runner.evaluation.result import ResultError
+from runner.pages import console
 from runner.sweep.boards import Board
 from runner.sweep.closing import SweepEnding
 from runner.sweep.declared import Declared
@@ -32,6 +31,7 @@ from runner.sweep.execute import sweep
 from runner.sweep.outcome import INTERRUPTED
 from runner.sweep.reporting import ReportWriter, build_reports
 from runner.sweep.search import search
+from runner.system.processes import main_module_not_imported_again
 from runner.tracking.logged import LoggedRun
 
 if TYPE_CHECKING:

@@ -21,6 +21,11 @@ from retrievers.runs.run_formats import find_format
 from runner.comparison.compare import Comparison, TableStatistics, is_same_evaluation
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, check_gate
+from runner.comparison.report import data, tables
+from runner.comparison.report.ci import comparison_junit, cut_summary, is_github, iter_annotations
+from runner.comparison.report.json import comparison_json
+from runner.comparison.report.page import comparison_page
+from runner.comparison.report.sections import comparison_markdown
 from runner.config.addresses import LocalPath
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
@@ -28,24 +33,19 @@ from runner.config.report import ReportSettings
 from runner.config.values import resolve_config
 from runner.datasets.base import DatasetError
 from runner.datasets.settings import build_dataset
-from runner.evaluation import Bench
-from runner.experiment import Experiment
-from runner.golden.reading import is_report, report_content
-from runner.lookup import LATEST, Named, as_typed, choose_only, find_run_id, results_called
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result, ResultError
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import parse_primary
-from runner.metrics.statistics import Statistics
-from runner.re_evaluation import ReEvaluation, compare_on_same_data, load_documents
-from runner.reports import console
-from runner.reports.comparison import data, tables
-from runner.reports.comparison.ci import comparison_junit, cut_summary, is_github, iter_annotations
-from runner.reports.comparison.json import comparison_json
-from runner.reports.comparison.page import comparison_page
-from runner.reports.comparison.sections import comparison_markdown
-from runner.reports.progress import Status
-from runner.reports.rendering.junit import write_junit
-from runner.reports.rendering.output import write_texts, writing_to
-from runner.result import Result, ResultError
+from runner.pages import console
+from runner.pages.junit import write_junit
+from runner.pages.output import write_texts, writing_to
+from runner.pages.progress import Status
+from runner.results.golden_reports import is_report, report_content
+from runner.results.lookup import LATEST, Named, as_typed, choose_only, find_run_id, results_called
+from runner.results.re_evaluation import ReEvaluation, compare_on_same_data, load_documents
+from runner.statistics.settings import Statistics
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.pages import create_place

@@ -21,18 +21,18 @@ from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings, Texts
 from runner.config.values import check_read, settle, without_secrets
-from runner.evaluation import Bench, build_result
-from runner.experiment import Experiment, build_experiment
+from runner.evaluation.bench import Bench, build_result
+from runner.evaluation.experiment import Experiment, build_experiment
+from runner.evaluation.records import format_record
+from runner.evaluation.report.files import evaluation_files
+from runner.evaluation.report.grades import grade_table, missing_line, verdict_table
+from runner.evaluation.report.junit import evaluation_junit
+from runner.evaluation.result import Result
+from runner.features.golden.report.files import golden_files
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
-from runner.records import format_record
-from runner.reports import console
-from runner.reports.evaluation.files import evaluation_files
-from runner.reports.evaluation.grades import grade_table, missing_line, verdict_table
-from runner.reports.evaluation.junit import evaluation_junit
-from runner.reports.golden.files import golden_files
-from runner.reports.progress import Status
-from runner.reports.rendering.junit import write_junit
-from runner.result import Result
+from runner.pages import console
+from runner.pages.junit import write_junit
+from runner.pages.progress import Status
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.sweep.identity import combination_id

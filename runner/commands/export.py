@@ -17,8 +17,8 @@ from runner.datasets.export_formats import Format
 from runner.datasets.exporting import export
 from runner.datasets.settings import build_dataset
 from runner.datasets.span_conversion import convert_judgments, read_documents
-from runner.reports import console
-from runner.reports.progress import Status
+from runner.pages import console
+from runner.pages.progress import Status
 
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})

@@ -15,7 +15,7 @@ from retrievers.files import replace_texts
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build_settings
 from runner.config.values import resolve_config
-from runner.reports import console
+from runner.pages import console
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 """The folder of templates, each a subfolder; files that end in `.in` may contain $name and $module."""

@@ -22,10 +22,10 @@ from runner.config.addresses import LocalPath
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
-from runner.lookup import Named, as_typed, results_called
-from runner.records import save_record
-from runner.reports import console
-from runner.result import Result
+from runner.evaluation.records import save_record
+from runner.evaluation.result import Result
+from runner.pages import console
+from runner.results.lookup import Named, as_typed, results_called
 
 NAME = re.compile(r"\w[\w.-]*")
 

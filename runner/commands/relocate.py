@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, without_secrets
-from runner.reports import console
+from runner.pages import console
 from runner.tracking.logged import local_path
 from runner.tracking.relocation import find_moves, list_missing, write_moves
 from runner.tracking.settings import Tracking

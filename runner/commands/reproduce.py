@@ -13,11 +13,11 @@ from pydantic.dataclasses import dataclass as settings
 from runner.config.consent import Consent
 from runner.config.objects import build_settings
 from runner.config.values import resolve_config
-from runner.evaluation import Bench
-from runner.lookup import as_typed
-from runner.reports import console
-from runner.reports.progress import Status
-from runner.reproduction import load_cell, reproduce
+from runner.evaluation.bench import Bench
+from runner.pages import console
+from runner.pages.progress import Status
+from runner.results.lookup import as_typed
+from runner.results.reproduction import load_cell, reproduce
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 

@@ -12,10 +12,10 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.extras import check_installed
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, without_secrets
-from runner.reports import console
-from runner.serving.server import bind_socket
+from runner.pages import console
 from runner.tracking.revisions import check_file
 from runner.tracking.store import choose_store
+from runner.web.server import bind_socket
 
 
 @settings(frozen=True, config={"extra": "forbid"})

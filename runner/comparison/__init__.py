@@ -1,4 +1,4 @@
 """Relate results to each other: comparisons and gates, leaderboards, selected winners, searches.
 
-Nothing here formats a report; see `runner.reports`.
+Nothing here but `report` formats a report.
 """

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from retrievers.base import NOTHING
 from retrievers.id_table import IdTable, select_ids
-from runner.analysis.agreement import Documents, Headroom, headroom, jaccard, kendall_tau, rank_1, rbo
 from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
-from runner.result import Hits, Result
+from runner.evaluation.result import Hits, Result
+from runner.statistics.agreement import Documents, Headroom, headroom, jaccard, kendall_tau, rank_1, rbo
 
 ANSWERED = ("pass", "partial", "fail")
 """The statuses of queries with gold whose search did not fail."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from io import StringIO
 
-from runner.analysis.cells import protect_row
+from runner.pages.cells import protect_row
 
 
 def format_csv(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:

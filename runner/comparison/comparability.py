@@ -13,9 +13,9 @@ from retrievers.base import Rankings
 from retrievers.strict_values import show_value
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.comparison.notes import describe_dataset, list_some
+from runner.evaluation.result import QueryTable, Result, ResultError
 from runner.metrics.formulas import is_merit
 from runner.metrics.measures import parse
-from runner.result import QueryTable, Result, ResultError
 
 
 class ReportError(ValueError):

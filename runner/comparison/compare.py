@@ -14,11 +14,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.threads import map_threads
-from runner.analysis.agreement import Headroom, headroom
-from runner.analysis.clusters import Clusters, count_clusters, number_clusters
-from runner.analysis.comparison import compare
-from runner.analysis.effects import queries_needed
-from runner.analysis.significance import compute_differences
 from runner.comparison.agreement import PairAgreement, measure_pair
 from runner.comparison.comparability import (
     NotComparable,
@@ -33,8 +28,13 @@ from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_index_changes, list_some, warn_unequal_holes
 from runner.comparison.queries import QueryOutcome, build_query_outcome
-from runner.metrics.statistics import Statistics
-from runner.result import QueryTable, Result
+from runner.evaluation.result import QueryTable, Result
+from runner.statistics.agreement import Headroom, headroom
+from runner.statistics.clusters import Clusters, count_clusters, number_clusters
+from runner.statistics.comparison import compare
+from runner.statistics.effects import queries_needed
+from runner.statistics.settings import Statistics
+from runner.statistics.significance import compute_differences
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runner.comparison.headline import find_deepest_recall, list_token_measures
+from runner.evaluation.result import Result
 from runner.metrics.abstention import AtThreshold
-from runner.result import Result
 
 
 @dataclass(frozen=True)

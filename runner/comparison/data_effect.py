@@ -18,7 +18,7 @@ from runner.comparison.compare import Comparison, Floats, TableStatistics, build
 from runner.comparison.headline import select_headline
 from runner.comparison.notes import describe_dataset, list_some
 from runner.datasets.document_hashes import DocumentChanges, count_changes
-from runner.result import Result
+from runner.evaluation.result import Result
 
 
 @dataclass(frozen=True)

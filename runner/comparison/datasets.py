@@ -10,7 +10,7 @@ import numpy as np
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import find_mean, order_results
 from runner.comparison.systems import SystemsByDataset, SystemScores
-from runner.result import DatasetSummary, Result
+from runner.evaluation.result import DatasetSummary, Result
 
 SweptSettings = tuple[tuple[str, Any], ...]
 """The swept settings of a system, without those of the dataset."""

@@ -16,17 +16,17 @@ from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from runner.analysis.clusters import Clusters
-from runner.analysis.comparison import Differences, compare
-from runner.analysis.corrections import correct
-from runner.analysis.grading import SCALE
-from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.significance import compute_differences
 from runner.comparison.comparability import score_queries
 from runner.comparison.compare import Comparison, Floats, TableStatistics, compute_mean
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.config.objects import ConfigError, suggestion
+from runner.evaluation.grading import SCALE
 from runner.metrics.measures import parse
+from runner.statistics.clusters import Clusters
+from runner.statistics.comparison import Differences, compare
+from runner.statistics.corrections import correct
+from runner.statistics.paired_tests import PAIRED_TESTS
+from runner.statistics.significance import compute_differences
 
 PRIMARY = "primary"
 """In a rule, stands for the primary measure of the results."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from runner.analysis.failures import FailureSettings, JudgedRun, Lexicon, QueryFailure, explain_failures
-from runner.analysis.prediction import Correlation, correlations, predict
-from runner.analysis.thresholds import ThresholdSettings, Tuning, Untunable, tune
 from runner.comparison.comparability import compute_depth
+from runner.evaluation.failures import FailureSettings, JudgedRun, Lexicon, QueryFailure, explain_failures
+from runner.evaluation.result import Result
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.result import Result
+from runner.statistics.prediction import Correlation, correlations, predict
+from runner.statistics.thresholds import ThresholdSettings, Tuning, Untunable, tune
 
 
 @dataclass(frozen=True)

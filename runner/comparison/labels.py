@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runner.result import Result
+from runner.evaluation.result import Result
 
 MOST_SETTINGS = 3
 """The largest number of settings in a label; the others are in the configuration."""

@@ -11,10 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.analysis.comparison import Differences, compare_pairs, compare_to, resolve_correction
-from runner.analysis.effects import detectable_difference, queries_needed
-from runner.analysis.selection import find_front
-from runner.analysis.significance import mean_interval
 from runner.comparison.comma_separated import format_csv
 from runner.comparison.comparability import ReportError, find_gold_differences
 from runner.comparison.criteria import Criterion, select_criteria
@@ -24,8 +20,12 @@ from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
 from runner.comparison.systems import SystemsByDataset
-from runner.metrics.statistics import Statistics
-from runner.result import DatasetSummary, Result
+from runner.evaluation.result import DatasetSummary, Result
+from runner.statistics.comparison import Differences, compare_pairs, compare_to, resolve_correction
+from runner.statistics.effects import detectable_difference, queries_needed
+from runner.statistics.selection import find_front
+from runner.statistics.settings import Statistics
+from runner.statistics.significance import mean_interval
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.result import Result
+from runner.evaluation.result import Result
 
 UNFAIR_GAP = 0.1
 """From this difference of two hole rates, a comparison may be unfair."""

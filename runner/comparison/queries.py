@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runner.analysis.difficulty import Difficulty, difficulty
 from runner.comparison.headline import select_headline
-from runner.result import Result
+from runner.evaluation.result import Result
+from runner.statistics.difficulty import Difficulty, difficulty
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from runner.metrics.statistics import Statistics
+from runner.statistics.settings import Statistics
 
 KFOLD = "kfold"
 """Stands in place of a split if the winner is selected by cross-validation."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runner.analysis.importance import Importance, estimate_importance
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
-from runner.result import Result
+from runner.evaluation.result import Result
+from runner.statistics.importance import Importance, estimate_importance
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from retrievers.runs.run_formats import COMPRESSIONS
 from runner.config.addresses import SPLIT, check_reachable
-from runner.objects import Objects, ObjectStatus, find_cache_folder
+from runner.system.object_stores import Objects, ObjectStatus, find_cache_folder
 
 _WILD = re.compile(r"[*?\[]")
 

@@ -25,7 +25,7 @@ from filelock import FileLock
 from retrievers.llm.chat import BudgetSpent, ChatError, Reply
 from retrievers.work import METER
 from runner.config.objects import ConfigError
-from runner.processes import holder, is_gone
+from runner.system.processes import holder, is_gone
 
 NANO = 1_000_000_000
 """Costs are whole billionths of the currency of the prices, so that sums are exact."""

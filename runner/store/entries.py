@@ -25,10 +25,10 @@ import numpy as np
 import orjson
 
 from retrievers.store import ENGINE_BYTES, Arrays, Key
-from runner.processes import holder, is_gone
 from runner.store import seals
 from runner.store.base import Entry, EntryUse
 from runner.store.seals import Damaged, Seals, verify
+from runner.system.processes import holder, is_gone
 
 LEFTOVER_S = 24 * 3600
 """The age in seconds from which the process of an unfinished entry is assumed to have ended."""

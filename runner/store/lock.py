@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from runner.processes import holder, is_gone
+from runner.system.processes import holder, is_gone
 
 BEAT_S = 4.0
 """Seconds between two touches of a lock by its holder."""

@@ -21,8 +21,8 @@ def open_store(settings: StoreSettings) -> WorkStore:
     """
     if not is_address(settings.path):
         return DiskStore(Path(settings.path))
-    from runner.objects import Objects
     from runner.store.remote import LOCKS, ObjectShelf
+    from runner.system.object_stores import Objects
 
     objects = Objects(settings.path)
     try:

@@ -23,14 +23,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from retrievers.store import ENGINE_BYTES, Arrays, Key
-from runner.objects import Objects, ObjectStatus, find_cache_folder
-from runner.processes import is_gone
 from runner.store import entries
 from runner.store.base import Entry, EntryUse, RunFiles
 from runner.store.entries import LEFTOVER_S, MANIFEST, USES, Manifest
 from runner.store.lock import alone
 from runner.store.seals import Damaged
 from runner.store.shelf import FolderShelf
+from runner.system.object_stores import Objects, ObjectStatus, find_cache_folder
+from runner.system.processes import is_gone
 
 LOCKS = ".locks"
 

@@ -14,8 +14,8 @@ from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
-from runner.metrics.statistics import Statistics
-from runner.result import Result
+from runner.evaluation.result import Result
+from runner.statistics.settings import Statistics
 
 BestRankings = tuple[Mapping[int, Result], Corpus | None]
 """The best results with their rankings, by rank, and the documents that these name (None if they are unknown)."""

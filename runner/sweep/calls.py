@@ -12,15 +12,15 @@ from pathlib import Path
 
 from retrievers.base import iter_parts
 from retrievers.llm.model_calls import iter_model_calls
-from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import leave_room
-from runner.experiment import Experiment
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.grading import Grading
 from runner.llm.api_model import ApiModel
 from runner.llm.client import BYTES_PER_TOKEN, LLM, TEMPLATE_TOKENS
 from runner.llm.embedding import PURPOSE, ApiEncoder
 from runner.llm.ledger import NANO, open_ledger
-from runner.plan import PlannedCalls
+from runner.sweep.work import PlannedCalls
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from retrievers.files import replace_texts
 from runner.comparison.race import RACE
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA, WinnerSelection
-from runner.metrics.statistics import Statistics
-from runner.reports import console
-from runner.reports.progress import Status
-from runner.result import Result
+from runner.evaluation.result import Result
+from runner.pages import console
+from runner.pages.progress import Status
+from runner.statistics.settings import Statistics
 from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
 from runner.sweep.outcome import SweepOutcome
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.comparison.leaderboard import FailedCombination
-from runner.evaluation import Bench, MeasuredExperiment
-from runner.experiment import Experiment
-from runner.reports import console
-from runner.reports.progress import Status
+from runner.evaluation.bench import Bench, MeasuredExperiment
+from runner.evaluation.experiment import Experiment
+from runner.pages import console
+from runner.pages.progress import Status
 from runner.sweep.encoding import find_encodings
 from runner.sweep.racing import RaceBlock
 from runner.sweep.settings import SweepSettings

@@ -23,8 +23,8 @@ from runner.config.report import ReportSettings
 from runner.config.values import check_read
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
-from runner.evaluation import Bench
-from runner.experiment import Experiment, build_experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment, build_experiment
 from runner.metrics.settings import MetricSettings
 from runner.store.opening import open_store
 from runner.store.settings import store_settings

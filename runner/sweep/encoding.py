@@ -16,8 +16,8 @@ import numpy as np
 from retrievers.base import iter_parts
 from retrievers.search import Work
 from retrievers.store import Arrays, Key
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
 from runner.store.base import WorkStore
 from runner.sweep.plan import works_of
 

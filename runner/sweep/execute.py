@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from runner.comparison.selection import KFOLD
 from runner.datasets.source import DatasetSource
-from runner.experiment import Experiment
+from runner.evaluation.experiment import Experiment
 from runner.llm.spending import describe_spending
-from runner.reports import console
-from runner.reports.progress import Status
+from runner.pages import console
+from runner.pages.progress import Status
 from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.identity import identify_combinations

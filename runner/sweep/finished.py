@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from retrievers.search import is_live
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench
-from runner.experiment import Experiment
-from runner.records import load_record
-from runner.reports.progress import Status
-from runner.result import Result, ResultError
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.records import load_record
+from runner.evaluation.result import Result, ResultError
+from runner.pages.progress import Status
 from runner.sweep.outcome import SweepOutcome
 from runner.sweep.reporting import EvaluationReport
 from runner.tracking.background import BackgroundTracker

@@ -20,11 +20,11 @@ from retrievers.store import fingerprint
 from runner.comparison.notes import list_some
 from runner.config.values import VOLATILE
 from runner.datasets.base import Dataset
-from runner.environment import describe_environment
-from runner.evaluation import Bench
-from runner.experiment import Experiment
-from runner.records import VERSION
-from runner.reports import console
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.records import VERSION
+from runner.pages import console
+from runner.system.environment import describe_environment
 
 SPENDING = frozenset({"llm.max_calls", "llm.max_cost", "llm.budget", "llm.price_in", "llm.price_out"})
 """Settings of the budget. They do not identify a sweep, so that it can resume with a larger budget."""

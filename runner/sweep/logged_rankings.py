@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from retrievers.texts import fetch_documents
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench
-from runner.result import Result, ResultError
+from runner.evaluation.bench import Bench
+from runner.evaluation.result import Result, ResultError
 from runner.sweep.boards import BestRankings
 from runner.sweep.finished import load_result
 from runner.sweep.outcome import SweepOutcome

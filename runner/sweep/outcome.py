@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from runner.comparison.leaderboard import FailedCombination
 from runner.comparison.race import RaceRecord
-from runner.result import QueryTable, Result
+from runner.evaluation.result import QueryTable, Result
 
 Answer = Result | FailedCombination
 

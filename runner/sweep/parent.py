@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from runner.config.objects import ConfigError
-from runner.experiment import Experiment
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.llm.ledger import Usage
 from runner.llm.spending import compute_figures, measure_spending
-from runner.reports import console
-from runner.result import Result
+from runner.pages import console
 from runner.sweep.outcome import SweepOutcome
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep

@@ -14,13 +14,12 @@ from retrievers.store import MemoryStore
 from retrievers.work import PlanStep
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import leave_room
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import ResultError
 from runner.llm.spending import iter_models
-from runner.plan import Plan, PlannedStage, SearchPlan
-from runner.reports import console
-from runner.reports.progress import Status
-from runner.result import ResultError
+from runner.pages import console
+from runner.pages.progress import Status
 from runner.store.base import WORTH_KEEPING_S
 from runner.sweep.calls import estimate_calls
 from runner.sweep.declared import Declared
@@ -28,6 +27,7 @@ from runner.sweep.estimates import Estimate, Estimator
 from runner.sweep.finished import load_result
 from runner.sweep.racing import check_race, describe_saving
 from runner.sweep.settings import SweepSettings
+from runner.sweep.work import Plan, PlannedStage, SearchPlan
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun, State, Sweep
 

@@ -18,15 +18,15 @@ from retrievers.blocks import join_blocks
 from retrievers.index_facts import remember_facts
 from retrievers.llm.model_calls import iter_model_calls
 from retrievers.search import is_live, search_block
-from runner.analysis.racing import NOISE, Drop, Race, estimate_saving
 from runner.comparison.race import DroppedCombination, RaceRecord, parse_race
 from runner.config.objects import ConfigError
 from runner.datasets.own_documents import exclude_own, leave_room
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.metrics.formulas import FORMULAS
-from runner.reports.progress import Status
-from runner.result import Result
+from runner.pages.progress import Status
+from runner.statistics.racing import NOISE, Drop, Race, estimate_saving
 from runner.sweep.settings import SweepSettings
 
 Floats = NDArray[np.float64]

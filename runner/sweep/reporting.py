@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from runner.analysis.failures import Lexicon
 from runner.comparison.comparability import NotComparable
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.selection import WinnerSelection
-from runner.reports import console
-from runner.result import Result
+from runner.evaluation.failures import Lexicon
+from runner.evaluation.result import Result
+from runner.pages import console
 from runner.sweep.boards import BestRankings, Board
 
 EvaluationReport = Callable[[Result, Lexicon | None], dict[str, str]]

@@ -9,10 +9,10 @@ from retrievers.search import is_live
 from runner.comparison.leaderboard import FailedCombination
 from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.config.values import without_secrets
-from runner.evaluation import Bench
-from runner.experiment import Experiment
-from runner.reports import console
-from runner.result import Result
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
+from runner.pages import console
 from runner.sweep.finished import FinishedCombinations
 from runner.sweep.outcome import SweepOutcome
 from runner.sweep.reporting import EvaluationReport

@@ -12,11 +12,11 @@ from typing import Self
 
 from retrievers.work import kind_of
 from runner.comparison.leaderboard import FailedCombination
-from runner.evaluation import Bench, MeasuredExperiment, build_result
-from runner.experiment import Experiment
-from runner.reports import console
-from runner.reports.progress import Progress, Status
-from runner.result import Result
+from runner.evaluation.bench import Bench, MeasuredExperiment, build_result
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
+from runner.pages import console
+from runner.pages.progress import Progress, Status
 from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations
 from runner.sweep.logged_rankings import LoggedRankings

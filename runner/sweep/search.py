@@ -19,8 +19,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.store import fingerprint
-from runner.analysis.racing import ErrorBudget
-from runner.analysis.selection import FOLDS, find_front, means
 from runner.comparison.comma_separated import format_csv
 from runner.comparison.criteria import COSTS, Criterion, find_objective
 from runner.comparison.leaderboard import FailedCombination
@@ -28,12 +26,14 @@ from runner.comparison.race import DroppedCombination, parse_dropped
 from runner.comparison.search import SEARCH, FrontPoint, Search, SearchTrial
 from runner.comparison.selection import KFOLD
 from runner.config.objects import ConfigError, build_settings, suggestion
-from runner.experiment import Experiment
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.metrics.formulas import is_merit
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import Statistics
-from runner.reports.progress import Progress
-from runner.result import Result
+from runner.pages.progress import Progress
+from runner.statistics.racing import ErrorBudget
+from runner.statistics.selection import FOLDS, find_front, means
+from runner.statistics.settings import Statistics
 from runner.sweep.closing import SweepEnding, report
 from runner.sweep.declared import Declared
 from runner.sweep.plan import plan_search

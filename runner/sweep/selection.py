@@ -14,25 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
-from runner.analysis.clusters import number_clusters
-from runner.analysis.comparison import compare
-from runner.analysis.selection import (
+from runner.comparison.headline import select_headline
+from runner.comparison.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
+from runner.config.objects import ConfigError
+from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.source import DatasetSource
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
+from runner.pages import console
+from runner.statistics.clusters import number_clusters
+from runner.statistics.comparison import compare
+from runner.statistics.selection import (
     choose_nested,
     estimate_nested_intervals,
     folds,
     means,
     measure_nested_gain,
 )
-from runner.analysis.significance import compute_differences
-from runner.comparison.headline import select_headline
-from runner.comparison.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
-from runner.config.objects import ConfigError
-from runner.datasets.base import Dataset, DatasetError
-from runner.datasets.source import DatasetSource
-from runner.experiment import Experiment
-from runner.metrics.statistics import Statistics
-from runner.reports import console
-from runner.result import Result
+from runner.statistics.settings import Statistics
+from runner.statistics.significance import compute_differences
 from runner.sweep.declared import Declared
 from runner.sweep.identity import identify_combinations
 from runner.sweep.products import Combination

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.comparison.race import RACE, DroppedCombination, RaceRecord
-from runner.evaluation import Bench
-from runner.experiment import Experiment
-from runner.result import Result
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.sweep.computation import Computation
 from runner.sweep.finished import FinishedCombinations
 from runner.sweep.outcome import SweepOutcome

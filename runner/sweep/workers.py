@@ -29,14 +29,14 @@ from numpy.typing import NDArray
 from retrievers.excerpts import shorten_text
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
-from runner.evaluation import Bench, MeasuredExperiment
-from runner.experiment import Experiment
-from runner.processes import processors, worker_process
+from runner.evaluation.bench import Bench, MeasuredExperiment
+from runner.evaluation.experiment import Experiment
 from runner.store.base import WorkStore
 from runner.sweep.encoding import DocumentEncoding, encode_missing
 from runner.sweep.identity import combination_id
 from runner.sweep.racing import RaceBlock, measure_block
 from runner.sweep.settings import SweepSettings
+from runner.system.processes import processors, worker_process
 
 Task = Experiment | RaceBlock | DocumentEncoding
 Outcome = MeasuredExperiment | FailedCombination | NDArray[np.float64] | None

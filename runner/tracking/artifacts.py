@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from retrievers.store import fingerprint
-from runner.processes import holder, is_gone
+from runner.system.processes import holder, is_gone
 
 _FOLDER = ".unlogged"
 """The subfolder of the folder of all artifacts in which processes announce runs."""

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from runner.config.objects import ConfigError
-from runner.result import Result
+from runner.evaluation.result import Result
 from runner.tracking.logged import LoggedRun, State, Sweep, state_of, this_time
 from runner.tracking.opening import WRITING, explain_errors, patience
 from runner.tracking.process import InlineExecutor, start_process
@@ -83,7 +83,7 @@ class BackgroundTracker:
                 self._end(now=True)
                 raise
         if place := self._store.relocate():
-            from runner.reports import console
+            from runner.pages import console
 
             console.note(place)
 

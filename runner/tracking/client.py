@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from retrievers.files import replace_texts
 from runner.config.values import without_secrets
-from runner.processes import holder
+from runner.system.processes import holder
 from runner.tracking.logged import LoggedRun, ParentRun, Run, find_artifacts, local_path
 from runner.tracking.mlflow_internals import open_artifacts
 from runner.tracking.opening import open_client

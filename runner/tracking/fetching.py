@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from runner.records import load_record
-from runner.result import Result, ResultError
+from runner.evaluation.records import load_record
+from runner.evaluation.result import Result, ResultError
 from runner.tracking.logged import LoggedRun, Run
 from runner.tracking.opening import explain_errors
 from runner.tracking.places import describe_missing

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from runner.processes import holder
+from runner.system.processes import holder
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A result in one file of JSON and arrays, which is quickly written and read, and whose content cannot run code.
 
-It has what a record has (`runner.records`), which takes several times as long to write. After a first line and a
-checksum come the length of the JSON, the JSON, which has the types and shapes of the arrays, and their bytes. Numbers
-that are not finite stay as they are.
+It has what a record has (`runner.evaluation.records`), which takes several times as long to write. After a first line
+and a checksum come the length of the JSON, the JSON, which has the types and shapes of the arrays, and their bytes.
+Numbers that are not finite stay as they are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Rankings
 from retrievers.id_table import IdTable
 from runner.datasets.document_hashes import check_document_hashes
-from runner.records import describe_result, rebuild_result
-from runner.result import Hits, QueryTable, Result, SharedColumns
+from runner.evaluation.records import describe_result, rebuild_result
+from runner.evaluation.result import Hits, QueryTable, Result, SharedColumns
 
 _FIRST_LINE = b"retrieval-runner result 2\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runner.config.repeating import list_overrides
-from runner.reports.explorer.place import LiveState, PagePlace
+from runner.pages.explorer.place import LiveState, PagePlace
 from runner.tracking.settings import Tracking
 from runner.tracking.store import choose_store
 

@@ -78,7 +78,7 @@ def _live_on(lifeline: Connection) -> None:
         with suppress(EOFError, OSError):
             while True:
                 marker = lifeline.recv()
-                from runner.reports import console  # noqa: F401 (loaded in advance, to report a death at once)
+                from runner.pages import console  # noqa: F401 (loaded in advance, to report a death at once)
         if marker is not None:
             report_death(marker)
         os._exit(1)

@@ -20,10 +20,10 @@ import yaml
 
 from retrievers.base import NOTHING
 from retrievers.files import replace_texts
+from runner.evaluation.records import save_record, write_trec
+from runner.evaluation.result import Result
 from runner.metrics.abstention import Abstention
 from runner.metrics.formulas import find_formula
-from runner.records import save_record, write_trec
-from runner.result import Result
 
 LONGEST_NAME, LONGEST_PARAMETER, LONGEST_TAG = 250, 6000, 5000
 """MLflow's length limits in characters for a name, the value of a parameter and the value of a tag."""

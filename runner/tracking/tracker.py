@@ -10,8 +10,8 @@ import getpass
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from runner.processes import is_gone
-from runner.result import Result
+from runner.evaluation.result import Result
+from runner.system.processes import is_gone
 from runner.tracking.fetching import fetch_record
 from runner.tracking.logged import LoggedRun, State, Sweep, state_of
 from runner.tracking.record import (

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from retrievers.files import replace_texts
-from runner.processes import holder, is_gone
+from runner.system.processes import holder, is_gone
 
 _ENDING = ".under-way"
 
@@ -94,7 +94,7 @@ def _read(marker: Path) -> tuple[str, str]:
 
 def report_death(marker: Path) -> None:
     """Report on the console which combination the dead process was evaluating."""
-    from runner.reports import console
+    from runner.pages import console
 
     _, name = _read(marker)
     doing = f" while evaluating {name}" if name else ""

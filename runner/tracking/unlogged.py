@@ -19,7 +19,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from retrievers.files import replace_file
-from runner.processes import holder, is_gone
+from runner.system.processes import holder, is_gone
 from runner.tracking.packing import pack_result, unpack_result
 from runner.tracking.record import Finished
 

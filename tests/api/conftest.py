@@ -10,7 +10,7 @@ import pytest
 
 import runner
 from runner.__main__ import main
-from runner.result import Result
+from runner.evaluation.result import Result
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import Run
 from runner.tracking.settings import Tracking

@@ -11,7 +11,7 @@ import runner
 from retrievers import BM25
 from runner.__main__ import main
 from runner.comparison.comparability import NotComparable
-from runner.result import ResultError
+from runner.evaluation.result import ResultError
 from tests.api.conftest import DOCUMENTS, QRELS, QUERIES
 
 

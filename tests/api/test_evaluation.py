@@ -16,7 +16,7 @@ import runner
 from retrievers import BM25, Analyzer, Corpus, Dense, Hybrid, LSAEncoder, MemoryStore, Rankings
 from retrievers.store import Store
 from runner.commands.evaluate import FailedEvaluation
-from runner.result import Result
+from runner.evaluation.result import Result
 from tests.api.conftest import DOCUMENTS, list_runs, load_result, run_command
 from tests.retrievers.runs.test_existing_libraries import load
 

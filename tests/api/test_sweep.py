@@ -10,9 +10,9 @@ import pytest
 import runner
 from retrievers import BM25
 from runner.api.sweep import SweepBoard
-from runner.evaluation import Bench, MeasuredExperiment
-from runner.experiment import Experiment
-from runner.result import ResultError
+from runner.evaluation.bench import Bench, MeasuredExperiment
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import ResultError
 from tests.api.conftest import CHOSEN, DOCUMENTS, QRELS, QUERIES, list_runs, run_command
 
 SWEEP = ("retriever=bm25", "retriever.k1=0.6,0.9,1.2")

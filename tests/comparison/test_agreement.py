@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from retrievers.base import Rankings
-from runner.analysis.agreement import headroom, rbo
 from runner.comparison.agreement import measure_agreement, measure_pair
 from runner.comparison.comparability import ReportError
-from runner.result import Result
-from tests.reports.factory import result
+from runner.evaluation.result import Result
+from runner.statistics.agreement import headroom, rbo
+from tests.pages.factory import result
 
 
 def systems() -> list[Result]:

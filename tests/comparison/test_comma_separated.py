@@ -6,8 +6,8 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.cells import escape_formula
 from runner.comparison.comma_separated import format_csv
+from runner.pages.cells import escape_formula
 from tests.strategies.cells import CELLS, NUMBERS, OTHERS
 
 

@@ -24,9 +24,9 @@ from runner.comparison.compare import (
     summarise_times,
 )
 from runner.comparison.leaderboard import build_leaderboard
-from runner.golden.reading import read_report
-from runner.result import QueryTable, Result, ResultError
-from tests.reports.factory import result
+from runner.evaluation.result import QueryTable, Result, ResultError
+from runner.results.golden_reports import read_report
+from tests.pages.factory import result
 
 QUICK = TableStatistics(permutations=500)
 SEVERAL = "eval_20251221_070214_report.json"

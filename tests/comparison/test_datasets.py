@@ -7,11 +7,11 @@ from dataclasses import replace
 from runner.comparison.datasets import rank_systems
 from runner.comparison.leaderboard import build_leaderboard
 from runner.comparison.systems import SystemsByDataset
-from runner.reports.sweep.page import sweep_page
-from runner.reports.sweep.sections import sweep_markdown
-from runner.reports.sweep.tables import systems_table
-from runner.result import Result
-from tests.reports.factory import result
+from runner.evaluation.result import Result
+from runner.sweep.report.page import sweep_page
+from runner.sweep.report.sections import sweep_markdown
+from runner.sweep.report.tables import systems_table
+from tests.pages.factory import result
 
 PRIMARY = "nDCG@10"
 

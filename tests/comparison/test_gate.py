@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from runner.analysis.paired_tests import PAIRED_TESTS
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.gate import Check, Gate, check_gate
+from runner.comparison.report.tables import describe_check
 from runner.config.objects import ConfigError
-from runner.reports.comparison.tables import describe_check
-from runner.result import Result
-from tests.reports.factory import MEASURES, result
+from runner.evaluation.result import Result
+from runner.statistics.paired_tests import PAIRED_TESTS
+from tests.pages.factory import MEASURES, result
 
 QUICK = TableStatistics(permutations=500)
 DEFAULT = Gate(drops={"primary": 0.01}, drops_by_type={"*": {"primary": 0.05}}, max_errors=0)

@@ -10,12 +10,12 @@ import pytest
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.leaderboard import build_leaderboard
 from runner.comparison.notes import warn_unequal_holes
-from runner.metrics.statistics import Statistics
-from runner.reports.comparison.json import comparison_json
-from runner.reports.comparison.tables import measures_table
-from runner.reports.sweep.tables import leaderboard_table
-from runner.result import Holes, Result
-from tests.reports.factory import result
+from runner.comparison.report.json import comparison_json
+from runner.comparison.report.tables import measures_table
+from runner.evaluation.result import Holes, Result
+from runner.statistics.settings import Statistics
+from runner.sweep.report.tables import leaderboard_table
+from tests.pages.factory import result
 
 PRIMARY = "nDCG@10"
 FEW = Statistics(permutations=100)

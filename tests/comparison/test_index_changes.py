@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from runner.comparison.compare import TableStatistics, compare_results
-from runner.records import load_record, save_record
-from runner.reports.console import show_result
-from runner.result import Result
+from runner.evaluation.records import load_record, save_record
+from runner.evaluation.result import Result
+from runner.pages.console import show_result
 from runner.tracking.record import tags_of
-from tests.reports.factory import result
+from tests.pages.factory import result
 
 SERVICE = {"": "http://localhost:9200"}
 FACTS = {"version": "2.11.0", "documents": "5"}

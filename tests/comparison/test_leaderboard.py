@@ -13,21 +13,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.analysis.comparison import Differences, compare_pairs, compare_to
-from runner.analysis.effects import detectable_difference, queries_needed
-from runner.analysis.maxt import run_max_t
-from runner.analysis.paired_tests import PAIRED_TESTS
-from runner.analysis.significance import mean_interval
 from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
-from runner.metrics.statistics import CorrectionName, Statistics, Test
-from runner.reports.console import show_leaderboard
-from runner.reports.sweep.page import sweep_page
-from runner.reports.sweep.sections import sweep_markdown
-from runner.reports.sweep.tables import compare_command
-from runner.result import Result, ResultError
-from tests.reports.factory import mixed, result, sweep
+from runner.evaluation.result import Result, ResultError
+from runner.pages.console import show_leaderboard
+from runner.statistics.comparison import Differences, compare_pairs, compare_to
+from runner.statistics.effects import detectable_difference, queries_needed
+from runner.statistics.maxt import run_max_t
+from runner.statistics.paired_tests import PAIRED_TESTS
+from runner.statistics.settings import CorrectionName, Statistics, Test
+from runner.statistics.significance import mean_interval
+from runner.sweep.report.page import sweep_page
+from runner.sweep.report.sections import sweep_markdown
+from runner.sweep.report.tables import compare_command
+from tests.pages.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
 

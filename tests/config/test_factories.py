@@ -59,7 +59,7 @@ def test_a_factory_must_be_defined_in_an_allowed_module(my_rag: ModuleType, name
 
 @pytest.mark.parametrize(
     "factory",
-    ["runner.environment:subprocess.getoutput", "retrievers.texts:fetch_documents", "my_rag:fetch_documents"],
+    ["runner.system.environment:subprocess.getoutput", "retrievers.texts:fetch_documents", "my_rag:fetch_documents"],
 )
 def test_the_program_contains_no_factory(my_rag: ModuleType, factory: str) -> None:
     for plugins in ([my_rag.__name__], ["my_rag", "runner", "retrievers"]):
@@ -68,7 +68,12 @@ def test_the_program_contains_no_factory(my_rag: ModuleType, factory: str) -> No
 
 
 @pytest.mark.parametrize(
-    "target", ["runner.store.disk.DiskStore", "runner.desk.journal.AssessorJournal", "runner.llm.api_model.ApiModel"]
+    "target",
+    [
+        "runner.store.disk.DiskStore",
+        "runner.features.judge.desk.journal.AssessorJournal",
+        "runner.llm.api_model.ApiModel",
+    ],
 )
 def test_a_config_creates_only_classes_that_declare_what_they_use(target: str) -> None:
     with pytest.raises(ConfigError, match=rf"^retriever\._target_={target}: a config cannot create this class"):

@@ -12,7 +12,7 @@ import pytest
 
 from release.configuration import CONF, Setting, iter_settings
 from runner.comparison.criteria import COSTS
-from runner.metrics.statistics import CorrectionName, Test
+from runner.statistics.settings import CorrectionName, Test
 from runner.sweep.study import Sampler
 
 HELPS = sorted((CONF / "help").glob("*.txt"))

@@ -9,7 +9,7 @@ import yaml
 
 from runner.__main__ import main
 from runner.config import CONF
-from tests.look.stores import DATA, write_dataset
+from tests.features.look.stores import DATA, write_dataset
 
 SERVERS = {"look", "serve", "ui"}
 VERBS = [file.stem for file in sorted(CONF.glob("[a-z]*.yaml")) if file.stem not in SERVERS]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from retrievers.base import Corpus
-from runner.analysis.grading import Grading, _Chunks
 from runner.config import patterns
 from runner.config.objects import ConfigError
 from runner.config.patterns import match_pattern
 from runner.datasets.own_documents import OwnIdRule
-from tests.analysis.chats import always
+from runner.evaluation.grading import Grading, _Chunks
+from tests.evaluation.chats import always
 
 SLOW = "(a|a)+$"
 TEXT = "a" * 60 + "!"

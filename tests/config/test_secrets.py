@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import pkgutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -12,11 +11,11 @@ import pytest
 
 from retrievers.base import RetrieverError
 from retrievers.engines.postgres_server import PostgresServer
-from runner import commands
 from runner.__main__ import main
+from runner.commands import list_commands
 from runner.config.environment import forget_references, hide_values, note_secrets
 from runner.config.values import hide_config, list_secrets, note_overrides, public
-from runner.reports.control import CleanLines
+from runner.pages.control import CleanLines
 
 PART = "hush"
 """A part of each password, on both sides of an odd character."""
@@ -46,7 +45,7 @@ ODD = [
     "|",
 ]
 PASSWORDS = [f"{PART}1{character}{PART}2" for character in ODD]
-VERBS = sorted(module.name for module in pkgutil.iter_modules(commands.__path__))
+VERBS = sorted(list_commands())
 
 
 def write_dsn(password: str, form: str) -> str:
@@ -125,7 +124,7 @@ def test_no_verb_prints_a_part_of_a_password(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("runner.serving.server.serve", refuse_to_serve)
+    monkeypatch.setattr("runner.web.server.serve", refuse_to_serve)
     for character, form in (("%zz", "raw"), ("@", "raw"), (" ", "raw"), ("#", "raw"), ("'", "words"), ("%", "encoded")):
         dsn = write_dsn(f"{PART}1{character}{PART}2", form)
         for words in (

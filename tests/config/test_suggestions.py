@@ -14,14 +14,15 @@ from mlflow.tracking import MlflowClient
 from omegaconf import DictConfig
 
 from runner.__main__ import _take_verb, main
+from runner.commands import list_commands
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config, settle
 from runner.datasets.settings import build_dataset
-from runner.experiment import build_experiment
+from runner.evaluation.experiment import build_experiment
 from runner.store.settings import store_settings
 from runner.sweep.settings import SweepSettings
 from runner.tracking.settings import Tracking
-from tests.generation.mining.worlds import written
+from tests.features.mine.worlds import written
 
 PLACEHOLDERS = {"dataset.path": "x", "metrics.depth": "200"}
 """What stands for VALUE, by setting."""
@@ -130,7 +131,7 @@ def test_a_suggested_correction_is_accepted(
 ) -> None:
     words = shlex.split(command)
     for verb in {"evaluate", _take_verb([*words]).replace("evaluat", "evaluate").replace("evaluatee", "evaluate")}:
-        monkeypatch.setattr(importlib.import_module(f"runner.commands.{verb}"), "main", accept)
+        monkeypatch.setattr(importlib.import_module(list_commands()[verb]), "main", accept)
     assert main(words) == 2
     message = capsys.readouterr().err.strip().removeprefix("error: ")
     suggested = list(corrections(words, message))
@@ -168,7 +169,7 @@ def test_printed_commands_run_with_the_settings_of_the_command(
 
 
 WORLD = ["source=definitions", "source.definitions=suites", "source.targets=targets.yaml"]
-ANSWERS = "+source.kinds.api._target_=runner.generation.mining.extraction.NamedAnswers"
+ANSWERS = "+source.kinds.api._target_=runner.features.mine.extraction.NamedAnswers"
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from runner.agents.events.tools import load_tools
 from runner.config.objects import ConfigError
 from runner.config.yaml_files import YamlError, parse_yaml
 from runner.datasets.base import DatasetError
-from runner.generation.mining.targets import read_yaml
+from runner.features.mine.targets import read_yaml
+from runner.features.traces.events.tools import load_tools
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
 """A kilobyte that expands to a trillion values."""

@@ -18,15 +18,15 @@ from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.spans import read_spans
-from runner.measuring import JudgedQueries, RankedDocuments, measure
+from runner.evaluation.measuring import JudgedQueries, RankedDocuments, measure
+from runner.evaluation.span_sensitivity import measure_by_threshold
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import expand, parse
 from runner.metrics.reach import list_token_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import Statistics
 from runner.metrics.tokens import build_token_gold
-from runner.span_sensitivity import measure_by_threshold
+from runner.statistics.settings import Statistics
 from runner.tracking.record import metric_name
 
 CHUNKINGS = [Tokens(5), Tokens(9, 4), Sentences(12), Sentences(10, 5), Headings(20)]

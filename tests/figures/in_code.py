@@ -13,7 +13,7 @@ from pathlib import Path
 
 FOLDERS = ("runner", "retrievers")
 _MAKERS = re.compile(r"(^|_)(figures|diagnostics|metrics|points)($|_)|^_grades$|^_no_result|^encoding$|^_embed$")
-_OTHER_ROOMS = re.compile(r"runner/(reports|agents|comparison)/|runner/analysis/people|tracking/tables|qdrant_words")
+_OTHER_ROOMS = re.compile(r"/(report|pages|traces|comparison)/|judge/people|tracking/tables|qdrant_words")
 """Rooms whose figures are not logged, or are logged from other lists: `list_task_figures`."""
 
 
@@ -23,7 +23,7 @@ def list_names() -> dict[str, str]:
     for folder in FOLDERS:
         for file in sorted((Path(__file__).parents[2] / folder).rglob("*.py")):
             place = str(file.relative_to(Path(__file__).parents[2]))
-            if place != "runner/reports/judging.py" and _OTHER_ROOMS.search(place):
+            if place != "runner/features/judge/report.py" and _OTHER_ROOMS.search(place):
                 continue
             tree = ast.parse(file.read_text(encoding="utf-8"))
             names |= {name: place for part in _iter_makers(tree) for name in _iter_keys(part, _list_constants(tree))}

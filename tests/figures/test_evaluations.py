@@ -11,7 +11,7 @@ from statistics import fmean, median
 import ir_measures
 import pytest
 
-from runner import evaluation
+from runner.evaluation import bench as evaluation
 from runner.metrics.delegated import parse_delegated
 from tests.figures.logged import Figures, prepare_store, read_figures, run_logged
 from tests.figures.planted import CLOCK, DATASET, QUERIES, list_final, write_collection

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.features.mine.test_command import WORLD
+from tests.features.mine.worlds import written
 from tests.figures.logged import Figures, prepare_store, read_figures, run_logged
-from tests.generation.mining.test_command import WORLD
-from tests.generation.mining.worlds import written
 
 # The cases are api:parallel, api:loop, api:gone, fix:one, fix:two and fix:three. The answers of api:gone name nothing
 # that exists, and the code of fix:three is missing; each of the others has one gold. Eight targets less the gold, and

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runner.agents.measures.task_figures import list_task_figures
+from runner.features.traces.measures.task_figures import list_task_figures
 from tests.figures.logged import Figures, prepare_store, read_figures, run_logged
 
 Call = tuple[str, str, Sequence[int]]

@@ -21,7 +21,7 @@ from runner.llm.batch import MAX_UNREACHABLE, ask_all
 from runner.llm.ledger import Usage
 from runner.llm.none import NoLLM
 from runner.llm.providers import OpenAI
-from tests.analysis.chats import Scripted
+from tests.evaluation.chats import Scripted
 from tests.fake_llm import FakeLLM
 from tests.llm.conftest import CreateLLM
 

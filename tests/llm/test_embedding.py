@@ -21,12 +21,12 @@ from retrievers.vectors.dense import Dense
 from runner.config.composing import open_loader
 from runner.config.objects import ConfigError
 from runner.config.values import settle
-from runner.experiment import build_experiment
+from runner.evaluation.experiment import build_experiment
+from runner.evaluation.text_cuts import describe_silent_cuts
 from runner.llm.embedding import ApiEncoder
 from runner.llm.ledger import Usage, open_ledger
 from runner.llm.reranking import ApiReranker
 from runner.sweep.compose import Composer
-from runner.text_cuts import describe_silent_cuts
 from tests.fake_embeddings import DIMENSIONS, EmbeddingService, embed, write_tokenizer
 from tests.fake_llm import FakeLLM
 

@@ -6,7 +6,7 @@ import pytest
 
 from retrievers.llm.chat import Reply
 from runner.llm.journal import Journal
-from tests.analysis.chats import always
+from tests.evaluation.chats import always
 from tests.fake_llm import FakeLLM
 from tests.llm.conftest import CreateLLM
 

@@ -21,7 +21,7 @@ from retrievers.store import MemoryStore
 from runner.config.composing import open_loader
 from runner.config.objects import ConfigError
 from runner.config.values import settle
-from runner.experiment import build_experiment
+from runner.evaluation.experiment import build_experiment
 from runner.llm.ledger import Usage
 from runner.llm.reranking import ApiReranker
 from runner.sweep.compose import Composer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import USER_MISTAKE, main
-from runner.evaluation import Bench
+from runner.evaluation.bench import Bench
 from runner.tracking.settings import Tracking
 
 

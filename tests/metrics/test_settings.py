@@ -12,7 +12,7 @@ from pydantic import ValidationError
 import runner.metrics.settings
 from runner.comparison.compare import TableStatistics
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import CorrectionName, Statistics, Test
+from runner.statistics.settings import CorrectionName, Statistics, Test
 
 SHIPPED = Path(runner.metrics.settings.__file__).parents[2] / "conf" / "metrics" / "default.yaml"
 

@@ -22,7 +22,7 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.search import build_rankings_key
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
-from runner.experiment import Experiment
+from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.sweep.identity import combination_id
 data = Dataset.of({"a": "red boat"}, {"q": "red"}, {"q": {"a": 1}})

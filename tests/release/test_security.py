@@ -33,7 +33,7 @@ PLAIN = {
     },  # below base_url
     "runner.llm.embedding.ApiEncoder": {"path"},  # below base_url
     "runner.llm.reranking.ApiReranker": {"path"},  # below base_url
-    "runner.generation.mining.packages.Package": {"queries"},  # a number
+    "runner.features.mine.packages.Package": {"queries"},  # a number
 }
 """Settings with such names that name neither."""
 

@@ -42,10 +42,10 @@ from retrievers.vectors.dense import Dense
 from retrievers.vectors.sparse import LearnedSparse
 from retrievers.vectors.term_weights import TermWeights
 from retrievers.work import QUERY_TERM_WEIGHTS
+from tests.features.serve.process import shelf
 from tests.retrievers.hits import list_rows
 from tests.retrievers.http_search import FORM
 from tests.retrievers.scripted import Echo, Overlap
-from tests.serving.process import shelf
 from tests.strategies.corpora import corpora
 from tests.strategies.settings import at_most
 from tests.strategies.texts import MIXED_TEXTS

@@ -14,11 +14,11 @@ from retrievers.composed.multistage import complete_rankings
 from retrievers.lexical.bm25 import BM25
 from retrievers.notes import QueryLog, QueryNote
 from retrievers.store import NoStore, Store
-from runner.evaluation import Bench
-from runner.records import load_record, save_record
+from runner.evaluation.bench import Bench
+from runner.evaluation.records import load_record, save_record
 from runner.store import disk
 from runner.store.disk import DiskStore
-from tests.test_evaluation import experiment
+from tests.evaluation.test_bench import experiment
 
 STEP = {"query": "caf\u00e9", "found": ["b", "a"], "reply": None, "tokens_in": 7, "cost": 1e-07, "seconds": 0.1}
 JSON = '{"query": "caf\\u00e9", "found": ["b", "a"], "reply": null, "tokens_in": 7, "cost": 1e-07, "seconds": 0.1}'

@@ -13,9 +13,9 @@ from retrievers.services.http_api import Http
 from retrievers.store import MemoryStore
 from retrievers.vectors.dense import Dense
 from runner.datasets.golden_json import GoldenJson
+from tests.features.serve.process import serving
 from tests.retrievers.hits import list_rows
 from tests.retrievers.http_search import FORM
-from tests.serving.process import serving
 
 
 def test_http_finds_what_the_same_retriever_finds_here_to_the_last_bit(real_golden: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from retrievers.search import FILTERING
 from runner.config import CONF
 from runner.config.composing import open_loader
 from runner.config.values import settle
-from runner.experiment import build_experiment
+from runner.evaluation.experiment import build_experiment
 from runner.sweep.compose import Composer
 from runner.sweep.estimates import _SEARCHES
 from tests.config.files import list_names

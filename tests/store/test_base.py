@@ -10,10 +10,10 @@ import numpy as np
 
 from retrievers.lexical.bm25 import BM25
 from retrievers.store import Arrays, Key, MemoryStore
-from runner.evaluation import Bench
+from runner.evaluation.bench import Bench
 from runner.store.base import Costs, Entry, RunFiles
 from runner.store.disk import DiskStore
-from tests.test_evaluation import experiment
+from tests.evaluation.test_bench import experiment
 
 
 class ElsewhereStore(MemoryStore):

@@ -19,14 +19,14 @@ from benchmarks.stand_in.object_stores import SERVERS
 from retrievers.store import ENGINE_BYTES, Arrays, Key, check_rows
 from retrievers.work import WorkKind
 from runner.config.objects import ConfigError
-from runner.objects import Objects
-from runner.processes import holder
 from runner.store import disk, lock, seals
 from runner.store.disk import DiskStore
 from runner.store.lock import LockFile, alone
 from runner.store.opening import open_store
 from runner.store.remote import LockObject, ObjectShelf
 from runner.store.settings import StoreSettings
+from runner.system.object_stores import Objects
+from runner.system.processes import holder
 from tests.object_stores import serve_bucket
 
 Machine = Callable[[str], DiskStore]
@@ -415,7 +415,7 @@ def test_a_server_that_does_not_answer_costs_one_attempt_and_one_warning(
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "cannot be read (silent did not answer); computing it again", "silent did not answer",
     ]  # fmt: skip
-    monkeypatch.setattr("runner.objects._DOWN_UNTIL", {})
+    monkeypatch.setattr("runner.system.object_stores._DOWN_UNTIL", {})
     monkeypatch.undo()
     monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
     assert same(DiskStore(tmp_path).arrays(key(2), fail), arrays_of(2))  # they are kept on this machine

@@ -26,11 +26,11 @@ from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import Arrays, NoStore, Store
-from runner import processes
 from runner.store import disk as stores
 from runner.store import entries, lock, seals
 from runner.store.base import WORTH_KEEPING_S
 from runner.store.disk import DiskStore
+from runner.system import processes
 from tests.store.building import KEY, create_key, slowly
 from tests.warm import WARM
 

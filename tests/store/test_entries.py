@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from retrievers.store import Arrays, Key
 from retrievers.work import WorkKind
-from runner.processes import _place, holder
 from runner.store import entries, seals
 from runner.store.base import EntryUse
 from runner.store.entries import (
@@ -34,6 +33,7 @@ from runner.store.entries import (
     write,
 )
 from runner.store.seals import Damaged, Seals
+from runner.system.processes import _place, holder
 
 SMALL_THINGS = WorkKind("small things", "index")
 THINGS = WorkKind("things", "index")

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from runner.processes import _place, holder, is_gone
 from runner.store import lock
 from runner.store.lock import alone
+from runner.system.processes import _place, holder, is_gone
 from tests.warm import WARM
 
 ELSEWHERE = "another-host.4711"

@@ -9,11 +9,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from runner import objects
 from runner.config.objects import ConfigError
-from runner.objects import Objects, _open_system
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
+from runner.system import object_stores as objects
+from runner.system.object_stores import Objects, _open_system
 
 pytest.importorskip("s3fs")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from runner.agents.measures.stages import build_artifact
-from runner.agents.runs.outcomes import RunOutcome
-from tests.agents.documents import CATEGORIES, document, event
+from runner.features.traces.measures.stages import build_artifact
+from runner.features.traces.runs.outcomes import RunOutcome
+from tests.features.traces.documents import CATEGORIES, document, event
 from tests.strategies.rankings import unique_lists
 
 FILES = (

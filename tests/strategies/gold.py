@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from runner.agents.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth
-from runner.agents.truth.paths import File
+from runner.features.traces.truth.ground_truth import GoldChunk, GoldFile, GoldSymbol, GroundTruth
+from runner.features.traces.truth.paths import File
 from tests.strategies.json_values import json_values
 from tests.strategies.texts import texts_of
 

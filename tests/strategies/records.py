@@ -18,10 +18,10 @@ OTHERS = [
     "site.addsitedir",
     "evil.Evil",
     "torch.hub.load",
-    "runner.environment.subprocess.Popen",
+    "runner.system.environment.subprocess.Popen",
     "retrievers.encoders.int8.torch",
     "runner.store.disk.DiskStore",
-    "runner.desk.journal.AssessorJournal",
+    "runner.features.judge.desk.journal.AssessorJournal",
     "runner.tracking.background.BackgroundTracker",
     "runner.__main__.main",
     "BM25",
@@ -31,8 +31,8 @@ OTHERS = [
 
 FACTORIES = [
     "evil:build",
-    "runner.environment:subprocess.getoutput",
-    "runner.environment:subprocess.Popen",
+    "runner.system.environment:subprocess.getoutput",
+    "runner.system.environment:subprocess.Popen",
     "retrievers.encoders.int8:torch.hub.load",
     "subprocess:getoutput",
     "os:system",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from runner.generation.synthesis.base import Chunks
-from runner.generation.synthesis.loading import rows
-from runner.generation.synthesis.pipeline import SynthesisResult
-from tests.generation.synthesis.worlds import make_candidate
+from runner.features.synthesize.base import Chunks
+from runner.features.synthesize.loading import rows
+from runner.features.synthesize.pipeline import SynthesisResult
+from tests.features.synthesize.worlds import make_candidate
 from tests.strategies.texts import texts_of
 
 SENTENCES = st.sampled_from(["One is old.", "Two is new. ", "Two", " is new.\n\n", "# Two\n", "新しい。", "\r\n- - "])

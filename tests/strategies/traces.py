@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from runner.agents.events.line_ranges import LineRange
-from runner.agents.trace import ToolCall
+from runner.features.traces.events.line_ranges import LineRange
+from runner.features.traces.trace import ToolCall
 from tests.strategies.gold import SEEN_PATHS
 from tests.strategies.json_values import JSON
 

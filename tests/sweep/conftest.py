@@ -16,7 +16,7 @@ from tests.sweep.searches import write_dataset
 @pytest.fixture(autouse=True)
 def no_golden_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the golden report out of what a sweep writes."""
-    monkeypatch.setattr("runner.reports.golden.files.golden_files", lambda *_, **__: {})
+    monkeypatch.setattr("runner.features.golden.report.files.golden_files", lambda *_, **__: {})
 
 
 @pytest.fixture

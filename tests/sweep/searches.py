@@ -15,8 +15,8 @@ import optuna
 import orjson
 
 import hydra_plugins.retrieval_runner  # noqa: F401 (registers its nodes)
-from runner.records import load_record
-from runner.result import Result
+from runner.evaluation.records import load_record
+from runner.evaluation.result import Result
 
 INLINE = "tracking.background=false"
 SEARCH = ("-m", "hydra/sweeper=optuna", INLINE)

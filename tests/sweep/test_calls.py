@@ -26,21 +26,21 @@ from retrievers.search import search_cached
 from retrievers.services.http_api import Http
 from retrievers.store import MemoryStore, Store
 from retrievers.vectors.dense import Dense
-from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset, Queries
 from runner.datasets.own_documents import search_others
-from runner.experiment import Experiment
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.grading import Grading
 from runner.llm.client import TEMPLATE_TOKENS
 from runner.llm.embedding import ApiEncoder
 from runner.llm.providers import OpenAI
 from runner.metrics.settings import MetricSettings
-from runner.plan import PlannedCalls
 from runner.sweep.calls import estimate_calls
-from tests.analysis.chats import always
+from runner.sweep.work import PlannedCalls
+from tests.evaluation.chats import always
+from tests.evaluation.test_bench import Small
 from tests.fake_embeddings import EmbeddingService, write_tokenizer
 from tests.fake_llm import FakeLLM
 from tests.retrievers.http_search import FORM
-from tests.test_evaluation import Small
 
 DATASET = Small().load()
 N = len(DATASET.queries)

@@ -11,8 +11,8 @@ from retrievers.encoders.shards import SHARD
 from retrievers.lexical.bm25 import BM25
 from retrievers.vectors.dense import Dense
 from runner.datasets.beir import Beir
-from runner.evaluation import Bench, MeasuredExperiment
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench, MeasuredExperiment
+from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.store import disk
 from runner.store.disk import DiskStore

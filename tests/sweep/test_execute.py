@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runner.__main__ import main
-from runner.reports import progress
+from runner.pages import progress
 from runner.tracking.settings import Tracking
 
 STAGES = {

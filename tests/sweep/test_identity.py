@@ -21,18 +21,18 @@ from retrievers.base import Corpus
 from retrievers.code import code_of, find_version
 from retrievers.filters import parse_filter
 from retrievers.lexical.bm25 import BM25
-from runner.analysis.grading import Grading
 from runner.datasets.base import Dataset, Judgments, Queries
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Tokens
 from runner.datasets.given import GivenDataset
 from runner.datasets.source import DatasetSource
-from runner.evaluation import Bench, build_result
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench, build_result
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.grading import Grading
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id
-from tests.analysis.chats import always
+from tests.evaluation.chats import always
 
 METRICS = MetricSettings(k_values=(1, 10), depth=10)
 RETRIEVER = BM25()
@@ -48,11 +48,17 @@ QUESTIONS = {
     "q4": "Where is the airport?",
 }
 
-GRADES = {"runner.analysis.grades", "runner.analysis.grading", "runner.analysis.verdicts"}
+GRADES = {"runner.evaluation.grades", "runner.evaluation.grading", "runner.evaluation.verdicts"}
 SPANS = {"runner.datasets.overlap"}
 COMPUTING = {
-    *("runner.evaluation", "runner.measuring", "runner.selectivity", "runner.span_sensitivity", "runner.result"),
-    *("runner.analysis.clusters", "runner.analysis.language", "runner.analysis.significance"),
+    *(
+        "runner.evaluation.bench",
+        "runner.evaluation.measuring",
+        "runner.evaluation.selectivity",
+        "runner.evaluation.span_sensitivity",
+        "runner.evaluation.result",
+    ),
+    *("runner.statistics.clusters", "runner.evaluation.language", "runner.statistics.significance"),
     *("runner.metrics.abstention", "runner.metrics.formulas", "runner.metrics.reach", "runner.metrics.scores"),
     *("runner.metrics.tokens", "runner.datasets.base", "runner.datasets.own_documents", "runner.datasets.query_fields"),
     *GRADES,
@@ -60,7 +66,7 @@ COMPUTING = {
 }
 """Modules that compute what a result holds; those of `GRADES` and of `SPANS` only if there are any."""
 
-READING = {"runner.datasets.beir", "runner.datasets.given", "runner.processes"}
+READING = {"runner.datasets.beir", "runner.datasets.given", "runner.system.processes"}
 """Modules that read the dataset, whose content is in the identity, and that count processes."""
 
 PROGRAM = ("retrievers.", "runner.")
@@ -154,7 +160,7 @@ def test_whatever_runs_for_a_result_is_in_the_identity_or_plumbing(
         assert any("span_threshold" in name for name in result.diagnostics)
         assert any(name.startswith("TokenR") for name in result.measures)
     ran = set(calls.callers)
-    computing = code_of("runner.evaluation", "retrievers.search", experiment.retriever, experiment.metrics)
+    computing = code_of("runner.evaluation.bench", "retrievers.search", experiment.retriever, experiment.metrics)
     versions = set(", ".join(computing.values()).split(", "))
     behind = {module for module, of in list_code(list_versions()).items() if of & versions}
     assert COMPUTING & ran == COMPUTING - (SPANS if prepare is prepare_grading else GRADES)
@@ -179,9 +185,9 @@ def identify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 
 def test_a_new_version_of_what_computes_gives_another_combination(identify: Callable[[str], str]) -> None:
-    modules = ["runner.evaluation", "runner.metrics.settings", "retrievers.lexical.bm25"]
+    modules = ["runner.evaluation.bench", "runner.metrics.settings", "retrievers.lexical.bm25"]
     assert len({identify(module) for module in ("", *modules)}) == len(modules) + 1
-    assert str(find_version("retrievers.search")) in str(find_version("runner.evaluation"))
+    assert str(find_version("retrievers.search")) in str(find_version("runner.evaluation.bench"))
 
 
 def test_a_new_version_of_another_retriever_gives_the_same_combination(identify: Callable[[str], str]) -> None:

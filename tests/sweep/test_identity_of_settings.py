@@ -9,9 +9,9 @@ import pytest
 from retrievers.lexical.bm25 import BM25
 from runner.datasets.base import Dataset
 from runner.datasets.given import GivenDataset
-from runner.experiment import Experiment
+from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.metrics.statistics import Statistics
+from runner.statistics.settings import Statistics
 from runner.sweep.identity import combination_id
 
 DATASET = Dataset.of({"a": "red boat"}, {"q": "red"}, {"q": {"a": 1}})

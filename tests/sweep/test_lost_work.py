@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from runner.__main__ import main
-from runner.evaluation import Bench
-from runner.experiment import Experiment
-from runner.reports import console
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.pages import console
 from runner.store.base import RunFiles
 from runner.sweep import run as sweep_run
 from runner.sweep import workers

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.objects import Objects
+from runner.system.object_stores import Objects
 from tests.object_stores import serve_bucket
 
 DATA = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from runner.sweep.outcome import SweepOutcome
-from tests.reports.factory import result
+from tests.pages.factory import result
 
 
 def test_no_combination_is_the_best_while_all_have_0() -> None:

@@ -42,20 +42,20 @@ from retrievers.work import (
     WorkKind,
 )
 from runner.__main__ import main
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.plan import Plan, PlannedCalls, PlannedStage
-from runner.reports import console
+from runner.pages import console
 from runner.store import disk, entries
 from runner.store.base import Entry
 from runner.store.disk import DiskStore
 from runner.sweep.estimates import Estimator
 from runner.sweep.plan import LOG_S, SCORE_S, START_S, WORKERS_S, plan_combinations
+from runner.sweep.work import Plan, PlannedCalls, PlannedStage
 from runner.tracking.settings import Tracking
 from tests.broken import Broken
+from tests.evaluation.test_bench import Small
 from tests.retrievers.test_contract import ALL, each
-from tests.test_evaluation import Small
 
 MINE = WorkKind("mine", "index")
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from runner.__main__ import main
-from runner.analysis.racing import Race
+from runner.statistics.racing import Race
 from tests.fake_llm import FakeLLM
 
 QUERIES, BLOCK = 60, 5

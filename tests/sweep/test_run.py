@@ -18,8 +18,8 @@ from filelock import FileLock
 from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
 from runner.sweep import workers
 from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking

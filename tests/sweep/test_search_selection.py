@@ -12,9 +12,9 @@ import pytest
 
 import hydra_plugins.retrieval_runner  # noqa: F401 (registers its nodes)
 from runner.__main__ import main
-from runner.analysis.comparison import compare
-from runner.records import load_record
-from runner.result import Result
+from runner.evaluation.records import load_record
+from runner.evaluation.result import Result
+from runner.statistics.comparison import compare
 from runner.sweep.study import PendingTrial, Study
 from tests.sweep.searches import (
     DATA,

@@ -15,8 +15,8 @@ from retrievers.store import Store
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.objects import ConfigError
 from runner.datasets.golden_json import GoldenJson
-from runner.evaluation import Bench, MeasuredExperiment
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench, MeasuredExperiment
+from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
 from runner.sweep.identity import combination_id

@@ -16,8 +16,8 @@ import pytest
 from mlflow.tracking import MlflowClient
 
 from runner.config.objects import ConfigError
-from runner.processes import holder
-from runner.records import load_record
+from runner.evaluation.records import load_record
+from runner.system.processes import holder
 from runner.tracking.client import ClientStore
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import LoggedRun, State, Sweep, this_time
@@ -27,7 +27,7 @@ from runner.tracking.settings import OFF, Tracking
 from runner.tracking.store import RunStore, choose_store
 from runner.tracking.tracker import Tracker
 from runner.tracking.unlogged import Unlogged
-from tests.reports.factory import result as make_result
+from tests.pages.factory import result as make_result
 
 pytestmark = pytest.mark.usefixtures("starting")  # the MLflow server starts while the first tests run
 

@@ -19,7 +19,7 @@ from runner.tracking.logged import LoggedRun
 from runner.tracking.record import Finished
 from runner.tracking.revisions import TESTED, _list_revisions, check_file, find_installed_revision, read_revision
 from runner.tracking.settings import Tracking
-from tests.reports.factory import result
+from tests.pages.factory import result
 
 
 def _log(tracking: Tracking, name: str) -> LoggedRun:

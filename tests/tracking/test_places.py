@@ -16,7 +16,7 @@ from runner.tracking.places import is_own_place
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
-from tests.reports.factory import result
+from tests.pages.factory import result
 
 SERVER = "http://127.0.0.1:5000"
 RUN = "4f" * 16

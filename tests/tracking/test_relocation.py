@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from runner.__main__ import main
-from runner.result import ResultError
+from runner.evaluation.result import ResultError
 from runner.tracking.fetching import Runs
 from runner.tracking.relocation import replace_place
 from runner.tracking.revisions import TESTED, find_installed_revision

@@ -18,14 +18,14 @@ from mlflow.tracking import MlflowClient
 
 from runner.__main__ import main
 from runner.config.objects import ConfigError
-from runner.records import load_record
-from runner.result import Result
+from runner.evaluation.records import load_record
+from runner.evaluation.result import Result
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import Sweep
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
-from tests.reports.factory import result as make_result
+from tests.pages.factory import result as make_result
 from tests.tracking.conftest import PASSWORD
 
 pytestmark = pytest.mark.usefixtures("starting")  # the MLflow server starts while the first tests run

@@ -19,8 +19,8 @@ from mlflow.tracking import MlflowClient
 
 from release.tables import dump_tables, sort_definitions
 from runner.config.objects import ConfigError
-from runner.processes import holder
-from runner.records import load_record
+from runner.evaluation.records import load_record
+from runner.system.processes import holder
 from runner.tracking import background
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.client import ClientStore
@@ -31,7 +31,7 @@ from runner.tracking.settings import Tracking
 from runner.tracking.sqlite import TABLES, SqliteDatabase, _version
 from runner.tracking.store import RunStore, choose_store
 from runner.tracking.tracker import Tracker
-from tests.reports.factory import result as make_result
+from tests.pages.factory import result as make_result
 
 
 @pytest.mark.parametrize(

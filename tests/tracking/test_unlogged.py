@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runner.records import save_record
-from runner.result import Result
+from runner.evaluation.records import save_record
+from runner.evaluation.result import Result
 from runner.tracking import packing
 from runner.tracking.record import Finished
 from runner.tracking.unlogged import Unlogged, Waiting, waiting_in
-from tests.analysis.test_grading import make_grades
-from tests.reports.factory import result
+from tests.evaluation.test_grading import make_grades
+from tests.pages.factory import result
 
 RUN = "a" * 32
 

@@ -28,7 +28,7 @@ from retrievers.rerankers.cross_encoder import CrossEncoderReranker
 from retrievers.rerankers.listwise import ListwiseReranker, list_windows, parse_permutation
 from retrievers.search import plan_rankings, search_cached
 from retrievers.store import MemoryStore, NoStore
-from runner.text_cuts import describe_cuts
+from runner.evaluation.text_cuts import describe_cuts
 from tests.retrievers.encoders.test_encoders import Disk
 from tests.retrievers.scripted import FAILS, Overlap, Said
 from tests.retrievers.test_contract import ids_of, search

@@ -23,10 +23,10 @@ from retrievers.store import Key, MemoryStore, Store
 from retrievers.vectors.vector_search import VectorSearcher
 from retrievers.work import WorkKind
 from runner.datasets.beir import Beir
-from runner.evaluation import Bench
-from runner.experiment import Experiment
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.metrics.settings import MetricSettings
-from runner.result import Result
 
 T = TypeVar("T")
 

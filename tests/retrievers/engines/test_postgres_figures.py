@@ -13,7 +13,7 @@ from retrievers.engines.postgres import Postgres
 from retrievers.engines.postgres_server import open_server
 from retrievers.engines.qdrant import Qdrant
 from retrievers.vectors.dense import Dense
-from runner.evaluation import Bench
+from runner.evaluation.bench import Bench
 from runner.store.disk import DiskStore
 from tests.retrievers.engines.figures import EXACT, SCIFACT, TermSvd, check, check_mean_recall, evaluate
 from tests.retrievers.engines.postgresql import run_cluster

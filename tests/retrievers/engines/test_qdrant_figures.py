@@ -9,7 +9,7 @@ import pytest
 
 from retrievers.engines.qdrant import Qdrant
 from runner.datasets.beir import Beir
-from runner.evaluation import Bench
+from runner.evaluation.bench import Bench
 from runner.store.disk import DiskStore
 from tests.retrievers.engines.figures import EXACT, SCIFACT, TermSvd, check, check_mean_recall, evaluate
 

@@ -1,1 +1,0 @@
-"""Analyse scores: their uncertainty, and the queries on which systems differ."""

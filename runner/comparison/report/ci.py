@@ -1,0 +1,82 @@
+"""A comparison for CI systems: JUnit XML, and the annotations and step summary of GitHub Actions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from runner.comparison.compare import Change, Comparison
+from runner.comparison.gate import Check
+from runner.comparison.report import tables
+from runner.pages.junit import JUnitCase, JUnitSuite, render_junit
+from runner.pages.numbers import gist, score
+
+LARGEST_SUMMARY = 1_000_000
+"""The most bytes of a step summary; GitHub refuses more than 1 MiB."""
+
+_CUT = "\n\nThis summary is truncated; `output=FOLDER` writes the whole report.\n"
+
+
+def comparison_junit(comparison: Comparison, checks: Sequence[Check]) -> str:
+    """Return the rules of a gate as JUnit XML: a suite for each candidate, a case for each rule."""
+    return render_junit(
+        [
+            JUnitSuite(
+                f"{label} against {comparison.labels[0]}", [_case(check) for check in checks if check.system == label]
+            )
+            for label in comparison.labels[1:]
+        ]
+    )
+
+
+def _case(check: Check) -> JUnitCase:
+    limits = {"floor": f"at least {check.limit:g}", "drop": f"drops at most {check.limit:g}"}
+    name = f"{check.measure} {limits[check.rule]}" if check.rule in limits else f"at most {check.limit:g} errors"
+    of_type = f", queries of type {check.type}" if check.type else ""
+    outcome: Literal["passed", "failed", "skipped"] = "passed"
+    if check.violated:
+        outcome = "failed"
+    elif check.too_few:
+        outcome = "skipped"
+    return JUnitCase(f"gate.{check.rule}", name + of_type, outcome, tables.describe_check(check))
+
+
+def is_github(wanted: Literal["auto", "always", "never"]) -> bool:
+    """Return whether to write for GitHub Actions: always, never, or where a workflow runs."""
+    return wanted == "always" or (wanted == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
+
+
+def iter_annotations(comparison: Comparison, checks: Sequence[Check], queries: int) -> Iterator[str]:
+    """Yield workflow commands: an error for each violated rule, and the largest losses of each candidate.
+
+    The losses are warnings if a rule is violated, otherwise notices.
+    """
+    violated = [check for check in checks if check.violated]
+    for check in violated:
+        yield _annotate("error", "Retrieval gate", tables.describe_check(check))
+    level = "warning" if violated else "notice"
+    for system in range(1, len(comparison.labels)):
+        for change in tables.losses(comparison, system)[:queries]:
+            title = f"Query {change.after.id} of {comparison.labels[system]}"
+            yield _annotate(level, title, _describe_loss(change, comparison.primary))
+
+
+def _describe_loss(change: Change, primary: str) -> str:
+    before, after = (score(of.values[primary]) for of in (change.before, change.after))
+    ranks = [of.first_gold or "none" for of in (change.before, change.after)]
+    return f"{gist(change.after.text)}: {primary} {before} to {after}, first gold at rank {ranks[0]} to {ranks[1]}"
+
+
+def _annotate(level: str, title: str, message: str) -> str:
+    escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    heading = title.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::{level} title={heading.replace(':', '%3A').replace(',', '%2C')}::{escaped}"
+
+
+def cut_summary(markdown: str) -> str:
+    """Return a step summary that GitHub accepts."""
+    encoded = markdown.encode()
+    if len(encoded) <= LARGEST_SUMMARY:
+        return markdown
+    return encoded[: LARGEST_SUMMARY - len(_CUT)].decode(errors="ignore") + _CUT

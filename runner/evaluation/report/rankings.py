@@ -1,0 +1,179 @@
+"""The first hits of each query of one or more results on the same queries, with texts, as data of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from retrievers.base import Corpus
+from runner.comparison.insights import Insights
+from runner.config.report import Texts
+from runner.evaluation.report.insights import EVIDENCE
+from runner.evaluation.result import QueryTable, Result, without_metadata
+from runner.pages.explorer.data import DataColumn
+from runner.pages.numbers import gist
+
+DEPTH = 10
+"""Hits of each query on a page."""
+
+SNIPPET = 1_200
+"""Most characters of a document, unless a report contains full texts."""
+
+TEXTS = 12_000_000
+"""Most characters of all documents; the texts of the hardest queries come first."""
+
+MOST_NOTE = 200
+"""Most characters of the metadata of a document."""
+
+MOST_GOLD = 10
+"""Expected documents of each query on a page."""
+
+
+class DocumentTable:
+    """The documents that a page shows, each once, with the texts of a corpus while there is room.
+
+    `longest` is the number of characters of a text that are shown (None: all).
+    """
+
+    def __init__(self, corpus: Corpus | None, longest: int | None = SNIPPET) -> None:
+        self._corpus, self._longest = corpus, longest
+        self._positions: Mapping[str, int] = {} if corpus is None else {id: i for i, id in enumerate(corpus.ids)}
+        self._numbers: dict[str, int] = {}
+        self._titles: list[str] = []
+        self._texts: list[str | None] = []
+        self._notes: list[str] = []
+        self._room = TEXTS
+
+    def number(self, document: str, parent: str = "", metadata: Mapping[str, Any] = MappingProxyType({})) -> int:
+        """Return the number of a document; where its corpus only has the document that it is a chunk of, its text.
+
+        `metadata` are shown with the id, if there are any.
+        """
+        if (known := self._numbers.get(document)) is not None:
+            return known
+        self._numbers[document] = len(self._texts)
+        title, text = self._read(document, parent)
+        self._titles.append(title)
+        self._texts.append(text)
+        self._notes.append(gist("; ".join(f"{name}: {value}" for name, value in metadata.items()), MOST_NOTE))
+        return self._numbers[document]
+
+    def _read(self, document: str, parent: str) -> tuple[str, str | None]:
+        position = self._positions.get(document, self._positions.get(parent))
+        if self._corpus is None or position is None:
+            return "", None
+        title = self._corpus.titles[position] if self._corpus.titles else ""
+        text = self._corpus.texts[position][: self._longest]
+        if len(text) > self._room:
+            return title, None
+        self._room -= len(text)
+        return title, text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the documents as columns for JSON; a text that was not available or had no room is null."""
+        notes = {"notes": self._notes} if any(self._notes) else {}
+        return {"ids": list(self._numbers), "titles": self._titles, "texts": self._texts, **notes}
+
+
+def build_rankings(
+    results: Sequence[Result],
+    labels: Sequence[str],
+    corpus: Corpus | None,
+    insights: Sequence[Insights] = (),
+    texts: Texts = "snippets",
+    snippet: int = SNIPPET,
+) -> dict[str, Any]:
+    """Return the hits, scores and grades of each query and system, the gold, and the documents that they name.
+
+    `texts` says how much of each document is shown, `snippet` how many characters a snippet has.
+    """
+    if texts == "none":
+        corpus, results = None, [without_metadata(result) for result in results]
+    table, queries = DocumentTable(corpus, None if texts == "full" else snippet), results[0].queries
+    hardness = np.nan_to_num(np.stack([result.of(result.primary) for result in results]), nan=2.0).min(axis=0)
+    order = np.argsort(hardness, kind="stable").tolist()
+    hits = results[0].hits
+    metadata = {} if hits is None else dict(zip(hits.documents, hits.metadata, strict=False))  # often there are none
+    gold: list[list[int]] = [[] for _ in queries.ids]
+    systems: list[dict[str, Any]] = [
+        {"name": label, "hits": [[] for _ in queries.ids], "scores": [[] for _ in queries.ids],
+         "grades": [[] for _ in queries.ids], "failures": {}}
+        for label in labels
+    ]  # fmt: skip
+    for i in order:
+        gold[i] = [table.number(name, "", metadata.get(name, {})) for name in queries.expected[i][:MOST_GOLD]]
+        for system, result in zip(systems, results, strict=True):
+            if result.hits is None:
+                continue
+            ids = result.hits.ids(i, DEPTH)
+            positions = result.hits.rankings.documents[i, : len(ids)].tolist()
+            parents = [result.hits.parents[d] if result.hits.parents else "" for d in positions]
+            shown = [result.hits.metadata[d] if result.hits.metadata else {} for d in positions]
+            system["hits"][i] = [table.number(*hit) for hit in zip(ids, parents, shown, strict=True)]
+            system["scores"][i] = [float(f"{s:.6g}") for s in result.hits.rankings.scores[i, : len(ids)].tolist()]
+            system["grades"][i] = result.hits.grades[i, : len(ids)].tolist()
+    for system, insight in zip(systems, insights, strict=False):
+        system["failures"] = {str(f.query): describe_failure(f.classes, vars(f)) for f in insight.failures}
+    return {"documents": table.to_dict(), "systems": systems, "gold": gold}
+
+
+LENGTHS = ((2, "1 to 2 words"), (4, "3 to 4 words"), (8, "5 to 8 words"), (16, "9 to 16 words"))
+"""Lengths of queries up to a number of words."""
+
+
+def describe_length(text: str) -> str:
+    """Return the slice of queries of about the same length that a query belongs to."""
+    words = len(text.split())
+    return next((name for most, name in LENGTHS if words <= most), "17 words or more")
+
+
+_TAKEN = {"query", "text", "type", "first_gold", "status", "missed", "words", "length", "gold", "ms"}
+"""The names of columns that pages have for all datasets."""
+
+
+def build_field_columns(queries: QueryTable) -> list[DataColumn]:
+    """Return the other fields of queries as columns by which the table can be grouped; types have a column already."""
+    names = dict.fromkeys(name for of in queries.fields for name in of)  # tables of two datasets may be merged
+    columns = {name: [of.get(name, "") for of in queries.fields] for name in names}
+    own = {name: values for name, values in columns.items() if values != list(queries.types)}
+    titles = {name: f"query.{name}" if name in _TAKEN else name for name in own}
+    return [
+        DataColumn(f"f{i}", titles[name], titles[name], values, kind="setting", shown=False,
+                   definition="A field of the dataset's queries")
+        for i, (name, values) in enumerate(own.items())
+    ]  # fmt: skip
+
+
+def list_queries(queries: QueryTable | None) -> dict[str, Any]:
+    """Return the queries, and the number of each one's cluster for intervals: null if each is its own cluster."""
+    numbers = None if queries is None else queries.cluster_numbers
+    names = ("ids", "texts", "types", "expected")
+    return {
+        "queries": {name: [] if queries is None else list(getattr(queries, name)) for name in names},
+        "clusters": None if numbers is None else numbers.tolist(),
+    }
+
+
+_EVIDENCE = {
+    "semantic_rank": "LSA rank", "lead": "lead", "overlap": "overlap", "rival_overlap": "overlap above", "idf": "IDF",
+    "spread": "spread", "unjudged": "unjudged",
+}  # fmt: skip
+
+
+def describe_failure(classes: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the classes of a missed query and the evidence for them, as pairs of a meaning and a value."""
+    evidence = [
+        [EVIDENCE[title], float(f"{values[name]:.4g}")]
+        for name, title in _EVIDENCE.items()
+        if values[name] is not None and values[name] == values[name]
+    ]
+    named = [["the document above the gold", values["rival"]], ["similar to the gold", values["lookalike"]]]
+    return {"classes": list(classes), "evidence": [*evidence, *(pair for pair in named if pair[1])]}
+
+
+def replace_nan(values: Sequence[float]) -> list[float | None]:
+    """Return values to six decimals, with None for NaN."""
+    return [None if value != value else round(value, 6) for value in values]

@@ -1,0 +1,1 @@
+"""Features: each folder is a command with its settings, its own analysis and its report."""

@@ -1,0 +1,1 @@
+"""List, verify and prune the entries of the store."""

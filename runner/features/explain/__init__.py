@@ -1,0 +1,1 @@
+"""Explain why a measure differs between two results."""

@@ -1,0 +1,273 @@
+"""An explained difference as sentences and tables, for the console, Markdown and HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from runner.comparison.gate import Check
+from runner.comparison.notes import list_some
+from runner.comparison.report import tables as comparison_tables
+from runner.comparison.report.significance import in_words
+from runner.comparison.report.tables import bounds, outcome
+from runner.features.explain.causes import ADDED, CHANGED, REMOVED, REWORDED
+from runner.features.explain.terms import TERMS, EffectTerm, Explanation, TermName
+from runner.pages import numbers
+from runner.pages.numbers import format_count, format_signed, gist, number, p_value, score, score4
+from runner.pages.tables import Column, Table
+
+CAUSES: tuple[TermName, ...] = ("code", "documents", "judgments", "queries")
+KINDS = (ADDED, REMOVED, CHANGED)
+"""How documents can differ, in the order of reports."""
+
+CHANGED_GOLD = "Gold that was removed, added or changed; its judgments count as part of the documents."
+"""What the table of changed gold shows."""
+
+_UNKNOWN = (math.nan, math.nan)
+
+
+def heading(explanation: Explanation) -> str:
+    """Return what is explained."""
+    baseline, candidate = explanation.labels
+    return f"Why {explanation.primary} of {candidate} differs from {baseline}"
+
+
+def verdict(explanation: Explanation) -> str:
+    """Return the difference and its terms in a sentence."""
+    measure = explanation.primary
+    before, after = explanation.compute_means(measure)
+    change = f"{measure} went from {score4(before)} to {score4(after)} ({format_signed(after - before)})"
+    terms = [term for term in explanation.list_terms(measure) if term.changed]
+    if not terms:
+        return f"{change}: nothing changed."
+    parts = [f"{format_signed(term.effect)} by {term.name} ({_describe_significance(term)})" for term in terms]
+    return f"{change}: {', '.join(parts)}."
+
+
+def _describe_significance(term: EffectTerm) -> str:
+    return "significant" if term.significant else "not significant"
+
+
+def terms_table(explanation: Explanation, measure: str) -> Table:
+    """Return the terms of a measure with their parts, the total last."""
+    title = numbers.interval_title(explanation.statistics.confidence)
+    columns = [
+        Column("cause", least=24),
+        Column("effect", format_signed, numeric=True),
+        Column(title, numbers.difference_interval, numeric=True, spare=1),
+        Column("p", p_value, numeric=True, spare=3),
+        Column("corrected", p_value, numeric=True),
+        Column("range", bounds, numeric=True, spare=4),
+    ]
+    rows = []
+    for term in explanation.list_terms(measure):
+        rows.append(_build_row(term))
+        rows += [_build_row(part, "- ") for part in term.parts]
+    total = explanation.build_total(measure)
+    return Table(columns, [*rows, [*_build_row(total)[:4], None, _UNKNOWN]])
+
+
+def _build_row(term: EffectTerm, indent: str = "") -> list[object]:
+    name = f"{indent}{term.name}" if term.changed else f"{indent}{term.name} (unchanged)"
+    ends = (term.low, term.high, term.differing, term.queries), term.p, term.corrected, (term.least, term.most)
+    if not term.changed:
+        ends = None, None, None, _UNKNOWN  # type: ignore[assignment]  # nothing was tested
+    return [name, term.effect, *ends]
+
+
+def measures_table(explanation: Explanation) -> Table:
+    """Return the terms of all measures."""
+    columns = [Column("measure"), Column("baseline", score4, numeric=True)]
+    columns += [Column(TERMS[term], format_signed, numeric=True) for term in CAUSES]
+    columns.append(Column("candidate", score4, numeric=True))
+    rows = []
+    for measure in explanation.measures:
+        before, after = explanation.compute_means(measure)
+        rows.append([measure, before, *(term.effect for term in explanation.list_terms(measure)), after])
+    return Table(columns, rows)
+
+
+def describe_changes(explanation: Explanation) -> list[str]:
+    """Return a sentence on what changed in each factor."""
+    causes, settings = explanation.causes, explanation.design.settings
+    lines = []
+    if settings:
+        lines.append(f"Settings: {', '.join(map(str, settings))}.")
+    if any(causes.documents.values()):
+        parts = [
+            f"{format_count(len(names), 'document', 'documents')} {kind} ({list_some(names, 3)})"
+            for kind, names in causes.documents.items()
+            if names
+        ]
+        lines.append(f"Documents: {', '.join(parts)}.")
+    if causes.judgments:
+        queries = len({change.query for change in causes.judgments})
+        count = format_count(len(causes.judgments), "judgment", "judgments")
+        lines.append(f"Judgments: {count} of {format_count(queries, 'query', 'queries')} changed.")
+    if causes.queries:
+        kinds = [(kind, [q.query for q in causes.queries if q.change == kind]) for kind in (ADDED, REMOVED, REWORDED)]
+        parts = [
+            f"{format_count(len(ids), 'query', 'queries')} {kind} ({list_some(ids, 3)})" for kind, ids in kinds if ids
+        ]
+        lines.append(f"Queries: {', '.join(parts)}.")
+    return lines
+
+
+def build_displaced_table(explanation: Explanation, limit: int | None = None) -> Table:
+    """Return the gold that new or changed documents rank above."""
+    columns = [
+        Column("query", least=8),
+        Column("gold", least=8),
+        Column("rank", _format_ranks, numeric=True),
+        Column("without them", number, numeric=True, spare=2),
+        Column("below", lambda names: list_some(names, 3), least=12),
+        Column("unjudged", number, numeric=True, spare=1),
+        Column(f"{explanation.primary} of the query", format_signed, numeric=True),
+    ]
+    rows = [
+        [one.query, one.gold, (one.before, one.after), one.without, one.by, len(one.unjudged), one.difference]
+        for one in explanation.causes.displaced
+    ]
+    return Table(columns, rows[:limit])
+
+
+def describe_displaced(explanation: Explanation) -> str:
+    """Return what the table of displaced gold shows, and how much of it is below unjudged documents."""
+    displaced = explanation.causes.displaced
+    text = "Gold that new or changed documents rank above, by the candidate's settings."
+    if unjudged := sum(bool(one.unjudged) for one in displaced):
+        text += f" {unjudged:,} of {len(displaced):,} are below documents that are not judged for the query."
+    return text
+
+
+def build_displacing_table(explanation: Explanation, limit: int | None = None) -> Table:
+    """Return the documents that displaced gold."""
+    changed = set(explanation.causes.documents.get(CHANGED, ()))
+    columns = [Column("document", least=8), Column("is"), Column("gold displaced", number, numeric=True)]
+    rows = [[name, CHANGED if name in changed else "new", count] for name, count in explanation.causes.displacing]
+    return Table(columns, rows[:limit])
+
+
+def build_gold_table(explanation: Explanation, limit: int | None = None) -> Table:
+    """Return the gold that was removed, added or changed."""
+    columns = [
+        Column("query", least=8),
+        Column("gold", least=8),
+        Column("was"),
+        Column("rank", _format_ranks, numeric=True),
+        Column(f"{explanation.primary} of the query", format_signed, numeric=True),
+    ]
+    rows = [
+        [one.query, one.gold, one.change, (one.before, one.after), one.difference] for one in explanation.causes.gold
+    ]
+    return Table(columns, rows[:limit])
+
+
+def build_judgments_table(explanation: Explanation, limit: int | None = None) -> Table:
+    """Return the judgments that changed."""
+    columns = [
+        Column("query", least=8),
+        Column("document", least=8),
+        Column("grade", lambda grades: _format_pair(grades, "unjudged"), numeric=True),
+        Column(f"{explanation.primary} of the query", format_signed, numeric=True),
+    ]
+    rows = [[one.query, one.document, (one.before, one.after), one.difference] for one in explanation.causes.judgments]
+    return Table(columns, rows[:limit])
+
+
+def build_queries_table(explanation: Explanation, limit: int | None = None) -> Table:
+    """Return the queries that were added, removed or reworded."""
+    columns = [
+        Column("query", least=8),
+        Column("was"),
+        Column("text", gist, least=30),
+        Column(explanation.primary, lambda values: " \N{RIGHTWARDS ARROW} ".join(map(score, values)), numeric=True),
+    ]
+    rows = [[one.query, one.change, one.text, (one.before, one.after)] for one in explanation.causes.queries]
+    return Table(columns, rows[:limit])
+
+
+def build_shares_table(explanation: Explanation, limit: int | None = None) -> Table:
+    """Return the queries with the largest losses and gains in each term, half of the limit each."""
+    columns = [Column("cause"), Column("query", least=8), Column("text", gist, least=30)]
+    columns += [Column(f"adds to {explanation.primary}", lambda value: f"{value:+.5f}", numeric=True)]
+    rows = []
+    for term in CAUSES:
+        shares = explanation.list_shares(term, explanation.primary)
+        for position, share in shares if limit is None else _select_extremes(shares, limit):
+            queries = explanation.queries
+            rows.append([TERMS[term], queries.ids[position], queries.texts[position], share])
+    return Table(columns, rows)
+
+
+def _select_extremes(shares: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
+    if len(shares) <= limit:
+        return list(shares)
+    order = np.argsort([-abs(share) for _, share in shares], kind="stable")[:limit]
+    return [shares[i] for i in sorted(order.tolist())]
+
+
+def about(explanation: Explanation) -> list[str]:
+    """Return remarks on the method, the tests and the data."""
+    design, statistics = explanation.design, explanation.statistics
+    before, after, both = explanation.count_queries()
+    lines = [f"Queries that count: {before:,} in the baseline, {after:,} in the candidate, {both:,} in both."]
+    if len(design.factors) > 1 or len(design.settings) > 1:
+        order = "all orders in which the changes could have been made"
+        lines.append(f"An effect is the average over {order}; its range is over the states of the other factors.")
+    if design.orders:
+        lines.append(
+            f"The effects of the {len(design.settings)} settings are averages over {len(design.orders)} sampled orders "
+            f"(seed {statistics.seed}); their sum is exact."
+        )
+    if explanation.evaluations:
+        lines.append(f"{format_count(explanation.evaluations, 'evaluation', 'evaluations')} with today's code.")
+    tested = f"{in_words(statistics.test, statistics.correction)} for the effects of a measure"
+    lines.append(f"Intervals and p-values are over queries: {tested}; seed {statistics.seed}.")
+    if "queries" in design.parts:
+        lines.append(
+            "The queries differ, so the effect of the queries and the total compare two samples of queries, "
+            "by Student's t-test on the influence of each query."
+        )
+    return [*explanation.notes, *lines]
+
+
+def describe_check(check: Check) -> str:
+    """Return in a line whether a rule is followed."""
+    if check.rule != "drop" or check.after != check.after:
+        return comparison_tables.describe_check(check)
+    what = f"{check.measure} of type {check.type}" if check.type else check.measure
+    effect = f"{check.system}: effect on {what} {format_signed(check.after)}, a drop of {check.limit:g} is allowed"
+    p = "" if math.isnan(check.p) else f" (p {'' if check.p < 0.001 else '= '}{p_value(check.p)})"
+    return effect if outcome(check) == "holds" else f"{effect}: {outcome(check)}{p}"
+
+
+def gate_table(checks: Sequence[Check]) -> Table:
+    """Return the rules, violated ones first."""
+    columns = [
+        Column("outcome"),
+        Column("of", least=12),
+        Column("rule"),
+        Column("measure"),
+        Column("type", lambda kind: kind or "all"),
+        Column(
+            "value or effect", lambda value: number(value) if isinstance(value, int) else f"{value:.4f}", numeric=True
+        ),
+        Column("allowed", lambda value: f"{value:g}", numeric=True),
+        Column("p", p_value, numeric=True, spare=3),
+    ]
+    rows = [
+        [outcome(c), c.system, c.rule, c.measure, c.type, c.after, c.limit, c.p]
+        for c in sorted(checks, key=lambda check: not check.violated)
+    ]
+    return Table(columns, rows)
+
+
+def _format_ranks(ranks: tuple[int | None, int | None]) -> str:
+    return _format_pair(ranks, "none")
+
+
+def _format_pair(values: tuple[int | None, int | None], missing: str) -> str:
+    return " \N{RIGHTWARDS ARROW} ".join(missing if value is None else f"{value}" for value in values)

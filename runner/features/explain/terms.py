@@ -1,0 +1,257 @@
+"""Why a measure differs between two results: terms for code and settings, documents, judgments and queries.
+
+Works on scores that are already measured; evaluates nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.comparison.compare import Comparison, TableStatistics, compute_mean
+from runner.evaluation.result import QueryTable
+from runner.features.explain.causes import Causes
+from runner.features.explain.settings_changes import SettingChange
+from runner.statistics.attribution import (
+    Attribution,
+    Coalition,
+    Floats,
+    Step,
+    attribute,
+    compute_significance,
+    list_sampled_steps,
+    list_steps,
+)
+from runner.statistics.clusters import Clusters
+
+TermName = Literal["code", "documents", "judgments", "queries", "total"]
+TERMS: Mapping[TermName, str] = {
+    "code": "code and settings",
+    "documents": "documents",
+    "judgments": "judgments",
+    "queries": "queries",
+    "total": "total",
+}
+"""The names of the terms in settings and in reports."""
+
+SETTINGS = "settings"
+"""The factor of all settings together."""
+
+BEFORE, AFTER = frozenset({"recorded baseline"}), frozenset({"recorded candidate"})
+"""The recorded results, which differ from an evaluation with the same settings and data if the code has changed."""
+
+CODE = "code since the record"
+"""The part of the term of code and settings that an evaluation with the recorded settings and data shows."""
+
+
+def name_setting(name: str) -> str:
+    """Return the name of a setting in a coalition."""
+    return f"setting {name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The factors that changed, and how often each setting is averaged over orders.
+
+    `parts` are the changed parts of the data and `settings` the changed settings. `orders` are sampled orders of the
+    settings; empty if all orders count.
+    """
+
+    parts: Sequence[str]
+    settings: Sequence[SettingChange]
+    orders: Sequence[Sequence[str]] = ()
+
+    @property
+    def factors(self) -> list[str]:
+        """Return the factors that changed."""
+        return [*([SETTINGS] if self.settings else []), *self.parts]
+
+    @property
+    def everything(self) -> Coalition:
+        """Return the coalition of the candidate."""
+        return self.expand(frozenset(self.factors))
+
+    def expand(self, factors: Coalition) -> Coalition:
+        """Return a coalition of factors as one of settings and parts."""
+        names = {name_setting(setting.name) for setting in self.settings} if SETTINGS in factors else set()
+        return frozenset(factors - {SETTINGS} | names)
+
+    def list_factor_steps(self, factor: str) -> list[Step]:
+        """Return the steps of a factor."""
+        steps = list_steps(factor, self.factors)
+        return [(weight, self.expand(after), self.expand(before)) for weight, after, before in steps]
+
+    def list_setting_steps(self, name: str) -> list[Step]:
+        """Return the steps of one setting, within each step of all settings together (Owen 1977)."""
+        names = [name_setting(setting.name) for setting in self.settings]
+        own = (
+            list_sampled_steps(name_setting(name), self.orders)
+            if self.orders
+            else list_steps(name_setting(name), names)
+        )
+        return [
+            (outer * inner, frozenset(others | after), frozenset(others | before))
+            for outer, _, others in self.list_factor_steps(SETTINGS)
+            for inner, after, before in own
+        ]
+
+
+@dataclass(frozen=True)
+class EffectTerm:
+    """A term of a difference with its interval, p-values before and after the correction, and parts.
+
+    `least` and `most` are its smallest and largest value over the states of the other factors. On `differing` of
+    `queries` queries, the term is not 0; if these are too few, the ends of the interval are NaN. An unchanged factor
+    has the effect 0.
+    """
+
+    name: str
+    effect: float
+    low: float
+    high: float
+    p: float
+    corrected: float
+    significant: bool
+    least: float
+    most: float
+    differing: int = 0
+    queries: int = 0
+    changed: bool = True
+    parts: Sequence[EffectTerm] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The difference between two results and the values that explain it.
+
+    `values` has, for each measure, the value of each query in each coalition; the queries are those of both sides, the
+    shared ones once. `on_candidate_data` compares the baseline's and the candidate's settings on the candidate's data.
+    `evaluations` is how many evaluations this took.
+    """
+
+    labels: tuple[str, str]
+    sources: tuple[str, str]
+    design: Design
+    statistics: TableStatistics
+    primary: str
+    values: Mapping[str, Mapping[Coalition, Floats]]
+    queries: QueryTable
+    clusters: Clusters | None
+    causes: Causes
+    on_candidate_data: Comparison
+    evaluations: int
+    notes: Sequence[str] = ()
+    _terms: dict[str, list[EffectTerm]] = field(default_factory=dict, repr=False)
+
+    @property
+    def measures(self) -> list[str]:
+        """Return the measures that both results have, the primary one first."""
+        return list(self.values)
+
+    def count_queries(self) -> tuple[int, int, int]:
+        """Return how many queries count in the baseline, in the candidate and in both, by the primary measure."""
+        before, after = (~np.isnan(self.values[self.primary][side]) for side in (BEFORE, AFTER))
+        return int(before.sum()), int(after.sum()), int((before & after).sum())
+
+    def compute_means(self, measure: str) -> tuple[float, float]:
+        """Return the recorded means of the baseline and of the candidate."""
+        values = self.values[measure]
+        return compute_mean(values[BEFORE]), compute_mean(values[AFTER])
+
+    def list_terms(self, measure: str) -> list[EffectTerm]:
+        """Return the four terms of a measure; their effects add up to the difference of the recorded means."""
+        if measure not in self._terms:
+            self._terms[measure] = self._build_terms(measure)
+        return self._terms[measure]
+
+    def build_total(self, measure: str) -> EffectTerm:
+        """Return the difference of the recorded means as a term."""
+        return self._test([("total", self.attribute("total", measure))])[0]
+
+    def attribute(self, term: TermName, measure: str, selected: NDArray[np.bool_] | None = None) -> Attribution | None:
+        """Return a term over all queries, or over those `selected`; None if its factor did not change."""
+        steps = self.list_term_steps(term)
+        return self._attribute(steps, measure, selected) if steps else None
+
+    def is_paired(self, term: str) -> bool:
+        """Return whether a term compares the same queries with themselves."""
+        return "queries" not in self.design.parts or term not in ("queries", "total")
+
+    def list_term_steps(self, term: TermName) -> list[Step]:
+        """Return the steps of a term; none if its factor did not change."""
+        if term == "total":
+            return [(1.0, AFTER, BEFORE)]
+        if term == "code":
+            return [
+                *self._list_code_steps(),
+                *(self.design.list_factor_steps(SETTINGS) if self.design.settings else []),
+            ]
+        return self.design.list_factor_steps(term) if term in self.design.parts else []
+
+    def _list_code_steps(self) -> list[Step]:
+        """Return the steps from the recorded results to evaluations with the same settings and data."""
+        steps = [(1.0, frozenset[str](), BEFORE), (1.0, AFTER, self.design.everything)]
+        values = self.values.values()
+        return [
+            step for step in steps if not all(np.array_equal(of[step[1]], of[step[2]], equal_nan=True) for of in values)
+        ]
+
+    def _attribute(self, steps: Sequence[Step], measure: str, selected: NDArray[np.bool_] | None = None) -> Attribution:
+        values = self.values[measure]
+        if selected is not None:
+            values = {coalition: np.where(selected, column, np.nan) for coalition, column in values.items()}
+        return attribute(values, steps)
+
+    def _build_terms(self, measure: str) -> list[EffectTerm]:
+        names: list[TermName] = ["code", "documents", "judgments", "queries"]
+        terms = self._test([(name, self.attribute(name, measure)) for name in names])
+        return [replace(terms[0], parts=self._test(self._list_parts(measure))), *terms[1:]]
+
+    def _list_parts(self, measure: str) -> list[tuple[str, Attribution | None]]:
+        """Return the parts of code and settings, if there are several."""
+        code, settings = self._list_code_steps(), self.design.settings
+        parts = [(CODE, code)] if code else []
+        parts += [(str(setting), self.design.list_setting_steps(setting.name)) for setting in settings]
+        return [(name, self._attribute(steps, measure)) for name, steps in parts] if len(parts) > 1 else []
+
+    def _test(self, terms: Sequence[tuple[str, Attribution | None]]) -> list[EffectTerm]:
+        """Return terms with intervals and p-values, which are corrected for the changed ones among them."""
+        some = [(name, own) for name, own in terms if own is not None]
+        significance = None
+        if some:
+            paired = [self.is_paired(name) for name, _ in some]
+            significance = compute_significance([own for _, own in some], paired, self.statistics, self.clusters)
+        rows, place = [], 0
+        for name, own in terms:
+            title = TERMS.get(name, name)  # type: ignore[call-overload]  # a part has a name of its own
+            if own is None or significance is None:
+                rows.append(EffectTerm(title, 0.0, 0.0, 0.0, 1.0, 1.0, False, 0.0, 0.0, changed=False))
+                continue
+            (low, high), p = significance.intervals[place].tolist(), float(significance.uncorrected[place])
+            corrected = float(significance.p_values[place])
+            is_significant = corrected < self.statistics.alpha
+            rows.append(
+                EffectTerm(
+                    *(title, own.effect, low, high, p, corrected, is_significant, own.least, own.most),
+                    differing=int(significance.differing[place]),
+                    queries=int(significance.queries[place]),
+                )
+            )
+            place += 1
+        return rows
+
+    def list_shares(self, term: TermName, measure: str) -> list[tuple[int, float]]:
+        """Return the queries that add to a term, as positions with their shares, the largest loss first.
+
+        The shares of all queries add up to the term. A query that only one side has a share in the term of the queries
+        that is not of interest by itself, so that term has none.
+        """
+        own = None if term == "queries" else self.attribute(term, measure)
+        if own is None:
+            return []
+        positions = np.flatnonzero(np.abs(np.nan_to_num(own.shares)) > 1e-12)
+        return sorted(((int(i), float(own.shares[i])) for i in positions), key=lambda pair: (pair[1], pair[0]))

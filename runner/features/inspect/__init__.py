@@ -1,0 +1,1 @@
+"""Inspect the quality of a dataset."""

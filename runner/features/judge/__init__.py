@@ -1,0 +1,1 @@
+"""Judge queries and documents, by people or by a language model."""

@@ -1,0 +1,137 @@
+"""The results that people judge: their rankings with the dataset, earlier verdicts, and the pool of the desk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from retrievers.base import NOTHING, Rankings
+from retrievers.strict_values import fits_columns, show_value
+from retrievers.texts import fetch_documents
+from runner.config.consent import Consent, restore_values
+from runner.config.objects import ConfigError, build
+from runner.datasets.base import Dataset
+from runner.datasets.chunking import Chunking
+from runner.datasets.settings import build_dataset
+from runner.datasets.source import DatasetSource
+from runner.evaluation.grades import verdict_of
+from runner.evaluation.result import Result, ResultError
+from runner.evaluation.verdicts import GradeVerdict
+from runner.features.judge.desk.pairs import DeskPool
+from runner.features.judge.judging import JudgedRankings, Pair, pool
+from runner.features.judge.sheet import PairIds
+from runner.pages import console
+
+
+def build_desk_pool(
+    results: Sequence[Result], ranked: Sequence[JudgedRankings], depth: int, scale: int | None = None
+) -> DeskPool:
+    """Return the pool of results.
+
+    Queries without gold are pooled if the dataset keeps unjudged queries or has no gold at all.
+    """
+    keeps = any(result.config["dataset"].get("unjudged_queries") == "keep" for result in results)
+    pairs = pool(ranked, depth, all_queries=keeps or not (ranked[0].judgments.grades > 0).any())
+    used = tuple(dict.fromkeys(file for result in results for file in result.extra_qrels))
+    return replace(DeskPool.build(ranked, pairs, depth, scale), extra_qrels=used)
+
+
+def list_pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
+    """Return the ids of pairs."""
+    names = dataset.documents.ids
+    return [(dataset.queries.ids[query], names[document]) for query, document in pairs]
+
+
+def load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[GradeVerdict]:
+    """Return the verdicts on pairs from a folder; pairs without a verdict are unjudged."""
+    file = folder / "verdicts.jsonl"
+    if not file.is_file() and order == "random":
+        raise ConfigError(
+            f"llm=none: {file} does not exist, so there are no grades to correct; let a language model judge first, "
+            "for example with llm=openai llm.model=MODEL, or set order=decisive, which needs none"
+        )
+    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()] if file.is_file() else []
+    earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
+    missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
+    return [earlier.get(pair, missing) for pair in ids]
+
+
+def name_judged(runs: Sequence[str]) -> str:
+    """Return the name of the folder for judgments of runs, given their full ids."""
+    return runs[0] if len(runs) == 1 else "-".join(sorted(run[:8] for run in runs))
+
+
+def load_rankings(results: Sequence[Result], depth: int, consent: Consent) -> list[JudgedRankings]:
+    """Return the rankings of results with their dataset, which is loaded again and split as it was for each result.
+
+    Documents among the first `depth` hits that the dataset lacks are added if the retrievers can return them by id.
+    """
+    prints = {result.dataset.fingerprint: result for result in results}
+    if len(prints) > 1:
+        names = ", ".join(sorted(result.dataset.name for result in prints.values()))
+        raise ConfigError(f"run: the sweep has several datasets ({names}); choose one of its combinations")
+    built = [build_recorded_dataset(result, consent) for result in results]
+    whole = built[0][0].load()
+    if whole.spans is not None:
+        raise ConfigError(
+            f"run: the gold of {whole.name} is spans, but judge grades documents; add passages to the file of spans, "
+            "or evaluate with dataset.gold=documents"
+        )
+    datasets = {repr(chunking): whole.split_documents(chunking) for _, chunking in built}
+    for (_, chunking), result in zip(built, results, strict=True):
+        dataset, summary = datasets[repr(chunking)], result.dataset
+        if (dataset.fingerprint, dataset.corpus.fingerprint) != (summary.fingerprint, summary.corpus_fingerprint):
+            raise ConfigError(f"run: the dataset {dataset.name} has changed since the evaluation; evaluate it again")
+    if all(dataset.whole is None for dataset in datasets.values()):
+        whole = _add_documents(whole, results, depth, consent)
+        datasets = dict.fromkeys(datasets, whole)
+    ranked = []
+    for (_, chunking), result in zip(built, results, strict=True):
+        dataset = datasets[repr(chunking)]
+        judgments = whole.judgments_for(result.search_type or result.retriever)
+        ranked.append(JudgedRankings(dataset, _positions(result, dataset), judgments))
+    return ranked
+
+
+def build_recorded_dataset(result: Result, consent: Consent) -> tuple[DatasetSource, Chunking]:
+    """Return the source and the chunking of the dataset that a result was measured on; raises `ConfigError`."""
+    values = restore_values({"dataset": result.config.get("dataset") or {}}, consent)["dataset"]
+    return build_dataset(values, consent.plugins)
+
+
+def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, consent: Consent) -> Dataset:
+    """Return the dataset with the documents among the first hits that it lacks, fetched from the retrievers by id."""
+    documents = dataset.corpus
+    for result in results:
+        if result.hits is None:
+            continue
+        first, grades = result.hits.rankings.documents[:, :depth], result.hits.grades[:, :depth]
+        hits = [result.hits.documents[place] for place in first[(first != NOTHING) & (grades < 0)].tolist()]
+        ids = [name for name in hits if fits_columns(name)]
+        if len(ids) < len(hits):
+            wrong = show_value(next(name for name in hits if not fits_columns(name)))
+            console.note(f"hits cannot be judged under ids such as {wrong}, which end a column or a line in judgments")
+        if not all(name in documents.positions for name in ids):
+            try:
+                settings = restore_values({"retriever": result.config.get("retriever")}, consent)["retriever"]
+                retriever = build(settings, "retriever", consent.plugins)
+            except ConfigError as error:
+                console.note(f"the texts of hits outside the dataset are not available ({error})")
+                continue
+            documents = fetch_documents(retriever, documents, ids)
+    return dataset if documents is dataset.corpus else dataset.with_documents(documents)
+
+
+def _positions(result: Result, dataset: Dataset) -> Rankings:
+    """Return the rankings of a result with documents by their position in the dataset's corpus."""
+    if result.hits is None:
+        raise ResultError(f"{result.name}: the record contains no rankings to judge")
+    at = {identifier: position for position, identifier in enumerate(dataset.corpus.ids)}
+    unknown = tuple(dict.fromkeys(i for i in result.hits.documents if i not in at))
+    at |= {identifier: len(dataset.corpus) + place for place, identifier in enumerate(unknown)}
+    positions = np.array([*(at[i] for i in result.hits.documents), NOTHING], dtype=np.int32)
+    return replace(result.hits.rankings, documents=positions[result.hits.rankings.documents], unknown_ids=unknown)

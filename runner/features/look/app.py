@@ -1,0 +1,117 @@
+"""The routes of `look`: the list of runs, a page for each choice of runs, its newer data and texts, and its desk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from runner.config.objects import ConfigError
+from runner.config.values import without_secrets
+from runner.datasets.base import DatasetError
+from runner.evaluation.result import ResultError
+from runner.features.judge.desk.pages import TEMPLATES
+from runner.features.look.desks import Desks
+from runner.features.look.listing import render_list, render_message
+from runner.features.look.pages import PageBuilder
+from runner.features.look.shown import ShownRuns, list_shown, resolve_runs
+from runner.pages.explorer.page import LIVE_POLICY
+from runner.web.guard import LoopbackAccess, LoopbackGuard
+
+MISTAKES = (ConfigError, DatasetError, ResultError)
+"""Errors that a page reports in one line."""
+
+
+def create_look_app(builder: PageBuilder, desks: Desks, first: ShownRuns, access: LoopbackAccess) -> Starlette:
+    """Return the application for browsers that have access; it shows `first` at its root."""
+    pages = _LookPages(builder, desks, first)
+    routes = [
+        Route("/", pages.show_first),
+        Route("/runs", pages.show_list),
+        Route("/look.css", pages.send_style),
+        Route("/show", pages.choose),
+        Route("/show/{key}/", pages.show_page),
+        Route("/show/{key}/state", pages.send_state),
+        Route("/show/{key}/texts", pages.send_texts),
+        Mount("/show/{key}/desk", app=pages.run_desk),
+    ]
+    return Starlette(routes=routes, middleware=[Middleware(LoopbackGuard, access=access)])
+
+
+class _LookPages:
+    """What each route does; whatever reads runs does so in a thread."""
+
+    def __init__(self, builder: PageBuilder, desks: Desks, first: ShownRuns) -> None:
+        self._builder, self._desks, self._first = builder, desks, first
+
+    def show_first(self, request: Request) -> Response:
+        return RedirectResponse(f"show/{self._first.key}/", 303)
+
+    def show_list(self, request: Request) -> Response:
+        return HTMLResponse(render_list(list_shown(self._builder.results.runs), self._first.key))
+
+    def choose(self, request: Request) -> Response:
+        """Lead from the form of the list to the page of the chosen runs."""
+        runs = request.query_params.getlist("run")
+        return RedirectResponse(f"show/{quote(','.join(runs))}/" if runs else "runs", 303)
+
+    def send_style(self, request: Request) -> Response:
+        return FileResponse(TEMPLATES / "desk.css")
+
+    async def show_page(self, request: Request) -> Response:
+        def build_page() -> Response:
+            html = self._builder.build(self._resolve(request), _read_board(request)).html
+            return HTMLResponse(html, headers={"content-security-policy": LIVE_POLICY})
+
+        return await _answer(build_page, as_page=True)
+
+    async def send_state(self, request: Request) -> Response:
+        return await _answer(lambda: JSONResponse(self._builder.read_state(self._resolve(request)).to_dict()))
+
+    async def send_texts(self, request: Request) -> Response:
+        query = request.query_params.get("query", "")
+
+        def read_texts() -> Response:
+            texts = self._builder.read_texts(self._resolve(request), query, _read_board(request))
+            return JSONResponse({name: {"title": title, "text": text} for name, (title, text) in texts.items()})
+
+        return await _answer(read_texts)
+
+    async def run_desk(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on to the desk of some runs, which is opened by the first one."""
+        request = Request(scope)
+        try:
+            app: ASGIApp = await run_in_threadpool(lambda: self._desks.open(self._resolve(request)))
+        except MISTAKES as error:
+            app = HTMLResponse(render_message("The desk cannot be opened", _explain(error)), 409)
+        await app(scope, receive, send)
+
+    def _resolve(self, request: Request) -> ShownRuns:
+        return resolve_runs(request.path_params["key"].split(","), self._builder.results.runs)
+
+
+async def _answer(respond: Callable[[], Response], as_page: bool = False) -> Response:
+    """Return a response, or in one line why there is none."""
+    try:
+        return await run_in_threadpool(respond)
+    except MISTAKES as error:
+        if as_page:
+            return HTMLResponse(render_message("The page cannot be shown", _explain(error)), 409)
+        return PlainTextResponse(f"{_explain(error)}\n", 409)
+
+
+def _read_board(request: Request) -> int:
+    """Return the number of the dataset of a sweep that an address names, by default that of the first."""
+    board = request.query_params.get("board", "0")
+    return int(board) if board.isascii() and board.isdecimal() and len(board) < 6 else 0
+
+
+def _explain(error: Exception) -> str:
+    return without_secrets(str(error))

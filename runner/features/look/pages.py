@@ -1,0 +1,114 @@
+"""The page of a sweep, an evaluation or a comparison, rendered from stored results and kept until they change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.insights import find_insights
+from runner.comparison.report.page import comparison_page
+from runner.config.consent import restore_values
+from runner.config.objects import ConfigError, build_settings
+from runner.evaluation.failures import Lexicon
+from runner.evaluation.report.page import result_page
+from runner.evaluation.result import Result
+from runner.features.look.records import SweepRecords
+from runner.features.look.results import StoredResults, describe_failed
+from runner.features.look.shown import ShownRuns
+from runner.pages.explorer.place import LiveState, PagePlace
+from runner.statistics.settings import Statistics
+from runner.sweep.boards import build_boards
+from runner.sweep.report.page import sweep_page
+from runner.tracking.logged import Run
+from runner.tracking.pages import create_place
+
+_KEPT_PAGES = 8
+
+
+@dataclass(frozen=True)
+class LivePage:
+    """A page, and the results whose rankings it shows, in the order of its systems."""
+
+    state: LiveState
+    html: str
+    ranked: Sequence[Result] = ()
+
+
+class PageBuilder:
+    """Renders pages one at a time; a page of finished runs is rendered once."""
+
+    def __init__(self, results: StoredResults, statistics: TableStatistics) -> None:
+        self.results, self._statistics = results, statistics
+        self._pages: dict[tuple[str, int], LivePage] = {}
+        self._lock = threading.Lock()
+
+    def read_state(self, shown: ShownRuns) -> LiveState:
+        """Return the state of what is shown: another `version` means that the page has changed."""
+        if shown.kind != "sweep":
+            return LiveState(shown.key)
+        return self._read_sweep(shown.runs[0])[0]
+
+    def build(self, shown: ShownRuns, board: int = 0) -> LivePage:
+        """Return the page of runs; `board` numbers the datasets of a sweep. Raises `ConfigError`, `ResultError`."""
+        with self._lock:
+            state = self.read_state(shown)
+            page = self._pages.pop((shown.key, board), None)
+            if page is None or page.state != state:
+                page = self._render(shown, state, board)
+            self._pages[shown.key, board] = page
+            while len(self._pages) > _KEPT_PAGES:
+                del self._pages[next(iter(self._pages))]
+            return page
+
+    def read_texts(self, shown: ShownRuns, query: str, board: int = 0) -> dict[str, tuple[str, str]]:
+        """Return the titles and the whole texts of the documents of a query, by id; raises `ConfigError`."""
+        ranked = self.build(shown, board).ranked
+        ids = list(ranked[0].queries.ids) if ranked else []
+        if query not in ids:
+            raise ConfigError(f"query={query[:80]}: no such query on this page")
+        with self._lock:
+            return self.results.read_texts(ranked, ids.index(query))
+
+    def _render(self, shown: ShownRuns, state: LiveState, board: int) -> LivePage:
+        place = create_place(self.results.runs.tracking, [run.id for run in shown.runs], state)
+        if shown.kind == "sweep":
+            return self._render_sweep(shown.runs[0], place, state, board)
+        ranked = [self.results.read(run) for run in shown.runs]
+        corpus = self.results.read_documents(ranked[0])
+        if shown.kind == "evaluation":
+            lexicon = Lexicon(corpus, self.results.bench.analyzer, self.results.bench.store) if len(corpus) else None
+            html = result_page(ranked[0], find_insights(ranked[0], lexicon), corpus, place)
+            return LivePage(state, html, ranked)
+        comparison: Comparison = compare_results(ranked, self._statistics, sources=[run.id for run in shown.runs])
+        return LivePage(state, comparison_page(comparison, corpus=corpus, place=place), comparison.results)
+
+    def _render_sweep(self, sweep: Run, place: PagePlace, state: LiveState, board: int) -> LivePage:
+        records = SweepRecords(sweep, self.results.runs, has_ended=not state.is_running)
+        finished = records.select_ranked(self._read_sweep(sweep)[1])
+        results = self.results.read_combinations(finished)
+        if not results:
+            raise ConfigError(f"the sweep {sweep.name} has no finished combination yet")
+        failures = [describe_failed(run) for run in self.results.runs.of_sweep(sweep, "FAILED")]
+        first = next(iter(results.values()))
+        recorded = restore_values({"statistics": first.config.get("statistics")}, self.results.consent)
+        statistics = build_settings(Statistics, recorded["statistics"], "statistics")
+        boards = build_boards(results, failures, first.primary, statistics, records.read_course(results))
+        if board >= len(boards):
+            raise ConfigError(f"board={board}: the sweep {sweep.name} has {len(boards)} datasets")
+        chosen = boards[board]
+        if len(boards) > 1:
+            summaries = [next(iter(of.results.values())).dataset for of in boards]
+            place = replace(place, datasets=tuple(f"{of.name}, {of.split}" for of in summaries))
+        best, corpus = self.results.read_best(chosen, finished)
+        html = sweep_page(chosen.leaderboard, list(chosen.results.values()), place, best, corpus)
+        return LivePage(state, html, list(best.values()))
+
+    def _read_sweep(self, sweep: Run) -> tuple[LiveState, list[Run]]:
+        """Return the state of a sweep, and its finished combinations."""
+        runs = self.results.runs
+        (now,) = runs.like(sweep.id) or [sweep]
+        finished, failed = runs.of_sweep(sweep), runs.of_sweep(sweep, "FAILED")
+        version = f"{len(finished)}-{len(failed)}-{now.status}"
+        return LiveState(version, now.status == "RUNNING", len(finished)), finished

@@ -1,0 +1,116 @@
+"""The results of stored runs, each read once, and the documents of their datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from retrievers.base import Corpus, RetrieverError
+from retrievers.texts import fetch_documents
+from runner.comparison.leaderboard import FailedCombination
+from runner.config.consent import Consent, NotAllowedError, restore_values
+from runner.config.objects import ConfigError, build
+from runner.evaluation.bench import Bench
+from runner.evaluation.report.rankings import DEPTH, MOST_GOLD
+from runner.evaluation.result import Result, ResultError
+from runner.pages import console
+from runner.results.re_evaluation import load_documents
+from runner.sweep.boards import BestRankings, Board
+from runner.tracking.fetching import Runs
+from runner.tracking.logged import Run
+
+_NO_DOCUMENTS = Corpus([], [])
+
+
+class StoredResults:
+    """Reads results and documents, and keeps them; of the combinations of a sweep, without their rankings."""
+
+    def __init__(self, runs: Runs, bench: Bench, consent: Consent) -> None:
+        self.runs, self.bench, self.consent = runs, bench, consent
+        self._light: dict[str, Result] = {}
+        self._whole: dict[str, Result] = {}
+        self._documents: dict[str, Corpus] = {}
+        self._refusals: set[str] = set()
+
+    def read(self, run: Run) -> Result:
+        """Return the result of a run with its rankings; raises `ResultError`."""
+        if run.id not in self._whole:
+            self._whole[run.id] = self.runs.record(run)
+        return self._whole[run.id]
+
+    def read_combinations(self, runs: Iterable[Run]) -> dict[str, Result]:
+        """Return the results of combinations by run id, without their rankings; raises `ResultError`."""
+        results = {}
+        for run in runs:
+            if run.id not in self._light:
+                self._light[run.id] = self.runs.record(run, rankings=False)
+            results[run.id] = self._light[run.id]
+        return results
+
+    def read_best(self, board: Board, finished: Iterable[Run]) -> BestRankings:
+        """Return the best results of a leaderboard with their rankings, and the documents that these name."""
+        runs = {run.id: run for run in finished}
+        best: dict[int, Result] = {}
+        for rank, name in board.best.items():
+            with suppress(ResultError):  # the page can do without
+                if (result := self.read(runs[name])).hits is not None:
+                    best[rank] = result
+        return best, self.read_documents(next(iter(best.values()))) if best else None
+
+    def read_documents(self, result: Result) -> Corpus:
+        """Return the documents of a result's dataset; none if it cannot be loaded, or has changed since."""
+        name = result.dataset.fingerprint
+        if name not in self._documents:
+            self._documents[name] = load_documents(result, self.bench, self.consent) or _NO_DOCUMENTS
+        return self._documents[name]
+
+    def read_texts(self, results: Sequence[Result], query: int) -> dict[str, tuple[str, str]]:
+        """Return the title and the whole text of each document that a page shows for a query, by id.
+
+        Documents that the dataset lacks come from the index of the retriever, if it can return them.
+        """
+        texts: dict[str, tuple[str, str]] = {}
+        for result in results:
+            wanted = _list_documents(result, query)
+            corpus = self.read_documents(result)
+            missing = [name for name, parent in wanted.items() if not {name, parent} & corpus.positions.keys()]
+            for source in (corpus, self._fetch(result, missing)):
+                for name, parent in wanted.items():
+                    place = source.positions.get(name, source.positions.get(parent))
+                    if place is not None:
+                        texts[name] = (source.titles[place] if source.titles else "", source.texts[place])
+        return texts
+
+    def _fetch(self, result: Result, ids: Sequence[str]) -> Corpus:
+        """Return documents from the index of a retriever; none if it cannot be opened."""
+        if not ids:
+            return _NO_DOCUMENTS
+        try:
+            settings = restore_values({"retriever": result.config.get("retriever")}, self.consent)["retriever"]
+            return fetch_documents(build(settings, "retriever", self.consent.plugins), _NO_DOCUMENTS, ids)
+        except NotAllowedError as refusal:
+            if str(refusal) not in self._refusals:
+                self._refusals.add(str(refusal))
+                console.note(f"documents outside the dataset of {result.name} are shown as ids: {refusal}")
+            return _NO_DOCUMENTS
+        except (ConfigError, RetrieverError):
+            return _NO_DOCUMENTS
+
+
+def _list_documents(result: Result, query: int) -> Mapping[str, str]:
+    """Return the ids of the first hits and of the gold of a query, each with the document that it is a chunk of."""
+    gold = dict.fromkeys(result.queries.expected[query][:MOST_GOLD], "")
+    if result.hits is None:
+        return gold
+    hits = result.hits
+    ids = hits.ids(query, DEPTH)
+    places = hits.rankings.documents[query, : len(ids)].tolist()
+    return gold | {name: hits.parents[place] if hits.parents else "" for name, place in zip(ids, places, strict=True)}
+
+
+def describe_failed(run: Run) -> FailedCombination:
+    """Return a failed combination with its traceback, if that is on this machine."""
+    file = None if run.folder is None else run.folder / "traceback.txt"
+    traceback = file.read_text(encoding="utf-8", errors="replace") if file and file.is_file() else ""
+    error = traceback.strip().rpartition("\n")[2] or "failed; its traceback is among the artifacts of its run"
+    return FailedCombination(run.name, error, traceback)

@@ -1,0 +1,323 @@
+"""Build the table of a paper: systems by datasets by measures, tested on each dataset and across datasets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import orjson
+
+from runner.comparison.comparability import NotComparable, ReportError, check_comparable
+from runner.comparison.datasets import title_datasets
+from runner.comparison.labels import label_results
+from runner.evaluation.result import Result
+from runner.statistics.across_datasets import compare_across, compute_mean_ranks
+from runner.statistics.clusters import Clusters
+from runner.statistics.comparison import Differences, Pairs, compare_pairs, compare_to, resolve_correction
+from runner.statistics.settings import Statistics
+from runner.statistics.significance import Floats, mean_interval
+
+BETTER, WORSE = "+", "-"
+"""The marks of cells that differ significantly from the reference."""
+
+_EQUAL = 1e-12
+"""Means this close are equal, and both are the best."""
+
+
+@dataclass(frozen=True)
+class PaperCell:
+    """A mean with its interval, and the difference from the reference of its column with the statistics of that.
+
+    The position of a cell in the table is its `id`, as in a spreadsheet: B3 is in the second column and the third row.
+    `effect` is Hedges' g of the paired differences. The statistics of the reference itself are NaN and 0.
+    """
+
+    id: str
+    system: str
+    dataset: str
+    measure: str
+    mean: float
+    low: float
+    high: float
+    queries: int
+    is_best: bool
+    reference: str
+    difference: float = math.nan
+    difference_low: float = math.nan
+    difference_high: float = math.nan
+    effect: float = math.nan
+    p: float = math.nan
+    mark: str = ""
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+
+
+@dataclass(frozen=True)
+class AcrossRow:
+    """A system compared with the reference by one measure, averaged over datasets that weigh the same.
+
+    `low`, `high` and `p` are about new queries of the same datasets; `new_low`, `new_high` and `new_p` about new
+    datasets. `wins`, `ties` and `losses` count datasets; of these, `better` and `worse` count the significant ones.
+    """
+
+    system: str
+    measure: str
+    reference: str
+    mean_rank: float
+    difference: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    new_low: float = math.nan
+    new_high: float = math.nan
+    new_p: float = math.nan
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+    better: int = 0
+    worse: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class PaperTable:
+    """Systems (rows) by datasets and measures (columns), as `cells` by row and column, None where a result is missing.
+
+    `baseline` is the system that all marks refer to; if it is "", they refer to the best system of each column.
+    `across` is empty unless at least two systems have results on all of several datasets. `results` are those of a
+    system (row) on a dataset (position).
+    """
+
+    systems: Sequence[str]
+    datasets: Sequence[str]
+    measures: Sequence[str]
+    baseline: str
+    statistics: Statistics
+    cells: Sequence[Sequence[PaperCell | None]]
+    across: Sequence[AcrossRow]
+    results: Mapping[tuple[int, int], Result]
+
+    @property
+    def columns(self) -> list[tuple[int, str]]:
+        """Return the dataset (its position) and the measure of each column."""
+        return [(dataset, measure) for dataset in range(len(self.datasets)) for measure in self.measures]
+
+    def list_cells(self) -> list[PaperCell]:
+        """Return the cells row by row, without empty ones."""
+        return [cell for row in self.cells for cell in row if cell is not None]
+
+
+def build_paper_table(
+    results: Sequence[Result],
+    measures: Sequence[str] = (),
+    baseline: str = "",
+    statistics: Statistics = Statistics(),
+    datasets: Sequence[str] = (),
+    names: Mapping[str, str] | None = None,
+) -> PaperTable:
+    """Return the table of results; a system is a retriever with its settings and chunking, whatever the dataset.
+
+    `measures` are those of the first result's primary measure by default. `datasets` selects and orders datasets by
+    name, and `names` maps labels of systems to the names to show. Raises `ReportError`.
+    """
+    grid, systems, titles = _arrange(results, datasets, names or {})
+    first = next(iter(grid.values()))
+    chosen = list(measures) or [first.primary]
+    if baseline and baseline not in systems:
+        raise ReportError(f"baseline={baseline}: no such system; choose from {', '.join(systems)}")
+    statistics = resolve_correction(statistics)
+    tests = {
+        (title, measure): _test_column(grid, dataset, title, measure, statistics)
+        for dataset, title in enumerate(titles)
+        for measure in chosen
+    }
+    columns = [
+        _build_column(column, systems, *place, baseline, statistics.confidence, name_column(position))
+        for position, (place, column) in enumerate(tests.items())
+    ]
+    across = [
+        row
+        for measure in chosen
+        for row in _compare_across([tests[title, measure] for title in titles], systems, measure, baseline, statistics)
+    ]
+    return PaperTable(systems, titles, chosen, baseline, statistics, list(zip(*columns, strict=True)), across, grid)
+
+
+def name_column(position: int) -> str:
+    """Return the letters of a column, from A, as in a spreadsheet."""
+    name, left = "", position + 1
+    while left:
+        left, letter = divmod(left - 1, 26)
+        name = chr(ord("A") + letter) + name
+    return name
+
+
+def _arrange(
+    results: Sequence[Result], datasets: Sequence[str], names: Mapping[str, str]
+) -> tuple[dict[tuple[int, int], Result], list[str], list[str]]:
+    """Return the results by row and dataset, the names of systems, and the titles of datasets."""
+    by_fingerprint: dict[str, Result] = {}
+    for result in results:
+        by_fingerprint.setdefault(result.dataset.fingerprint, result)
+    titles = dict(zip(by_fingerprint, title_datasets([one.dataset for one in by_fingerprint.values()]), strict=True))
+    if unknown := [name for name in datasets if name not in titles.values()]:
+        raise ReportError(f"datasets={unknown[0]}: no such dataset; choose from {', '.join(titles.values())}")
+    selected = [f for name in datasets for f, title in titles.items() if title == name] or list(titles)
+    columns = {fingerprint: position for position, fingerprint in enumerate(selected)}
+    by_system: dict[bytes, dict[int, Result]] = {}
+    for result in results:
+        if (column := columns.get(result.dataset.fingerprint)) is None:
+            continue
+        check_comparable(by_fingerprint[result.dataset.fingerprint], result)
+        row = by_system.setdefault(_identify_system(result), {})
+        earlier = row.setdefault(column, result)
+        if earlier is not result and not np.array_equal(earlier.scores, result.scores, equal_nan=True):
+            raise ReportError(
+                f"{earlier.name} and {result.name}: two different results of the same system on "
+                f"{titles[result.dataset.fingerprint]}; remove one of them from sweeps"
+            )
+    first = [next(iter(row.values())) for row in by_system.values()]
+    labels = label_results(first, [_select_own_settings(result.swept) for result in first])
+    if unknown := [label for label in names if label not in labels]:
+        raise ReportError(f"names.{unknown[0]}: no such system; choose from {', '.join(labels)}")
+    systems = [names.get(label, label) for label in labels]
+    if len(set(systems)) < len(systems):
+        raise ReportError("names: two systems have the same name; give each system a unique name")
+    grid = {(row, column): result for row, of in enumerate(by_system.values()) for column, result in of.items()}
+    return grid, systems, [titles[fingerprint] for fingerprint in selected]
+
+
+def _identify_system(result: Result) -> bytes:
+    """Return what identifies a system on any dataset: its retriever and chunking, or else its name."""
+    retriever = result.config.get("retriever")
+    settings = (retriever, (result.config.get("dataset") or {}).get("chunking")) if retriever else result.name
+    identity = (result.retriever, result.search_type, settings)
+    return orjson.dumps(identity, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+
+
+def _select_own_settings(swept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the swept settings of a system, without those of the dataset."""
+    return {key: value for key, value in swept.items() if key.partition(".")[0] != "dataset"}
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTests:
+    """The scores of the systems (rows of the table) that have a result on a dataset, with the tests of all pairs."""
+
+    rows: Sequence[int]
+    scores: Floats
+    clusters: Clusters | None
+    pairs: Pairs
+
+    def compare_to(self, row: int) -> Differences | None:
+        """Return the differences from the system in a row of the table; None if it has no result."""
+        if row not in self.rows:
+            return None
+        return compare_to(self.rows.index(row), self.scores, self.pairs, self.clusters)
+
+
+def _test_column(
+    grid: Mapping[tuple[int, int], Result], dataset: int, title: str, measure: str, statistics: Statistics
+) -> ColumnTests:
+    """Test all pairs of systems on a dataset as one family; raises `ReportError`."""
+    rows = sorted(row for row, column in grid if column == dataset)
+    some = [grid[row, dataset] for row in rows]
+    if any(list(result.queries.ids) != list(some[0].queries.ids) for result in some):
+        raise NotComparable(f"{title}: the results cover different queries; evaluate all systems on the same queries")
+    scores = np.stack([result.of(measure) for result in some])
+    if np.isnan(scores).all():
+        raise ReportError(f"{title}: no query counts for {measure}, because none has gold; leave this dataset out")
+    clusters = some[0].queries.cluster_numbers
+    return ColumnTests(rows, scores, clusters, compare_pairs(scores, statistics, clusters))
+
+
+def _build_column(
+    tests: ColumnTests, systems: Sequence[str], title: str, measure: str, baseline: str, confidence: float, name: str
+) -> list[PaperCell | None]:
+    """Return the cells of the column called `name`."""
+    counted = ~np.isnan(tests.scores).all(axis=0)
+    own = None if tests.clusters is None else tests.clusters[counted]
+    intervals = mean_interval(tests.scores[:, counted], confidence, own).tolist()
+    means = np.nanmean(tests.scores[:, counted], axis=1)
+    reference = systems.index(baseline) if baseline else tests.rows[int(means.argmax())]
+    compared = tests.compare_to(reference)
+    cells: list[PaperCell | None] = [None] * len(systems)
+    for place, row in enumerate(tests.rows):
+        cell = PaperCell(
+            id=f"{name}{row + 1}",
+            system=systems[row],
+            dataset=title,
+            measure=measure,
+            mean=float(means[place]),
+            low=intervals[place][0],
+            high=intervals[place][1],
+            queries=int(np.count_nonzero(~np.isnan(tests.scores[place]))),
+            is_best=bool(means[place] >= means.max() - _EQUAL),
+            reference="" if compared is None else systems[reference],
+        )
+        if compared is not None and row != reference:
+            cell = replace(
+                cell,
+                difference=float(compared.differences[place]),
+                difference_low=float(compared.intervals[place, 0]),
+                difference_high=float(compared.intervals[place, 1]),
+                effect=float(compared.effects[place]),
+                p=float(compared.p_values[place]),
+                mark=_mark(compared, place),
+                wins=int(compared.wins[place]),
+                ties=int(compared.ties[place]),
+                losses=int(compared.losses[place]),
+            )
+        cells[row] = cell
+    return cells
+
+
+def _mark(compared: Differences, place: int) -> str:
+    if not compared.significant[place]:
+        return ""
+    return BETTER if compared.differences[place] > 0 else WORSE
+
+
+def _compare_across(
+    tests: Sequence[ColumnTests], systems: Sequence[str], measure: str, baseline: str, statistics: Statistics
+) -> list[AcrossRow]:
+    """Return the systems that have results on all datasets, in the order of the table; [] if there are too few."""
+    rows = [row for row in range(len(systems)) if all(row in column.rows for column in tests)]
+    if len(tests) < 2 or len(rows) < 2 or (baseline and systems.index(baseline) not in rows):
+        return []
+    scores = [column.scores[[column.rows.index(row) for row in rows]] for column in tests]
+    means = np.stack([np.nanmean(part, axis=1) for part in scores], axis=1)
+    ranks = compute_mean_ranks(means)
+    reference = rows.index(systems.index(baseline)) if baseline else int(means.mean(axis=1).argmax())
+    across = compare_across(reference, scores, statistics, [column.clusters for column in tests], named=bool(baseline))
+    by_column = [(column, column.compare_to(rows[reference])) for column in tests]
+    lines = []
+    for i, row in enumerate(rows):
+        marks = [_mark(compared, column.rows.index(row)) for column, compared in by_column if compared is not None]
+        line = AcrossRow(
+            system=systems[row],
+            measure=measure,
+            reference=systems[rows[reference]],
+            mean_rank=float(ranks[i]),
+            wins=int(np.count_nonzero(across.by_dataset[i] > 0)),
+            ties=int(np.count_nonzero(across.by_dataset[i] == 0)),
+            losses=int(np.count_nonzero(across.by_dataset[i] < 0)),
+            better=marks.count(BETTER),
+            worse=marks.count(WORSE),
+        )
+        if i != reference:
+            line = replace(
+                line,
+                difference=float(across.same.differences[i]),
+                low=float(across.same.intervals[i, 0]),
+                high=float(across.same.intervals[i, 1]),
+                p=float(across.same.p_values[i]),
+                new_low=float(across.intervals[i, 0]),
+                new_high=float(across.intervals[i, 1]),
+                new_p=float(across.p_values[i]),
+            )
+        lines.append(line)
+    return lines

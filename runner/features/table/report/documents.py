@@ -1,0 +1,181 @@
+"""The table of a paper as LaTeX, Markdown, CSV, and JSON with the command that reproduces each cell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+from runner.comparison.comma_separated import format_csv
+from runner.features.table.paper_table import AcrossRow, PaperCell, PaperTable, name_column
+from runner.features.table.report.sentences import describe_across, describe_table
+from runner.pages.latex import escape_latex, render_float, render_tabular
+from runner.pages.markdown import escape, render_rows
+from runner.pages.numbers import DASH, difference_interval, format_signed, interval, missing, p_value, score
+
+DOCUMENT = r"""\documentclass[a4paper,landscape]{article}
+\usepackage[margin=2cm]{geometry}
+\usepackage{booktabs}
+\begin{document}
+\input{table}
+\end{document}
+"""
+"""A document that shows the table."""
+
+_TITLES = (
+    "system", "mean rank", "difference", "same datasets", "p", "new datasets", "p (new)",
+    "won, tied, lost", "sig. better", "sig. worse",
+)  # fmt: skip
+
+
+def table_latex(table: PaperTable, folder: str, digits: int = 3) -> str:
+    """Return the table, and the comparison across datasets, as floats for LaTeX with the package booktabs."""
+    per = len(table.measures)
+    datasets = [rf"\multicolumn{{{per}}}{{c}}{{{escape_latex(title)}}}" for title in table.datasets]
+    header = [f" & {' & '.join(datasets)} \\\\"]
+    if per > 1:
+        spans = (rf"\cmidrule(lr){{{2 + i * per}-{1 + (i + 1) * per}}}" for i in range(len(datasets)))
+        measures = [escape_latex(measure) for _, measure in table.columns]
+        header += ["".join(spans), f" & {' & '.join(measures)} \\\\"]
+    rows = [
+        [escape_latex(system), *(_format_latex(cell, digits) for cell in cells)]
+        for system, cells in zip(table.systems, table.cells, strict=True)
+    ]
+    last = name_column(len(table.columns) - 1)
+    comments = [f"cells A{row} to {last}{row}" for row in range(1, len(table.systems) + 1)]
+    tabular = render_tabular("l" + "r" * len(table.columns), header, rows, comments)
+    parts = [
+        f"% Needs \\usepackage{{booktabs}}. Reproduce a cell: {_command(folder, 'A1')}",
+        render_float(tabular, escape_latex(" ".join(describe_table(table))), "tab:systems"),
+    ]
+    for measure in dict.fromkeys(row.measure for row in table.across):
+        titles = [escape_latex(title) for title in _TITLES]
+        lines = [list(map(_escape_number, _list_across(row))) for row in table.across if row.measure == measure]
+        across = render_tabular("l" + "r" * (len(_TITLES) - 1), [f"{' & '.join(titles)} \\\\"], lines)
+        caption = escape_latex(f"{measure} across datasets. {' '.join(describe_across(table))}")
+        parts.append(render_float(across, caption, f"tab:across-{table.measures.index(measure) + 1}"))
+    return "\n\n".join(parts) + "\n"
+
+
+def table_markdown(table: PaperTable, folder: str, digits: int = 3) -> str:
+    """Return the table, the comparison across datasets, and all differences as Markdown."""
+    titles = [
+        escape(table.datasets[dataset] + (f" {measure}" if len(table.measures) > 1 else ""))
+        for dataset, measure in table.columns
+    ]
+    rows = [
+        [escape(system), *(_format_markdown(cell, digits) for cell in cells)]
+        for system, cells in zip(table.systems, table.cells, strict=True)
+    ]
+    parts = [
+        render_rows(["system", *titles], rows, [False] + [True] * len(titles)),
+        *map(escape, describe_table(table)),
+    ]
+    for measure in dict.fromkeys(row.measure for row in table.across):
+        lines = [list(map(escape, _list_across(row))) for row in table.across if row.measure == measure]
+        parts += [f"## {escape(measure)} across datasets", *map(escape, describe_across(table))]
+        parts.append(render_rows(_TITLES, lines, [False] + [True] * (len(_TITLES) - 1)))
+    compared = [cell for cell in table.list_cells() if not missing(cell.difference)]
+    if compared:
+        confidence = f"{table.statistics.confidence * 100:g}%"
+        titles = [
+            "cell", "system", "dataset", "measure", "reference", "difference", f"{confidence} interval", "g", "p",
+            "won", "tied", "lost",
+        ]  # fmt: skip
+        parts += [
+            "## Differences",
+            "g is Hedges' g, the mean difference in standard deviations of the differences between queries. Intervals "
+            "and p-values are corrected as the marks are. Won, tied and lost count queries.",
+            render_rows(titles, [list(map(escape, _list_difference(cell))) for cell in compared],
+                        [i == 0 or i > 4 for i in range(len(titles))]),
+        ]  # fmt: skip
+    parts += [f"Reproduce a cell: `{_command(folder, 'A1')}`. A1 is the first number of the first row."]
+    return "\n\n".join(parts) + "\n"
+
+
+def table_csv(table: PaperTable) -> str:
+    """Return a row per cell as comma-separated values."""
+    return format_csv([field.name for field in fields(PaperCell)], [asdict(cell) for cell in table.list_cells()])
+
+
+def table_json(table: PaperTable, folder: str, records: Mapping[tuple[int, int], str]) -> dict[str, Any]:
+    """Return the table for JSON; each cell has the command that reproduces it, and the name of its record."""
+    places = {
+        cell.id: (row, column) for row, cells in enumerate(table.cells) for column, cell in enumerate(cells) if cell
+    }
+    cells = []
+    for cell in table.list_cells():
+        row, column = places[cell.id]
+        result = table.results[row, column // len(table.measures)]
+        cells.append(
+            {
+                **_without_nan(asdict(cell)),
+                "dataset_fingerprint": result.dataset.fingerprint,
+                "config_hash": result.config_hash,
+                "record": records[row, column // len(table.measures)],
+                "command": _command(folder, cell.id),
+            }
+        )
+    return {
+        "systems": table.systems,
+        "datasets": table.datasets,
+        "measures": table.measures,
+        "baseline": table.baseline or None,
+        "statistics": {name: getattr(table.statistics, name) for name in ("test", "correction", "confidence", "alpha")},
+        "notes": [*describe_table(table), *describe_across(table)],
+        "cells": cells,
+        "across": [_without_nan(asdict(row)) for row in table.across],
+    }
+
+
+def _command(folder: str, cell: str) -> str:
+    word = f"{folder}@{cell}"
+    quoted = 'cell="' + word.replace('"', '\\"') + '"'  # for Hydra, which would split the word
+    return f"python -m runner reproduce {shlex.quote(quoted if '=' in word else word)}"
+
+
+def _without_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and missing(value) else value for name, value in values.items()}
+
+
+def _escape_number(text: str) -> str:
+    """Return an escaped text in which a hyphen before a digit is a minus sign, unless it is inside a word."""
+    return re.sub(r"(?<!\w)\{-\}(?=\d)", "$-$", escape_latex(text))
+
+
+def _format_latex(cell: PaperCell | None, digits: int) -> str:
+    if cell is None:
+        return "--"
+    mean = score(cell.mean, digits)
+    return (rf"\textbf{{{mean}}}" if cell.is_best else mean) + (f"$^{{{cell.mark}}}$" if cell.mark else "")
+
+
+def _format_markdown(cell: PaperCell | None, digits: int) -> str:
+    if cell is None:
+        return DASH
+    mean = score(cell.mean, digits)
+    mark = {"+": "⁺", "-": "⁻"}.get(cell.mark, "")
+    return (f"**{mean}**" if cell.is_best else mean) + mark
+
+
+def _list_across(row: AcrossRow) -> list[str]:
+    return [
+        row.system, f"{row.mean_rank:.2f}", format_signed(row.difference), interval((row.low, row.high)),
+        p_value(row.p), interval((row.new_low, row.new_high)), p_value(row.new_p),
+        *(
+            [DASH] * 3 if row.system == row.reference
+            else [f"{row.wins}, {row.ties}, {row.losses}", str(row.better), str(row.worse)]
+        ),
+    ]  # fmt: skip
+
+
+def _list_difference(cell: PaperCell) -> Sequence[str]:
+    differing = cell.wins + cell.losses
+    return [
+        cell.id, cell.system, cell.dataset, cell.measure, cell.reference, format_signed(cell.difference),
+        difference_interval((cell.difference_low, cell.difference_high, differing, differing + cell.ties)),
+        f"{cell.effect:+.2f}", p_value(cell.p),
+        str(cell.wins), str(cell.ties), str(cell.losses),
+    ]  # fmt: skip

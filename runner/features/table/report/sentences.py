@@ -1,0 +1,44 @@
+"""What the table of a paper shows, in sentences: its marks, its tests, and what they assume."""
+
+from __future__ import annotations
+
+from runner.comparison.report.significance import in_words
+from runner.features.table.paper_table import PaperTable
+from runner.statistics.corrections import CORRECTIONS
+
+
+def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
+    """Return the sentences of the caption: what is shown, what `best` and the marks mean, what is corrected."""
+    statistics, measures = table.statistics, list(table.measures)
+    listed = " and ".join([", ".join(measures[:-1]), measures[-1]] if measures[1:] else measures)
+    is_corrected = CORRECTIONS[statistics.correction].depends_on_family
+    sentences = [
+        f"Mean {listed} by dataset, over queries.",
+        f"{best}: the highest mean of the column, whether or not others differ significantly from it.",
+        f"+ and -: significantly better and worse than {table.baseline or 'the highest mean of the column'} "
+        f"(differences paired by query; {in_words(statistics.test, statistics.correction)}"
+        f"{' for all pairs of systems in the column' if is_corrected else ''}; p < {statistics.alpha:g}).",
+    ]
+    if len(table.columns) > 1 and is_corrected:
+        sentences.append("Columns are not corrected for one another.")
+    return sentences
+
+
+def describe_across(table: PaperTable) -> list[str]:
+    """Return the sentences on the comparison across datasets and its assumptions; [] without such a comparison."""
+    if not table.across:
+        return []
+    statistics, count = table.statistics, len(table.datasets)
+    family = f"the comparisons with {table.baseline}" if table.baseline else "all pairs of systems"
+    new = CORRECTIONS[statistics.correction].for_family()
+    corrected = f"with {new.description}" + (f" for {family}" if new.depends_on_family else "")
+    return [
+        f"Mean difference from {table.baseline or 'the system with the highest mean'} over {count} datasets, which all "
+        "have the same weight.",
+        f"Same datasets: what to expect for new queries of these {count} datasets. The differences of queries are "
+        f"tested within their datasets, {in_words(statistics.test, statistics.correction)}.",
+        "New datasets: what to expect for datasets that are not in the table. Student's t is computed from the "
+        f"{count} mean differences, {corrected}. It assumes that the datasets are a random sample of those of interest "
+        "and that the mean differences are roughly normal. The interval is that of a single comparison.",
+        "Won, tied and lost count datasets by their means; sig. better and sig. worse count the significant ones.",
+    ]

@@ -1,0 +1,51 @@
+"""The table of a paper for the terminal."""
+
+from __future__ import annotations
+
+from runner.features.table.paper_table import PaperCell, PaperTable
+from runner.pages.numbers import DASH, format_signed, interval, p_value, score
+from runner.pages.tables import Column, Table
+
+
+def systems_table(table: PaperTable, digits: int = 3) -> Table:
+    """Return the means with their marks, a row per system; the best of each column has an asterisk."""
+
+    def show(cell: PaperCell | None) -> str:
+        return DASH if cell is None else f"{score(cell.mean, digits)}{'*' if cell.is_best else ''}{cell.mark}"
+
+    several = len(table.measures) > 1
+    columns = [
+        Column(f"{table.datasets[dataset]} {measure}" if several else table.datasets[dataset], show, numeric=True)
+        for dataset, measure in table.columns
+    ]
+    rows = [[system, *cells] for system, cells in zip(table.systems, table.cells, strict=True)]
+    return Table([Column("system", least=12), *columns], rows)
+
+
+def across_table(table: PaperTable) -> Table:
+    """Return the comparison across datasets, a row per system and measure; empty without such a comparison."""
+    columns = [
+        Column("system", least=12),
+        Column("measure"),
+        Column("mean rank", lambda rank: f"{rank:.2f}", numeric=True),
+        Column("difference", format_signed, numeric=True),
+        Column("same datasets", interval, numeric=True, spare=1),
+        Column("p", p_value, numeric=True),
+        Column("new datasets", interval, numeric=True, spare=1),
+        Column("p (new)", p_value, numeric=True),
+        Column("won, tied, lost"),
+        Column("sig. better", numeric=True, spare=2),
+        Column("sig. worse", numeric=True, spare=2),
+    ]
+    rows = [
+        [
+            row.system, row.measure, row.mean_rank, row.difference, (row.low, row.high), row.p,
+            (row.new_low, row.new_high), row.new_p,
+*(
+                [DASH] * 3 if row.system == row.reference
+                else [f"{row.wins}, {row.ties}, {row.losses}", str(row.better), str(row.worse)]
+            ),
+        ]
+        for row in table.across
+    ]  # fmt: skip
+    return Table(columns, rows)

@@ -1,1 +1,0 @@
-"""Generate datasets from existing material: mine them from definitions and packages, or synthesise them from chunks."""

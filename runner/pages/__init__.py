@@ -1,0 +1,1 @@
+"""What every report is made of: tables, numbers, sections, pages, the explorer and the console."""

@@ -1,0 +1,93 @@
+"""Compute effect sizes, and how many queries it takes to detect a difference.
+
+Differences are paired (m x queries), and NaN marks a query that does not count. With clusters, clusters take the place
+of queries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runner.statistics.clusters import Clusters
+from runner.statistics.roots import find_root
+from runner.statistics.significance import moments
+
+Floats = NDArray[np.float64]
+
+
+def cohens_d(differences: Floats, clusters: Clusters | None = None, weights: Floats | None = None) -> Floats:
+    """Return Cohen's d_z (1988), the mean difference in units of its standard deviation (m,); NaN below two queries.
+
+    It is 0 where all differences are 0, and infinite where all are equal and not 0.
+    """
+    _, means, deviations = moments(differences, clusters, weights)
+    with np.errstate(divide="ignore"):
+        return np.divide(means, deviations, out=np.zeros_like(means), where=(means != 0) | (deviations != 0))
+
+
+def hedges_g(differences: Floats, clusters: Clusters | None = None, weights: Floats | None = None) -> Floats:
+    """Return Cohen's d_z without its small-sample bias (Hedges 1981, exact factor) (m,); NaN below three queries."""
+    from scipy.special import gammaln
+
+    degrees = np.maximum(moments(differences, clusters, weights)[0] - 1.0, 1)
+    factor = np.exp(gammaln(degrees / 2) - gammaln((degrees - 1) / 2)) * np.sqrt(2 / degrees)
+    return cohens_d(differences, clusters, weights) * np.where(degrees > 1, factor, np.nan)
+
+
+def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:
+    """Return the power of a two-sided paired t-test for an effect (d_z) with this many queries, at least 2.
+
+    The test statistic has a noncentral t distribution (Cohen 1988; Faul et al. 2007).
+    """
+    from scipy.special import nctdtr, stdtrit
+
+    least, centre = stdtrit(queries - 1, 1 - alpha / 2), np.abs(effect) * np.sqrt(queries)
+    # Compute both tails as lower tails, by symmetry; scipy.stats has the upper tail but takes half a second to import.
+    upper, lower = nctdtr(queries - 1, -centre, -least), nctdtr(queries - 1, centre, -least)
+    chance: Floats = upper + np.where(np.isnan(lower), 0.0, lower)  # NaN where it underflows for a large effect
+    return chance
+
+
+def queries_needed(differences: Floats, deviations: Floats, alpha: float = 0.05, chance: float = 0.8) -> Floats:
+    """Return how many queries a paired t-test needs to detect mean differences with power `chance` (m,).
+
+    `deviations` are the standard deviations of the differences of single queries. Infinite for a difference of 0, NaN
+    where the deviation is unknown.
+    """
+    from scipy.special import ndtri
+
+    needed = np.where(differences == 0, np.inf, np.where(deviations == 0, 2.0, np.nan))
+    seen = (differences != 0) & (deviations > 0)
+    effects = np.abs(differences[seen] / deviations[seen])
+    # With a known deviation (the normal approximation), this many queries suffice: slightly fewer than for a t-test.
+    low, high = np.ones_like(effects), np.maximum(2, np.ceil(((ndtri(1 - alpha / 2) + ndtri(chance)) / effects) ** 2))
+    while (short := power(high, effects, alpha) < chance).any():
+        low, high = np.where(short, high, low), np.where(short, 2 * high, high)
+    while ((high - low) > np.maximum(1, np.spacing(high))).any():  # within the resolution of floats of this size
+        middle = np.maximum(np.floor((low + high) / 2), 2)
+        short = power(middle, effects, alpha) < chance
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    needed[seen] = high
+    return needed
+
+
+def detectable_difference(
+    queries: NDArray[np.int64], deviations: Floats, alpha: float = 0.05, chance: float = 0.8
+) -> Floats:
+    """Return the smallest mean differences that a paired t-test detects with power `chance` on these queries (m,).
+
+    `deviations` are the standard deviations of the differences of single queries; `chance` is above `alpha`. NaN below
+    two queries.
+    """
+    from scipy.special import stdtrit
+
+    effects = np.full(len(queries), np.nan)
+    for n in np.unique(queries[queries > 1]).tolist():
+        beyond = 10 * (1 + stdtrit(n - 1, 1 - alpha / 2)) / np.sqrt(n)
+
+        def exceed(effect: float, n: int = n) -> float:
+            return float(power(np.array(n), np.array(effect), alpha)) - chance
+
+        effects[queries == n] = find_root(exceed, 0.0, float(beyond))
+    return effects * deviations

@@ -1,0 +1,1 @@
+"""The machine: processes, versions and object stores."""

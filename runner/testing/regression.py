@@ -1,0 +1,105 @@
+"""An assertion for test suites: a result passes the gate of `compare` against a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from runner.comparison.compare import TableStatistics
+from runner.comparison.gate import Gate, check_gate
+from runner.comparison.report import data, tables
+from runner.config import CONF
+from runner.config.consent import Consent
+from runner.config.objects import ConfigError, build, build_settings
+from runner.datasets.base import Dataset
+from runner.evaluation.bench import Bench
+from runner.evaluation.result import Result
+from runner.pages.numbers import format_signed
+from runner.results.lookup import Named, results_called
+from runner.results.re_evaluation import ReEvaluation, compare_on_same_data
+from runner.store.opening import open_store
+from runner.store.settings import store_settings
+from runner.tracking.settings import Tracking
+
+_LISTED = 5
+"""The largest number of queries to list in a message."""
+
+
+def assert_no_regression(
+    result: Result | str | PathLike[str],
+    baseline: Result | str | PathLike[str],
+    *,
+    gate: Gate | Mapping[str, Any] | str = "default",
+    primary: str | None = None,
+    statistics: Mapping[str, Any] | None = None,
+    dataset: Dataset | None = None,
+    re_evaluate: ReEvaluation = "auto",
+    plugins: Sequence[str] = (),
+    trust: Sequence[str] = (),
+    baselines: str | PathLike[str] = "baselines",
+    experiment: str | None = None,
+    tracking_uri: str | None = None,
+    store_path: str | PathLike[str] | None = None,
+) -> None:
+    """Raise `AssertionError` if a result violates a rule of a gate when compared with a baseline.
+
+    `result` and `baseline` are results of `runner.evaluate`, or names as on the command line: "latest",
+    "baseline:main", the id of a run, a file. `gate` is the name of a file in `conf/gate`, or rules such as {"drops":
+    {"primary": 0.01}}; `statistics` are settings of `conf/compare.yaml`. If the baseline was measured on other data, it
+    is evaluated again on the data of the result; pass these as `dataset` if they were made in Python. The other
+    arguments are the settings of the same names. Raises `NotComparable` for results that cannot be compared,
+    `ConfigError` for mistakes.
+    """
+    tracking: Tracking = build_settings(Tracking, {"uri": tracking_uri, "experiment": experiment}, "tracking")
+    folder = Path(baselines)
+    consent = Consent.of({"plugins": plugins, "trust": trust})
+    results = [_find_result(given, tracking, folder) for given in (baseline, result)]
+    own = build_settings(TableStatistics, statistics or {}, "statistics")
+    place = store_settings({"store": {"path": str(store_path or "mlruns/cache")}})
+    comparison, effect = compare_on_same_data(
+        results, own, primary, re_evaluate, lambda: Bench(open_store(place)), consent, dataset
+    )
+    checks = check_gate(_build_gate(gate), comparison)
+    violated = [check for check in checks if check.violated]
+    if not violated:
+        return
+    lines = [tables.gate_verdict(checks), *(f"  {tables.describe_check(check)}" for check in violated)]
+    lines += tables.verdicts(comparison) + (data.describe(effect) if effect else [])
+    losses = tables.losses(comparison, 1)[:_LISTED]
+    lines += [f"Largest losses in {comparison.primary}:"] if losses else []
+    lines += [f"  {format_signed(loss.difference)}  {loss.after.id}: {loss.after.text}" for loss in losses]
+    raise AssertionError("\n".join(lines))
+
+
+def _find_result(given: Result | str | PathLike[str], tracking: Tracking, baselines: Path) -> Named:
+    if isinstance(given, Result):
+        return Named(given, given.name)
+    found_results = results_called(str(given), tracking, baselines)
+    if len(found_results) > 1:
+        raise ConfigError(
+            f"{given}: matches several results; choose one: {', '.join(named.source for named in found_results)}"
+        )
+    return found_results[0]
+
+
+def _build_gate(gate: Gate | Mapping[str, Any] | str) -> Gate:
+    """Return a gate, given as an object, as rules, or as the name of its file."""
+    if isinstance(gate, Gate):
+        return gate
+    if not isinstance(gate, str):
+        return build_settings(Gate, gate, "gate")
+    names = sorted(file.stem for file in (CONF / "gate").glob("*.yaml"))
+    if gate not in names:
+        raise ConfigError(f"gate={gate}: no such choice; choose from {', '.join(names)}")
+    content = {**_read(CONF / "gate" / "none.yaml"), **_read(CONF / "gate" / f"{gate}.yaml")}
+    built: Gate = build({key: value for key, value in content.items() if key != "defaults"}, "gate")
+    return built
+
+
+def _read(file: Path) -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return content

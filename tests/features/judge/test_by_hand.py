@@ -1,0 +1,101 @@
+"""`judge by=hand` as a command: from runs to grades that the next evaluation uses, also after a kill."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import httpx
+import orjson
+import pytest
+
+from runner.__main__ import main
+from runner.features.judge.desk.journal import load_journals
+from runner.tracking.settings import Tracking
+from tests.warm import WarmProcess, start_command
+
+DATA = (
+    "dataset=beir", "dataset.path=data", "dataset.unjudged_queries=keep", "tracking.background=false",
+)  # fmt: skip
+FIELD = re.compile(r'name="(query_id|document_id)" value="([^"]*)"')
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory, which has a dataset without any judgment."""
+    monkeypatch.chdir(tmp_path)
+    words = ["lighthouse", "ferry", "museum", "market"]
+    documents = [{"_id": f"{word}_{i}", "text": f"the {word} part {i} of {i + 2}"} for word in words for i in range(3)]
+    queries = [{"_id": f"q{place}", "text": f"{word} part"} for place, word in enumerate(words)]
+    (tmp_path / "data" / "qrels").mkdir(parents=True)
+    for name, rows in (("corpus.jsonl", documents), ("queries.jsonl", queries)):
+        (tmp_path / "data" / name).write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    (tmp_path / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n")
+    return tmp_path
+
+
+def start_desk(run: str, folder: Path) -> tuple[WarmProcess, httpx.Client]:
+    """Start the command, and return it with a client of the address that it prints."""
+    process = start_command(["judge", "by=hand", f"run={run}", "port=0", "assessor=Anna", *DATA[3:]], folder)
+    deadline = time.monotonic() + PATIENCE_S
+    while not (match := re.search(r"open (http://\S+)", _read(folder / "stdout.txt"))):
+        assert process.is_alive() and time.monotonic() < deadline, _read(folder / "stderr.txt")
+        time.sleep(0.02)
+    address = match[1].partition("/?")[0]
+    cookies = httpx.get(match[1]).cookies
+    return process, httpx.Client(base_url=address, headers={"origin": address}, cookies=cookies)
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""
+
+
+def grade_next(client: httpx.Client, grade: int) -> tuple[str, str]:
+    fields = dict(FIELD.findall(client.get("/").text))
+    assert client.post("/judge", data={**fields, "decision": grade}).status_code == 303
+    return fields["query_id"], fields["document_id"]
+
+
+def test_grades_survive_a_kill_and_count_in_the_next_evaluation(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["retriever=bm25", *DATA, "--json"]) == 0
+    run = orjson.loads(capsys.readouterr().out)["run"]
+    process, client = start_desk(run, here)
+    with client:
+        grades = {grade_next(client, place % 4): place % 4 for place in range(5)}
+    os.kill(process.pid or 0, signal.SIGKILL)
+    process.join()
+    (folder,) = (here / "mlruns" / "judgments").iterdir()
+    assert load_journals(folder / "by_hand" / "journals", 3)["anna"].grades == grades
+    monkeypatch.setattr(
+        "runner.features.judge.desk.session.serve", lambda app, listener, ready: ready()
+    )  # and stop at once
+    assert main(["judge", "by=hand", "run=latest", "port=0", "assessor=Anna"]) == 0
+    shown = capsys.readouterr()
+    assert f"run=latest: run {run}" in shown.err
+    printed = shown.out
+    assert "desk of anna: 5 of " in printed and "(5 grades)" in printed
+    override = re.search(r"use them with: (\S+)", printed)
+    assert override
+    assert main(["retriever=bm25", *DATA, override[1], "--json"]) == 0
+    assert orjson.loads(capsys.readouterr().out)["result"]["means"]["nDCG@10"] > 0
+
+
+def test_mistakes_are_reported_in_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retriever=bm25", *DATA, "--json"]) == 0
+    run = orjson.loads(capsys.readouterr().out)["run"]
+    for words, message in (
+        (["assessor=../x"], "error: assessor=../x: not a name;"),
+        (["llm=openai", "llm.model=m"], "error: by=hand: people judge, not a language model; remove llm="),
+        (["scale=0"], "error: scale=0: should be greater than or equal to 1"),
+        (["overlap=2"], "error: overlap=2: should be less than or equal to 1"),
+        (["by=mail"], "error: by=mail: "),
+    ):
+        assert main(["judge", "by=hand", f"run={run}", "port=0", *words]) == 2
+        shown = capsys.readouterr().err
+        assert shown.startswith(message) and shown.count("\n") == 1, shown
