@@ -60,6 +60,8 @@ STATED_ELSEWHERE: Mapping[str, str] = {
     "kiwisolver": "BSD-3-Clause",
     "lz4": "BSD-3-Clause",
     "matplotlib": "PSF-2.0",
+    "mlflow-skinny": "Apache-2.0",
+    "mlflow-tracing": "Apache-2.0",
     "mpmath": "BSD-3-Clause",
     "numba": "BSD-2-Clause",
     "omegaconf": "BSD-3-Clause",
@@ -178,7 +180,7 @@ def render_page() -> str:
         "does not.",
     ]  # fmt: skip
     dependencies = list_dependencies()
-    locked = {canonicalize_name(name) for name in list_locked()}
+    locked = list_locked()
     for part in read_parts():
         rows = [d for d in dependencies if d.part == part and canonicalize_name(d.name) in locked]
         if rows:
@@ -188,10 +190,11 @@ def render_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def list_locked() -> list[str]:
-    """Return the names of the packages in requirements.lock."""
+def list_locked() -> dict[str, str]:
+    """Return the versions of the packages in requirements.lock, by canonical name."""
     lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    return [line.partition("==")[0] for line in lines if "==" in line]
+    pins = [line.split(" ")[0].partition("==") for line in lines if "==" in line]
+    return {canonicalize_name(name): version for name, _, version in pins}
 
 
 if __name__ == "__main__":

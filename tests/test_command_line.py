@@ -394,6 +394,7 @@ def test_a_signal_that_arrives_where_python_drops_exceptions_stops_the_command(n
     code = f"""
 import os, signal, sys, time, weakref
 from runner.__main__ import _handle_signals
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup may have started these tests
 _handle_signals()
 class Thing: pass
 thing = Thing()

@@ -117,12 +117,12 @@ def test_a_test_asks_for_the_assertion_by_its_name(tmp_path: Path) -> None:
 
 
 def test_a_session_that_does_not_use_it_imports_nothing_of_the_program() -> None:
-    code = "import sys, pytest, runner.testing.pytest_plugin; print(*[m for m in sys.modules if m[:2] in ('ru', 'nu')])"
+    code = "import sys, pytest, runner.pytest_plugin; print(*[m for m in sys.modules if m[:2] in ('ru', 'nu')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert set(done.stdout.split()) <= {"runner", "runner.testing.pytest_plugin", "runpy", "numbers"}
+    assert set(done.stdout.split()) <= {"runner", "runner.pytest_plugin", "runpy", "numbers"}
 
 
 def test_the_entry_point_names_the_plug_in() -> None:
     points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
-    assert points == {"retrieval_runner": "runner.testing.pytest_plugin"}
+    assert points == {"retrieval_runner": "runner.pytest_plugin"}
     assert importlib.import_module(points["retrieval_runner"]).provide_assertion

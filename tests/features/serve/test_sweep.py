@@ -29,7 +29,7 @@ def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def results(folder: Path) -> dict[tuple[str, str], Result]:
     """Return what was logged by retriever and search type."""
     found = {}
-    for record in folder.rglob("artifacts/**/result.json"):
+    for record in folder.rglob("result.json"):
         result = load_record(record.parent)
         found[result.retriever, result.config["retriever"].get("parameters", {}).get("search_type") or ""] = result
     return found
