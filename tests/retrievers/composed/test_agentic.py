@@ -20,7 +20,7 @@ from retrievers.store import MemoryStore, NoStore, Store
 from tests.retrievers.scripted import FAILS, Said
 from tests.retrievers.test_contract import ids_of, search
 
-CONF = Path(__file__).parents[2] / "conf" / "retriever"
+CONF = Path(__file__).parents[3] / "conf" / "retriever"
 
 
 def steps_of(rankings: Rankings, query: int = 0) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from tests.retrievers.scripted import FAILS, Said
 from tests.retrievers.test_contract import ids_of, search
 from tests.strategies.rankings import unique_lists
 
-CONF = Path(__file__).parents[2] / "conf" / "retriever"
+CONF = Path(__file__).parents[3] / "conf" / "retriever"
 
 
 def expanded(replies: Mapping[str, str], **settings: Any) -> Expanded:

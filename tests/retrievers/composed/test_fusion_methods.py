@@ -130,7 +130,7 @@ def test_the_order_of_the_parts_does_not_matter(method: Method, rows: list[Row],
 
 
 def test_the_documented_table_of_methods_is_that_of_the_program() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "fusion.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "fusion.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \| `(.+?)` \| (scores|ranks) \| (.+?) \|$", page, re.MULTILINE)
     assert rows == [(name, fusion.formula, fusion.reads, fusion.reference) for name, fusion in FUSIONS.items()]
     assert list(FUSIONS) == list(METHODS)

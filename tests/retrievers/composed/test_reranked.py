@@ -33,7 +33,7 @@ from tests.retrievers.encoders.test_encoders import Disk
 from tests.retrievers.scripted import FAILS, Overlap, Said
 from tests.retrievers.test_contract import ids_of, search
 
-CONF = Path(__file__).parents[2] / "conf"
+CONF = Path(__file__).parents[3] / "conf"
 
 
 def test_the_best_of_the_base_are_ordered_by_the_reranker_and_nothing_else_is_found(harbour: Corpus) -> None:
