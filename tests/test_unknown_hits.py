@@ -28,10 +28,10 @@ from runner.evaluation.experiment import Experiment
 from runner.evaluation.failures import Lexicon
 from runner.evaluation.records import load_record, save_record, write_trec
 from runner.evaluation.report.page import result_page
+from runner.evaluation.report.printing import show_result
 from runner.evaluation.report.sections import result_markdown
 from runner.evaluation.result import Result
 from runner.metrics.settings import MetricSettings
-from runner.pages import console
 from runner.store.disk import DiskStore
 from tests.retrievers.fake_api import Answer, Asked, FakeApi, fake_api, hits
 from tests.retrievers.http_search import FORM
@@ -165,13 +165,13 @@ def test_reports_show_the_hole_rate_and_warn_of_unknown_hits(
     for report in (result_markdown(result, told), result_page(result, told)):
         assert "Hole rate" in report
         assert "are missing from the dataset" in report
-    console.show_result(result)
+    show_result(result)
     assert "are missing from the dataset" in capsys.readouterr().out
     notes = build_leaderboard([result], result.primary).notes
     assert [note for note in notes if note.startswith("Warning: 1 of 1 combinations have hits that are missing")]
     without_documents = replace(result, dataset=replace(result.dataset, documents=0))
     for quiet in (measured(), without_documents):
-        console.show_result(quiet)
+        show_result(quiet)
         assert "are missing from the dataset" not in capsys.readouterr().out
         assert not [note for note in build_leaderboard([quiet], quiet.primary).notes if "missing" in note]
 

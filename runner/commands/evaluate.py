@@ -27,6 +27,7 @@ from runner.evaluation.records import format_record
 from runner.evaluation.report.files import evaluation_files
 from runner.evaluation.report.grades import grade_table, missing_line, verdict_table
 from runner.evaluation.report.junit import evaluation_junit
+from runner.evaluation.report.printing import show_result
 from runner.evaluation.result import Result
 from runner.features.golden.report.files import golden_files
 from runner.llm.spending import compute_figures, describe_spending, measure_spending
@@ -189,7 +190,7 @@ def _finish(
 
 
 def _show(result: Result) -> None:
-    console.show_result(result)
+    show_result(result)
     if result.grades is not None:
         console.show_table(grade_table(result))
         console.show_table(verdict_table(result))

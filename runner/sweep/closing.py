@@ -17,6 +17,7 @@ from runner.pages.progress import Status
 from runner.statistics.settings import Statistics
 from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
 from runner.sweep.outcome import SweepOutcome
+from runner.sweep.report.printing import show_compare_command, show_leaderboard, show_systems
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen
@@ -133,14 +134,14 @@ def _document(run: SweepRun, boards: Sequence[Board], parent: LoggedRun | None, 
         }
     )
     for board in boards if run.parent.keeps_runs else ():
-        console.show_compare_command(board.leaderboard, run.parent.overrides)
+        show_compare_command(board.leaderboard, run.parent.overrides)
 
 
 def _show(boards: Sequence[Board], primary: str) -> None:
     for board in boards:
-        console.show_leaderboard(board.leaderboard, list(board.results.values()))
+        show_leaderboard(board.leaderboard, list(board.results.values()))
     if boards and (systems := boards[0].leaderboard.systems) is not None:
-        console.show_systems(systems, primary)
+        show_systems(systems, primary)
 
 
 def _show_places(parent: LoggedRun | None, names: Sequence[str], output: Path | None) -> None:

@@ -26,6 +26,7 @@ from runner.sweep.declared import Declared
 from runner.sweep.estimates import Estimate, Estimator
 from runner.sweep.finished import load_result
 from runner.sweep.racing import check_race, describe_saving
+from runner.sweep.report.printing import show_plan
 from runner.sweep.settings import SweepSettings
 from runner.sweep.work import Plan, PlannedStage, SearchPlan
 from runner.tracking.background import BackgroundTracker
@@ -61,7 +62,7 @@ def plan_search(declared: Declared, sweep: Sweep, folds: int) -> int:
 
 def _show(made: Plan | SearchPlan) -> None:
     console.document(made.to_json)
-    console.show_plan(made)
+    show_plan(made)
 
 
 def plan_combinations(

@@ -14,6 +14,7 @@ from retrievers.work import kind_of
 from runner.comparison.leaderboard import FailedCombination
 from runner.evaluation.bench import Bench, MeasuredExperiment, build_result
 from runner.evaluation.experiment import Experiment
+from runner.evaluation.report.grades import missing_line
 from runner.evaluation.result import Result
 from runner.pages import console
 from runner.pages.progress import Progress, Status
@@ -176,7 +177,7 @@ class SweepRun:
         """
         result = build_result(experiment, measured, self._bench.grade(experiment, measured))
         if result.unfinished and not self._reported_unfinished:
-            console.note_unfinished(result)
+            console.note(missing_line(result))
             self._reported_unfinished = True
         done = (stage.kind for stage in result.timings.stages if not stage.reused)
         self.outcome.work.update(kind for kind in done if kind_of(kind).counted)

@@ -9,8 +9,8 @@ import pytest
 
 from runner.comparison.compare import TableStatistics, compare_results
 from runner.evaluation.records import load_record, save_record
+from runner.evaluation.report.printing import show_result
 from runner.evaluation.result import Result
-from runner.pages.console import show_result
 from runner.tracking.record import tags_of
 from tests.pages.factory import result
 

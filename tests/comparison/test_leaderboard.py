@@ -17,7 +17,6 @@ from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.evaluation.result import Result, ResultError
-from runner.pages.console import show_leaderboard
 from runner.statistics.comparison import Differences, compare_pairs, compare_to
 from runner.statistics.effects import detectable_difference, queries_needed
 from runner.statistics.maxt import run_max_t
@@ -25,6 +24,7 @@ from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.settings import CorrectionName, Statistics, Test
 from runner.statistics.significance import mean_interval
 from runner.sweep.report.page import sweep_page
+from runner.sweep.report.printing import show_leaderboard
 from runner.sweep.report.sections import sweep_markdown
 from runner.sweep.report.tables import compare_command
 from tests.pages.factory import mixed, result, sweep

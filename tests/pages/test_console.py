@@ -14,11 +14,13 @@ import pytest
 from rich.cells import cell_len
 
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
+from runner.evaluation.report.printing import show_result
 from runner.evaluation.report.tables import cost
 from runner.pages import console, progress
 from runner.pages.progress import Progress, Status
 from runner.pages.tables import Column, Table
 from runner.statistics.settings import Statistics
+from runner.sweep.report.printing import show_leaderboard
 from tests.pages.factory import mixed, result, sweep
 
 PRIMARY = "nDCG@10"
@@ -54,8 +56,8 @@ def test_nothing_is_wider_than_the_terminal(
     columns: int, width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     width.setenv("COLUMNS", str(columns))
-    console.show_result(result(errors={3: "it timed out, and said so in a message that is longer than a line " * 2}))
-    console.show_leaderboard(build_leaderboard(mixed(), PRIMARY, [FailedCombination("a", "boom " * 30)]))
+    show_result(result(errors={3: "it timed out, and said so in a message that is longer than a line " * 2}))
+    show_leaderboard(build_leaderboard(mixed(), PRIMARY, [FailedCombination("a", "boom " * 30)]))
     assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= columns
 
 
@@ -73,7 +75,7 @@ def test_the_widest_text_is_wrapped_before_a_narrower_one(
 def test_columns_go_by_importance(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def head(columns: int) -> list[str]:
         width.setenv("COLUMNS", str(columns))
-        console.show_leaderboard(build_leaderboard(mixed(), PRIMARY))
+        show_leaderboard(build_leaderboard(mixed(), PRIMARY))
         lines = capsys.readouterr().out.splitlines()
         return next(line for line in lines if "combination " in line).split()
 
@@ -91,7 +93,7 @@ def test_runs_are_shown_by_how_their_ids_begin_and_give_way_last(
     runs = [f"{i:08x}{'f' * 24}" for i in range(len(results))]
     board = build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=50), runs=runs)
     width.setenv("COLUMNS", str(columns))
-    console.show_leaderboard(board)
+    show_leaderboard(board)
     lines = capsys.readouterr().out.splitlines()
     assert max(map(cell_len, lines)) <= columns
     for row in board.rows:
@@ -105,7 +107,7 @@ def test_the_leaderboard_shows_labels_in_one_line_where_they_fit(
 ) -> None:
     width.setenv("COLUMNS", "60")
     board = build_leaderboard(sweep(25), PRIMARY)
-    console.show_leaderboard(board, top=5)
+    show_leaderboard(board, top=5)
     out = capsys.readouterr().out
     for row in board.rows[:5]:
         assert f"{row.rank}  {row.label}" in out
@@ -118,7 +120,7 @@ def test_the_leaderboard_shows_labels_in_one_line_where_they_fit(
 
 def test_a_result_shows_its_numbers(width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     found = result(errors={3: "timed out"})
-    console.show_result(found)
+    show_result(found)
     out = capsys.readouterr().out
     assert f"{PRIMARY} {found.means[PRIMARY]:.3f}" in out
     assert f"RR {found.means['RR']:.3f}" in out
@@ -141,17 +143,17 @@ def test_a_result_says_which_measures_have_no_value_for_some_queries(
     shown = replace(found, measures=[*found.measures, "Judged@10"], scores=scores)
     counted = int(np.count_nonzero(~np.isnan(found.of(found.primary))))
     known = int(np.count_nonzero(~np.isnan(scores[-1])))
-    console.show_result(shown)
+    show_result(shown)
     text = " ".join(capsys.readouterr().out.split())
     assert f"Judged: mean over {known} of {counted} queries, as the others have no hits" in text
-    console.show_result(found)
+    show_result(found)
     assert "no hits" not in capsys.readouterr().out
 
 
 def test_a_result_shows_the_confidence_of_its_interval(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    console.show_result(replace(result(), config={"statistics": {"confidence": 0.9}}))
+    show_result(replace(result(), config={"statistics": {"confidence": 0.9}}))
     assert "(90% interval)" in capsys.readouterr().out
 
 
@@ -159,7 +161,7 @@ def test_failures_that_say_the_same_are_shown_once(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failures = [FailedCombination(name, "out of [memory]") for name in "abcde"]
-    console.show_leaderboard(build_leaderboard([], PRIMARY, failures))
+    show_leaderboard(build_leaderboard([], PRIMARY, failures))
     out = capsys.readouterr().out
     assert "5 x out of [memory]" in out
     assert "a, b, c and 2 more" in out
@@ -183,7 +185,7 @@ def test_there_is_colour_on_a_terminal_alone(width: pytest.MonkeyPatch) -> None:
 
     def shown(stream: io.StringIO) -> str:
         width.setattr(sys, "stdout", stream)
-        console.show_leaderboard(build_leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
+        show_leaderboard(build_leaderboard([], PRIMARY, [FailedCombination("a", "x")]))
         return stream.getvalue()
 
     assert "\x1b[1;31m" in shown(Terminal())

@@ -19,6 +19,7 @@ from runner.comparison.report.sections import comparison_markdown
 from runner.comparison.report.sections import iter_sections as iter_comparison_sections
 from runner.evaluation.grades import Grades
 from runner.evaluation.report.page import LISTED, result_page
+from runner.evaluation.report.printing import show_result
 from runner.evaluation.report.sections import iter_sections as iter_result_sections
 from runner.evaluation.report.sections import result_markdown
 from runner.evaluation.result import Result
@@ -27,11 +28,11 @@ from runner.features.traces.report.page import render_page
 from runner.features.traces.report.report import TraceReport
 from runner.features.traces.report.sections import TASKS, render_markdown
 from runner.features.traces.report.sections import iter_sections as iter_trace_sections
-from runner.pages import console
 from runner.pages.markdown import render_sections
 from runner.pages.sections import ReportSection
 from runner.pages.tables import Column, Table
 from runner.sweep.report.page import HARDEST, sweep_page
+from runner.sweep.report.printing import show_leaderboard
 from runner.sweep.report.sections import iter_sections as iter_sweep_sections
 from runner.sweep.report.sections import sweep_markdown
 from tests.comparison.test_datasets import groups, rank
@@ -127,7 +128,7 @@ def test_printed_sections_of_a_sweep_are_in_the_terminal_and_in_notebooks(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     board, results = build_full_sweep()
-    console.show_leaderboard(board, results)
+    show_leaderboard(board, results)
     out = capsys.readouterr().out
     shown = notebook.render_leaderboard(board, results)
     printed = [section.title for section in iter_sweep_sections(board, results) if section.printed]
@@ -140,7 +141,7 @@ def test_printed_sections_of_an_evaluation_are_in_the_terminal_and_in_notebooks(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     found = build_full_evaluation()
-    console.show_result(found)
+    show_result(found)
     out = capsys.readouterr().out
     shown = notebook.render_result(found)
     printed = [section.title for section in iter_result_sections(found, Insights(), 3) if section.printed]

@@ -45,12 +45,12 @@ from runner.__main__ import main
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings
-from runner.pages import console
 from runner.store import disk, entries
 from runner.store.base import Entry
 from runner.store.disk import DiskStore
 from runner.sweep.estimates import Estimator
 from runner.sweep.plan import LOG_S, SCORE_S, START_S, WORKERS_S, plan_combinations
+from runner.sweep.report.printing import show_plan
 from runner.sweep.work import Plan, PlannedCalls, PlannedStage
 from runner.tracking.settings import Tracking
 from tests.broken import Broken
@@ -434,7 +434,7 @@ def test_nothing_is_wider_than_the_terminal_and_what_is_to_do_stays(
     columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    console.show_plan(PLAN)
+    show_plan(PLAN)
     out = capsys.readouterr().out
     assert max(map(cell_len, out.splitlines())) <= columns
     row = next(line for line in out.splitlines() if line.startswith("embed"))
@@ -447,7 +447,7 @@ def test_a_plan_ends_with_what_it_all_takes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    console.show_plan(PLAN)
+    show_plan(PLAN)
     out = capsys.readouterr().out
     assert "1,002 combinations on scifact (test): 5,183 documents, 300 queries; 2 already finished, 1,000 to do" in out
     assert "to do: k1=0; k1=1; k1=2; and 997 more" in out
@@ -459,7 +459,7 @@ def test_a_plan_ends_with_what_it_all_takes(
 def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pytest.CaptureFixture[str]) -> None:
     calls = [PlannedCalls("grade", "m", 128, 92_691, 131_072, 0.0925, rough=True), PlannedCalls("expand", "m", 64)]
     calls.append(PlannedCalls("agent", "n", 192, 70_000, 196_608, 0.1284, most=True))
-    console.show_plan(replace(PLAN, calls=calls))
+    show_plan(replace(PLAN, calls=calls))
     out = capsys.readouterr().out
     assert re.search(r"grade +m +128 +~92,691 +~131,072 +~0\.0925", out)
     assert re.search(r"expand +m +64 +– +– +–", out)
@@ -473,7 +473,7 @@ def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pyt
 def test_the_price_of_embeddings_is_exact_an_estimate_or_a_bound(capsys: pytest.CaptureFixture[str]) -> None:
     exact = PlannedCalls("embed", "e", 9, 1_234, None, 0.25, price_settings="encoder.price_in")
     calls = [exact, replace(exact, model="f", rough=True), replace(exact, model="g", most=True, cost=None)]
-    console.show_plan(replace(PLAN, calls=calls))
+    show_plan(replace(PLAN, calls=calls))
     out = capsys.readouterr().out
     assert re.search(r"embed +e +9 +1,234 +– +0\.25", out)
     assert re.search(r"embed +f +9 +~1,234 +– +~0\.25", out)
@@ -486,7 +486,7 @@ def test_the_price_of_embeddings_is_exact_an_estimate_or_a_bound(capsys: pytest.
 
 def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     stages = [PlannedStage("search", 3, 0, 3, 2.0, 0.0, unknown=1), PlannedStage("fuse", 1, 0, 1, 0.0, 0.0, unknown=1)]
-    console.show_plan(replace(PLAN, stages=stages))
+    show_plan(replace(PLAN, stages=stages))
     out = capsys.readouterr().out
     assert "2.0 s or more" in out
     assert "at least 6 min 40 s" in out
@@ -494,7 +494,7 @@ def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_where_all_is_finished_nothing_is_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    console.show_plan(replace(PLAN, finished=1002, to_do=[], stages=[PlannedStage("search", 9, 2, 0, 0.0, 0.0)]))
+    show_plan(replace(PLAN, finished=1002, to_do=[], stages=[PlannedStage("search", 9, 2, 0, 0.0, 0.0)]))
     out = capsys.readouterr().out
     assert "1,002 already finished, 0 to do" in out
     assert "Nothing to do." in out

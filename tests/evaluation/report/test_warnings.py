@@ -12,10 +12,10 @@ from runner.comparison.leaderboard import build_leaderboard
 from runner.evaluation.records import load_record, save_record
 from runner.evaluation.report.insights import thresholds_table
 from runner.evaluation.report.page import result_page
+from runner.evaluation.report.printing import show_result
 from runner.evaluation.report.sections import result_markdown
 from runner.evaluation.report.tables import abstention_table
 from runner.evaluation.result import Result
-from runner.pages import console
 from runner.sweep.report.tables import leaderboard_table, notices
 from runner.tracking.record import metrics_of
 from tests.pages.factory import TYPES, result
@@ -29,7 +29,7 @@ def warned() -> Result:
 
 
 def test_console_and_reports_show_them(warned: Result, capsys: pytest.CaptureFixture[str]) -> None:
-    console.show_result(warned)
+    show_result(warned)
     assert f"warning: {WARNING}" in capsys.readouterr().out
     assert WARNING in result_markdown(warned, find_insights(warned))
     assert WARNING in result_page(warned, find_insights(warned))
@@ -48,7 +48,7 @@ def test_the_record_keeps_them(warned: Result, tmp_path: Path) -> None:
 def test_a_true_negative_rate_stands_with_its_cost(capsys: pytest.CaptureFixture[str]) -> None:
     found = result()
     titles = ("TN rate", "recall lost", "answerable rejected")
-    console.show_result(found)
+    show_result(found)
     shown_there = capsys.readouterr().out
     assert all(title in shown_there for title in titles)
     for table in (

@@ -12,9 +12,9 @@ from runner.comparison.criteria import COSTS, mean_of
 from runner.comparison.leaderboard import Leaderboard, build_leaderboard
 from runner.comparison.search import FrontPoint, Search, SearchTrial
 from runner.comparison.selection import DefaultComparison, Figures, FoldWinner, WinnerSelection
-from runner.pages import console
 from runner.statistics.settings import Statistics
 from runner.sweep.report.page import sweep_page
+from runner.sweep.report.printing import show_leaderboard
 from runner.sweep.report.sections import sweep_markdown
 from runner.sweep.report.selection import (
     describe_default,
@@ -182,7 +182,7 @@ def test_importances_are_told_by_objective_and_product_where_there_are_several()
 @pytest.mark.parametrize("on", ["dev", "kfold", "test"])
 def test_the_notice_is_on_the_console_in_markdown_and_on_the_page(on: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = board(selection=selection(on), search=search())
-    console.show_leaderboard(found)
+    show_leaderboard(found)
     texts = [capsys.readouterr().out, sweep_markdown(found, sweep(6)).replace("\\", ""), sweep_page(found, sweep(6))]
     for text in texts:
         for notice in notices(found):
@@ -210,7 +210,7 @@ def test_the_best_of_a_grid_is_said_to_be_selected_on_the_data_it_is_reported_on
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert notices(board()) == [WARNING]
-    console.show_leaderboard(board())
+    show_leaderboard(board())
     texts = [
         capsys.readouterr().out,
         sweep_markdown(board(), sweep(6)).replace("\\", ""),
