@@ -29,8 +29,7 @@ from runner.evaluation.result import Hits, Result
 from runner.evaluation.verdicts import GradeVerdict
 from runner.features.judge.desk.export import QRELS, write_grades
 from runner.features.judge.desk.journal import AssessorJournal, load_journals
-from runner.features.judge.desk.results import load_verdicts
-from runner.features.judge.judged_files import JUDGMENTS, PEOPLE, write_people, write_verdicts
+from runner.features.judge.judged_files import JUDGMENTS, PEOPLE, load_verdicts, write_people, write_verdicts
 from runner.features.judge.sheet import SheetRow, load_sheet, save_sheet
 from tests.datasets.rows import make_dataset
 from tests.datasets.test_exporting import read
@@ -187,4 +186,4 @@ def test_the_verdicts_of_a_judge_have_the_same_ids(pairs: Pairs) -> None:
             return
         for file in (JUDGMENTS, PEOPLE):
             assert {(q, d): grade for q, d, grade in files.qrels(folder / file)} == pairs
-        assert [verdict.grade for verdict in load_verdicts(folder, ids, "")] == [*pairs.values()]
+        assert [verdict.grade for verdict in load_verdicts(folder, ids)] == [*pairs.values()]

@@ -21,13 +21,20 @@ from runner.config.values import resolve_config
 from runner.evaluation.result import Result
 from runner.evaluation.verdicts import GradeVerdict, cut_warning
 from runner.features.judge.desk.desk import DeskSettings
-from runner.features.judge.desk.queue import QueueOrder
-from runner.features.judge.desk.results import build_desk_pool, list_pair_ids, load_rankings, load_verdicts, name_judged
+from runner.features.judge.desk.results import build_desk_pool, load_rankings, name_judged
 from runner.features.judge.desk.session import judge_by_hand
-from runner.features.judge.judged_files import JUDGMENTS, format_correction, format_scores, write_people, write_verdicts
+from runner.features.judge.judged_files import (
+    JUDGMENTS,
+    VERDICTS,
+    format_correction,
+    format_scores,
+    load_verdicts,
+    write_people,
+    write_verdicts,
+)
 from runner.features.judge.judged_pool import GradedSheet, JudgedPool
-from runner.features.judge.judging import SCALE, JudgedRankings, Judging, judge_pairs, pool
-from runner.features.judge.order import UNJUDGED
+from runner.features.judge.judging import SCALE, JudgedRankings, Judging, judge_pairs, list_pair_ids, pool
+from runner.features.judge.order import UNJUDGED, PairOrder
 from runner.features.judge.people import FEWEST, list_strata, name_runs, report_judge
 from runner.features.judge.prediction_powered import GradedSample
 from runner.features.judge.report import (
@@ -62,7 +69,7 @@ class JudgeSettings:
     port: int = Field(default=8002, ge=0, le=65535)
     output: LocalPath | None = None
     sample: int | None = Field(default=None, ge=1)
-    order: QueueOrder | None = None
+    order: PairOrder | None = None
     sheet: LocalPath | None = None
     seed: int = Field(default=0, ge=0)
 
@@ -72,9 +79,9 @@ class JudgeSettings:
         return not isinstance(self.judging.llm, NoLLM)
 
     @property
-    def sheet_order(self) -> QueueOrder:
-        """Return the order of a sheet."""
-        return self.order or "random"
+    def chosen_order(self) -> PairOrder:
+        """Return how pairs are chosen: what matters most at the desk, and for a sheet, a sample that can correct."""
+        return self.order or ("decisive" if self.by == "hand" else "random")
 
 
 def main(cfg: DictConfig) -> int:
@@ -136,9 +143,9 @@ def _judge_by_hand(
     own: JudgeSettings, results: Sequence[Result], ranked: Sequence[JudgedRankings], folder: Path
 ) -> int:
     """Serve the judging desk until it is stopped."""
-    pool = build_desk_pool(results, ranked, own.judging.depth, own.scale)
-    settings = DeskSettings(own.order or "decisive", own.seed, own.overlap, own.sample)
-    judge_by_hand(pool, settings, folder / "by_hand", own.assessor, own.port)
+    desk_pool = build_desk_pool(results, ranked, own.judging.depth, own.scale)
+    chosen = DeskSettings(own.chosen_order, own.seed, own.overlap, own.sample)
+    judge_by_hand(desk_pool, chosen, folder / "by_hand", own.assessor, own.port)
     return 0
 
 
@@ -148,7 +155,12 @@ def _judge(own: JudgeSettings, ranked: Sequence[JudgedRankings], folder: Path) -
     pairs = pool(ranked, judging.depth)
     ids = list_pair_ids(ranked[0].dataset, pairs)
     if not own.has_judge:
-        return JudgedPool(ranked, judging.depth, pairs, ids, load_verdicts(folder, ids, own.sheet_order)), None
+        if own.chosen_order == "random" and not (folder / VERDICTS).is_file():
+            raise ConfigError(
+                f"llm=none: {folder / VERDICTS} does not exist, so there are no grades to correct; let a language "
+                "model judge first, for example with llm=openai llm.model=MODEL, or set order=decisive to need none"
+            )
+        return JudgedPool(ranked, judging.depth, pairs, ids, load_verdicts(folder, ids)), None
     try:
         with Progress(len(pairs), what="pairs") as progress:
             verdicts, journal = judge_pairs(judging, ranked, pairs, folder, progress.advance)
@@ -162,8 +174,8 @@ def _load_sheet(own: JudgeSettings, folder: Path, judged: JudgedPool) -> GradedS
     """Return the sheet that people grade, which is empty unless a sample is requested."""
     path = Path(own.sheet).expanduser() if own.sheet else folder / "sheet.csv"
     if own.sample is None:
-        return GradedSheet(path, own.sheet_order, [], [])
-    return GradedSheet.load(path, own.sheet_order, judged.ids)
+        return GradedSheet(path, own.chosen_order, [], [])
+    return GradedSheet.load(path, own.chosen_order, judged.ids)
 
 
 def _score(
@@ -218,7 +230,7 @@ def _use_people(
             "in the column 'grade', from the top, then run the same command without llm="
         )
     write_people(folder, judged.ids, sheet.grades(len(judged.pairs)))
-    if own.sheet_order != "random":
+    if own.chosen_order != "random":
         return {}
     runs = name_runs((result.name for result in results), judged.ranked)
     files = _correct_judge(judged, sheet, runs, min(measure.cutoff or judged.depth, judged.depth))

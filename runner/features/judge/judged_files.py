@@ -1,4 +1,4 @@
-"""Write the files of a judged pool: judgments as qrels, verdicts with their reasons, and scores.
+"""Write and read the files of a judged pool: judgments as qrels, verdicts with their reasons, and scores.
 
 Each file is replaced as a whole.
 """
@@ -14,12 +14,11 @@ import orjson
 from retrievers.files import replace_texts
 from retrievers.strict_values import fits_columns, show_value
 from runner.datasets.base import DatasetError
-from runner.evaluation.grades import verdict_columns
+from runner.evaluation.grades import verdict_columns, verdict_of
 from runner.evaluation.verdicts import GradeVerdict
-from runner.features.judge.judging import Standing
+from runner.features.judge.judging import PairIds, Standing
 from runner.features.judge.order import UNJUDGED, Ints
 from runner.features.judge.people import JudgeReport
-from runner.features.judge.sheet import PairIds
 
 JUDGMENTS, VERDICTS, PEOPLE = "judgments.tsv", "verdicts.jsonl", "people.tsv"
 
@@ -31,6 +30,15 @@ def write_verdicts(folder: Path, ids: Sequence[PairIds], verdicts: Sequence[Grad
     graded = ((pair, verdict.grade) for pair, verdict in pairs if verdict.grade is not None)
     lines = b"".join(orjson.dumps(record) + b"\n" for record in records)
     replace_texts(folder, {JUDGMENTS: format_qrels(graded), VERDICTS: lines.decode()})
+
+
+def load_verdicts(folder: Path, ids: Sequence[PairIds]) -> list[GradeVerdict]:
+    """Return the verdicts on pairs that were written into a folder; pairs without a verdict are unjudged."""
+    file = folder / VERDICTS
+    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()] if file.is_file() else []
+    earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
+    missing = GradeVerdict(None, "unasked", f"no grade in {VERDICTS}")
+    return [earlier.get(pair, missing) for pair in ids]
 
 
 def write_people(folder: Path, ids: Sequence[PairIds], people: Ints) -> None:

@@ -6,21 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
+
+import numpy as np
 
 from runner.evaluation.verdicts import GradeVerdict, shorten
 from runner.features.judge.judging import (
     JudgedRankings,
     Pair,
+    PairIds,
     Place,
     Standing,
     bounds,
     fill_judgments,
     read_content,
 )
-from runner.features.judge.order import UNJUDGED, Ints, PoolOrder, RankedPool, order_pairs
-from runner.features.judge.people import draw_pairs, list_strata, people_grades, rank_pool, replace_grades
-from runner.features.judge.sheet import PairIds, SheetRow, load_sheet, match_sheet, save_sheet
+from runner.features.judge.order import UNJUDGED, Ints, PairOrder, RankedPool, order_pairs
+from runner.features.judge.people import draw_pairs, list_strata, rank_pool, replace_grades
+from runner.features.judge.sheet import SheetRow, load_sheet, match_sheet, save_sheet
 from runner.metrics.measures import Measure
 
 
@@ -64,19 +67,22 @@ class GradedSheet:
     """The rows of a sheet that people grade, and the position of each in the pool."""
 
     path: Path
-    order: Literal["random"] | PoolOrder
+    order: PairOrder
     rows: Sequence[SheetRow]
     places: Sequence[int]
 
     @classmethod
-    def load(cls, path: Path, order: Literal["random"] | PoolOrder, ids: Sequence[PairIds]) -> Self:
+    def load(cls, path: Path, order: PairOrder, ids: Sequence[PairIds]) -> Self:
         """Read a sheet, empty if there is no file; raises `DatasetError` if it is invalid or of another pool."""
         rows = load_sheet(path)
         return cls(path, order, rows, match_sheet(path, rows, {pair: place for place, pair in enumerate(ids)}, order))
 
     def grades(self, size: int) -> Ints:
         """Return people's grade of each pair of a pool of a `size`, `UNJUDGED` for none (N,)."""
-        return people_grades(size, self.places, [row.grade for row in self.rows])
+        people = np.full(size, UNJUDGED, dtype=np.int64)
+        for place, row in zip(self.places, self.rows, strict=True):
+            people[place] = UNJUDGED if row.grade is None else row.grade
+        return people
 
     def extend(self, pool: JudgedPool, size: int, longest: int, seed: int) -> int:
         """Add pairs to the file until it has a `size`, and return how many of its pairs wait for a grade."""

@@ -37,6 +37,9 @@ SCALE = Scale(0, 3)
 Pair = tuple[int, int]
 """A query and a document, by position."""
 
+PairIds = tuple[str, str]
+"""A query and a document, by id."""
+
 Place = tuple[int, int]
 """Where a document was found first: the index of the ranking, and its position in the corpus that was searched."""
 
@@ -121,6 +124,12 @@ def pool(runs: Sequence[JudgedRankings], depth: int, all_queries: bool = False) 
         systems.update(pairs.keys())
         best |= {pair: min(place, best.get(pair, place)) for pair, place in pairs.items()}
     return {pair: best[pair][1] for pair in sorted(best, key=lambda pair: (best[pair][0], -systems[pair], pair))}
+
+
+def list_pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
+    """Return the ids of pairs."""
+    names = dataset.documents.ids
+    return [(dataset.queries.ids[query], names[document]) for query, document in pairs]
 
 
 def judge_pairs(

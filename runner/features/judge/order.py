@@ -18,6 +18,9 @@ Floats = NDArray[np.float64]
 
 PoolOrder = Literal["decisive", "prominence", "depth"]
 
+PairOrder = Literal["random"] | PoolOrder
+"""How pairs are chosen for people to grade; `random` is a sample, which can correct a judge."""
+
 UNJUDGED = -1
 """The grade of an unjudged pair."""
 

@@ -114,14 +114,6 @@ def rank_pool(runs: Iterable[JudgedRankings], pairs: Sequence[Pair], k: int) -> 
     return RankedPool(np.array([query for query, _ in pairs], dtype=np.int64), np.stack(rows))
 
 
-def people_grades(size: int, places: Sequence[int], grades: Sequence[int | None]) -> Ints:
-    """Return people's grade of each pair of a pool of a `size`, `UNJUDGED` for none (N,)."""
-    people = np.full(size, UNJUDGED, dtype=np.int64)
-    for place, grade in zip(places, grades, strict=True):
-        people[place] = UNJUDGED if grade is None else grade
-    return people
-
-
 def replace_grades(verdicts: Sequence[GradeVerdict], people: Ints) -> list[GradeVerdict]:
     """Return the verdicts with people's grades in place of the model's."""
     return [

@@ -14,16 +14,13 @@ from pathlib import Path
 
 from retrievers.files import replace_file
 from runner.datasets.base import DatasetError
-from runner.features.judge.judging import SCALE
+from runner.features.judge.judging import SCALE, PairIds
 from runner.pages.cells import protect_row, restore_text
 
 COLUMNS = ("query_id", "document_id", "query", "document", "grade", "note", "order")
 
 _TEXTS = ("query_id", "document_id", "query", "document", "note")
 """The columns with texts, which a sheet protects."""
-
-PairIds = tuple[str, str]
-"""The ids of a query and a document."""
 
 
 @dataclass(frozen=True)

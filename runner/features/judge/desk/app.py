@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
@@ -21,7 +21,7 @@ from starlette.routing import Route
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError
 from runner.datasets.base import DatasetError
-from runner.datasets.export_formats import Format
+from runner.datasets.export_formats import Format, RatingsFormat
 from runner.features.judge.assessors import compare_assessors
 from runner.features.judge.desk.desk import Desk, DeskError
 from runner.features.judge.desk.export import QRELS, export_dataset, format_setting, write_grades
@@ -35,7 +35,7 @@ LONGEST_FORM = 1 << 16
 MORE = 20
 """By how many pairs the goal is raised on demand."""
 
-FORMATS: tuple[Format, ...] = ("beir", "trec", "jsonl", "ratings", "quepid", "rank_eval", "opensearch")
+FORMATS: tuple[Format, ...] = ("beir", "trec", "jsonl", *get_args(RatingsFormat))
 
 
 def create_desk_app(desk: Desk, folder: Path, access: LoopbackAccess) -> Starlette:
@@ -60,7 +60,7 @@ class _DeskPages:
         self._desk, self._folder = desk, folder
 
     def show_pair(self, request: Request, message: str = "") -> Response:
-        return self._show("judge", view=self._desk.view(), message=message or _describe_damaged(self._desk))
+        return self._show("judge", view=self._desk.view(), more=MORE, message=message or _describe_damaged(self._desk))
 
     async def decide(self, request: Request) -> Response:
         return await _change(request, self._write_decision, "./", self.show_pair)
@@ -91,7 +91,7 @@ class _DeskPages:
         elif word == "more":
             self._desk.extend_goal(MORE)
         elif word in ("skip", "unsure", "note"):
-            self._desk.decide(next(action for action in get_args(Action) if action == word), pair, note=note)
+            self._desk.decide(cast("Action", word), pair, note=note)
         else:
             self._desk.decide("grade", pair, _parse_grade(word), note)
 
@@ -108,8 +108,8 @@ class _DeskPages:
         try:
             finals = write_grades(self._folder, self._desk.assessments, self._desk.pool.query_texts)
             files, override = [self._folder / QRELS], format_setting(self._folder, self._desk.pool.extra_qrels)
-            for format in (format for format in FORMATS if format == choice):
-                exported = export_dataset(self._desk.pool, finals, format, self._folder / format)
+            if choice in FORMATS:
+                exported = export_dataset(self._desk.pool, finals, choice, self._folder / choice)
                 files, override = list(exported.files), arguments(exported.settings)
             written = {"files": files, "override": override, "grades": len(finals)}
         except (DatasetError, OSError) as error:

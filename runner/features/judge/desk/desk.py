@@ -20,8 +20,9 @@ from runner.features.judge.desk.journal import (
 )
 from runner.features.judge.desk.merging import Dispute, list_disputes
 from runner.features.judge.desk.pairs import DeskPair, DeskPool
-from runner.features.judge.desk.queue import PairQueue, QueueOrder, list_taken
-from runner.features.judge.sheet import PairIds
+from runner.features.judge.desk.queue import PairQueue, list_taken
+from runner.features.judge.judging import PairIds
+from runner.features.judge.order import PairOrder
 
 LONGEST_S = 300.0
 """A pair that was shown for longer counts as this long: the assessor was away."""
@@ -40,7 +41,7 @@ class DeskError(ValueError):
 class DeskSettings:
     """How an assessor works: see `conf/judge.yaml`. `goal` None: the whole pool."""
 
-    order: QueueOrder = "decisive"
+    order: PairOrder = "decisive"
     seed: int = 0
     overlap: float = 0.2
     goal: int | None = None

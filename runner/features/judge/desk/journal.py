@@ -22,7 +22,7 @@ from filelock import FileLock, Timeout
 
 from retrievers.strict_values import fits_columns
 from runner.config.objects import ConfigError
-from runner.features.judge.sheet import PairIds
+from runner.features.judge.judging import PairIds
 
 Action = Literal["grade", "skip", "unsure", "settle", "note", "undo"]
 """What a line says; `settle` is the final grade of a pair on which assessors differ."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.features.judge.desk.journal import Assessment, JournalEntry
-from runner.features.judge.sheet import PairIds
+from runner.features.judge.judging import PairIds
 
 
 @dataclass(frozen=True)

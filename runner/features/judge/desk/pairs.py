@@ -10,11 +10,10 @@ import numpy as np
 
 from retrievers.base import NOTHING
 from runner.datasets.duplicates import Shingled
-from runner.features.judge.judging import JudgedRankings, Pair, Place, rank_documents
+from runner.features.judge.judging import JudgedRankings, Pair, PairIds, Place, list_pair_ids, rank_documents
 from runner.features.judge.order import UNJUDGED, RankedPool
 from runner.features.judge.people import rank_pool
 from runner.features.judge.prediction_powered import Ints
-from runner.features.judge.sheet import PairIds
 
 NEED_FIELDS = (
     "information_need", "description", "desc", "narrative", "narr", "intent", "expected_answer",
@@ -82,9 +81,7 @@ class DeskPool:
     @cached_property
     def ids(self) -> Sequence[PairIds]:
         """Return the ids of the pairs of the pool (N)."""
-        dataset = self.runs[0].dataset
-        names = dataset.documents.ids
-        return [(dataset.queries.ids[query], names[document]) for query, document in self.pairs]
+        return list_pair_ids(self.runs[0].dataset, self.pairs)
 
     @property
     def query_texts(self) -> Mapping[str, str]:

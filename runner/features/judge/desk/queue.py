@@ -8,26 +8,23 @@ grades copies alike. A batch of a random sample stays in its random order: any p
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Literal
 
 import numpy as np
 
 from retrievers.store import fingerprint
 from runner.features.judge.desk.pairs import DeskPool
-from runner.features.judge.order import UNJUDGED, PoolOrder, order_pairs
+from runner.features.judge.judging import PairIds
+from runner.features.judge.order import UNJUDGED, PairOrder, order_pairs
 from runner.features.judge.prediction_powered import Ints
-from runner.features.judge.sheet import PairIds
 
 BATCH = 20
 """The number of pairs after which the order is estimated again."""
-
-QueueOrder = Literal["random"] | PoolOrder
 
 
 class PairQueue:
     """The work of one assessor on a pool, in an order that depends on the seed and the assessor's name."""
 
-    def __init__(self, pool: DeskPool, order: QueueOrder, seed: int, assessor: str) -> None:
+    def __init__(self, pool: DeskPool, order: PairOrder, seed: int, assessor: str) -> None:
         self._pool, self._order, self._batch = pool, order, list[int]()
         self._rng = np.random.default_rng([seed, int(fingerprint(assessor)[:8], 16)])
         self._sample = np.random.default_rng(seed).permutation(len(pool))

@@ -1,13 +1,11 @@
-"""The results that people judge: their rankings with the dataset, earlier verdicts, and the pool of the desk."""
+"""The results that people judge: their rankings with the dataset, and the pool of the desk."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
-import orjson
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.strict_values import fits_columns, show_value
@@ -18,12 +16,9 @@ from runner.datasets.base import Dataset
 from runner.datasets.chunking import Chunking
 from runner.datasets.settings import build_dataset
 from runner.datasets.source import DatasetSource
-from runner.evaluation.grades import verdict_of
 from runner.evaluation.result import Result, ResultError
-from runner.evaluation.verdicts import GradeVerdict
 from runner.features.judge.desk.pairs import DeskPool
-from runner.features.judge.judging import JudgedRankings, Pair, pool
-from runner.features.judge.sheet import PairIds
+from runner.features.judge.judging import JudgedRankings, pool
 from runner.pages import console
 
 
@@ -38,26 +33,6 @@ def build_desk_pool(
     pairs = pool(ranked, depth, all_queries=keeps or not (ranked[0].judgments.grades > 0).any())
     used = tuple(dict.fromkeys(file for result in results for file in result.extra_qrels))
     return replace(DeskPool.build(ranked, pairs, depth, scale), extra_qrels=used)
-
-
-def list_pair_ids(dataset: Dataset, pairs: Collection[Pair]) -> list[PairIds]:
-    """Return the ids of pairs."""
-    names = dataset.documents.ids
-    return [(dataset.queries.ids[query], names[document]) for query, document in pairs]
-
-
-def load_verdicts(folder: Path, ids: Sequence[PairIds], order: str) -> list[GradeVerdict]:
-    """Return the verdicts on pairs from a folder; pairs without a verdict are unjudged."""
-    file = folder / "verdicts.jsonl"
-    if not file.is_file() and order == "random":
-        raise ConfigError(
-            f"llm=none: {file} does not exist, so there are no grades to correct; let a language model judge first, "
-            "for example with llm=openai llm.model=MODEL, or set order=decisive, which needs none"
-        )
-    rows = [orjson.loads(line) for line in file.read_bytes().splitlines()] if file.is_file() else []
-    earlier = {(row["query_id"], row["document_id"]): verdict_of(row) for row in rows}
-    missing = GradeVerdict(None, "unasked", "no grade in verdicts.jsonl")
-    return [earlier.get(pair, missing) for pair in ids]
 
 
 def name_judged(runs: Sequence[str]) -> str:
