@@ -74,8 +74,10 @@ def expect_grades(pool: RankedPool, grades: Ints) -> tuple[Floats, Floats]:
     judged = grades != UNJUDGED
     features, relevant = _describe_ranks(pool), (grades > 0).astype(np.float64)
     logits = _prior_logits(pool)
+    # grades of one kind would move every chance to 0 or 1, and no difference between systems would be open
     if 0 < relevant[judged].sum() < judged.sum():
         logits = features @ _fit_logistic(features[judged], relevant[judged])
+    # without the effects, the chances in a query whose pairs all turned out to be relevant would stay average
     chance = _to_chance(logits + _fit_queries(pool.queries, logits, judged, relevant)[pool.queries])
     gold = grades[grades > 0].astype(np.float64)
     gold = gold if len(gold) else np.ones(1)
@@ -93,7 +95,7 @@ def _order_decisive(pool: RankedPool, grades: Ints, size: int) -> list[int]:
         gain = np.where((grades == UNJUDGED) & ~chosen, _information(weights, scores, variance), -np.inf)
         taken = np.argsort(-gain, kind="stable")[: min(batch, size - len(order))]
         chosen[taken] = True
-        variance[taken] = 0.0  # these will be judged
+        variance[taken] = 0.0  # these will be judged; otherwise all batches would go to the same open difference
         order += taken.tolist()
     return order
 
@@ -106,9 +108,11 @@ def _information(weights: Floats, scores: Floats, variance: Floats) -> Floats:
     """
     scaled = weights * np.sqrt(variance)
     covariance = scaled @ scaled.T
+    # a document that two systems have at one rank moves both alike: their difference varies less than their sum
     spread = np.maximum(covariance.diagonal()[:, None] + covariance.diagonal() - 2 * covariance, 1e-12)
     open_ = np.exp(-((scores[:, None] - scores) ** 2) / (2 * spread)) / spread
     np.fill_diagonal(open_, 0)
+    # the sum over pairs of systems of open_ times the squared difference of weights, as a quadratic form in the weights
     laplacian = np.diag(open_.sum(axis=1)) - open_
     share: Floats = variance * (weights * (laplacian @ weights)).sum(axis=0)
     return share
@@ -150,8 +154,8 @@ def _fit_queries(queries: Ints, logits: Floats, judged: NDArray[np.bool_], relev
 
 def _fit_logistic(features: Floats, relevant: Floats) -> Floats:
     """Return the coefficients of a logistic regression with a ridge penalty, by Newton's method."""
-    penalty = np.full(features.shape[1], _RIDGE)
-    penalty[0] = 1e-3
+    penalty = np.full(features.shape[1], _RIDGE)  # one relevant document must not decide the weight of a system
+    penalty[0] = 1e-3  # the constant is free: the share of relevant pairs differs between collections
     weights = np.zeros(features.shape[1])
     for _ in range(_ROUNDS):
         chance = _to_chance(features @ weights)

@@ -178,12 +178,8 @@ def _extract_grades(strata: Ints) -> Ints:
 def _figure(
     name: str, measure: str, sample: GradedSample, judged: Ints, parts: Floats, constant: float = 0.0
 ) -> CorrectedFigure:
-    corrected, alone, n = (
-        estimate(sample, parts, constant),
-        variance_by_people_alone(sample, parts),
-        len(sample.sampled),
-    )
-    saved = int(n * (alone / corrected.variance - 1)) if corrected.variance else 0
+    corrected, alone = estimate(sample, parts, constant), variance_by_people_alone(sample, parts)
+    saved = int(len(sample.sampled) * (alone / corrected.variance - 1)) if corrected.variance else 0
     judge = constant + float(parts[np.arange(len(judged)), judged].sum())
     return CorrectedFigure(name, measure, judge, corrected, 1.96 * alone**0.5, max(saved, 0))
 

@@ -46,6 +46,7 @@ class GradedSample:
         counts = np.zeros((len(self.sizes), self.greatest + 1))
         np.add.at(counts, (self.strata[self.sampled], self.grades), 1)
         taken = counts.sum(axis=1, keepdims=True)
+        # unshrunk, a stratum with a few equal grades would expect no other grade, and its interval would be too short
         sizes = np.where(taken > 0, self.sizes[:, None], 0)
         shares = (sizes * counts / np.maximum(taken, 1)).sum(axis=0) / sizes.sum()
         chances: Floats = (counts + _PRIOR * shares) / (taken + _PRIOR)
@@ -74,6 +75,7 @@ def estimate(sample: GradedSample, parts: Floats, constant: float = 0.0) -> Corr
     if (taken[sizes > 0] == 0).any():
         raise ValueError("a stratum has no grade")
     chances = sample.chances()[sample.strata]
+    # subtracting what the judge's grade predicts leaves only its errors to estimate: this makes the interval short
     expected = (parts * chances).sum(axis=1, keepdims=True)
     effects = parts - expected
     residuals = effects[sample.sampled, sample.grades]
@@ -82,8 +84,12 @@ def estimate(sample: GradedSample, parts: Floats, constant: float = 0.0) -> Corr
     observed = np.divide(squares, taken - 1, out=np.zeros(len(sizes)), where=taken > 1)
     modelled = np.bincount(sample.strata, (chances * effects**2).sum(axis=1), len(sizes)) / np.maximum(sizes, 1)
     spread = (observed + modelled) / 2  # a few equal grades do not show that all are equal
+    # a stratum that people graded whole leaves nothing uncertain; without this factor, its interval would never close
     variances = sizes**2 * (1 - taken / np.maximum(sizes, 1)) * spread / np.maximum(taken, 1)
+    # the mean errors remove the judge's bias; the expected sum alone would keep it, and that of the shrinkage
     value, variance = constant + float(expected.sum()) + float((sizes * means).sum()), float(variances.sum())
+    # Satterthwaite's degrees of freedom: most of the variance may come from one stratum with few grades, for which a
+    # normal interval would be too short
     freedom = variance**2 / max(float((variances**2 / np.maximum(taken - 1, 1)).sum()), 1e-300) if variance else 1.0
     half = float(t.ppf((1 + _LEVEL) / 2, freedom)) * variance**0.5
     return Corrected(value, value - half, value + half, variance)
