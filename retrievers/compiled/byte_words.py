@@ -28,16 +28,6 @@ def load_word(context: Any, text: Any, at: Any) -> Any:  # noqa: ANN401 (compile
     return types.uint64(text, at), generate
 
 
-@intrinsic
-def count_low_zeros(context: Any, word: Any) -> Any:  # noqa: ANN401 (compiled)
-    """Return the number of zero bits below the lowest 1 bit of a word, which must not be 0, as uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401 (compiled)
-        return builder.cttz(arguments[0], cgutils.true_bit)
-
-    return types.uint64(types.uint64), generate
-
-
 @njit(cache=True, nogil=True, inline="always")
 def load_bytes(text: Any, at: int, size: int) -> Any:  # noqa: ANN401 (compiled)
     """Return up to eight bytes of a text as a word; the remaining bytes are 0."""

@@ -2,14 +2,13 @@
 
 Columns are separated by tabs if a line has any, and otherwise by ASCII white space; other white space belongs to an id.
 
-Large files are read by compiled code, in chunks of lines in parallel. Small files are read line by line, as are files
-with a mistake, so that the error can name the line.
+Large files are read in blocks of lines, by operations on all bytes of a block. Small files are read line by line, as
+are files with a mistake, so that the error can name the line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,22 +17,30 @@ from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
 from retrievers.id_table import IdTable
-from retrievers.pieces import Column, Pieces, create_pieces, merge_pieces
+from retrievers.pieces import Column, number_parts
 from retrievers.runs.run_columns import Columns, IdRanges, OrderedColumns, collect_rows
 from retrievers.runs.trec_tokens import MARK
 from retrievers.strict_values import BYTE_ORDER_MARK, parse_number, split_columns
-from retrievers.threads import count_threads, map_threads
+from retrievers.threads import map_threads
 
 SMALL_BYTES = 1 << 20
-"""The size up to which loading compiled code takes longer than reading line by line."""
+"""The size up to which a file is read line by line, which needs no compiled code."""
 
-_LINE_END = ord("\n")
+_BLOCK_BYTES = 1 << 21
+"""How much is read at a time; a block takes some twenty times as much memory."""
 
-_SHORTEST_LINE = 10
-"""The fewest bytes of a line of five columns."""
+_LINE_END, _TAB, _RETURN = b"\n\t\r"
+
+_BEYOND_ASCII = 128
+
+_LONGEST_ID = 65_535
+"""The most bytes of an id whose length fits in 16 bits."""
+
+_LONGEST_SCORE = 64
+"""The most bytes of a score: a block takes as many for each of its scores."""
 
 _SAMPLE_BYTES = 1 << 14
-"""How much of a text is read to estimate its number of lines."""
+"""How much of a text is read to find a first line."""
 
 
 def read_trec(content: memoryview, path: Path, small: int = SMALL_BYTES) -> Columns | OrderedColumns:
@@ -43,7 +50,7 @@ def read_trec(content: memoryview, path: Path, small: int = SMALL_BYTES) -> Colu
     """
     if b"\n" not in bytes(content[:_SAMPLE_BYTES]) and b"\n" not in bytes(content):
         content = memoryview(bytes(content).replace(b"\r", b"\n"))  # the line ends of old Macs
-    columns = _read_chunks(content) if len(content) > small else None
+    columns = _read_blocks(content) if len(content) > small else None
     return columns or collect_rows(_iter_lines(content, path))
 
 
@@ -79,89 +86,37 @@ def _iter_lines(content: memoryview, path: Path) -> Iterator[tuple[str, str, flo
             raise RetrieverError(f"{path}:{number}: the score {score!r} is not a finite number") from None
 
 
-class _Chunk(NamedTuple):
-    """The number of lines read, the first line and the query of each group of successive lines, and all query ids.
+class _Block(NamedTuple):
+    """The hits of some lines, in columns: the places of query and document in the text, their lengths, and the scores.
 
-    `valid` is whether all lines have enough columns, `ascii` whether all ids of documents are ASCII, and `falling`
-    whether no score rises within a group; it is false if only Python can read some score, which is then NaN. `full` is
-    whether the room was too small for all lines.
+    `ascii` is whether all of it is ASCII.
     """
 
-    n: int
-    starts: NDArray[np.int64]
-    queries: NDArray[np.int32]
-    query_ids: Pieces
-    valid: bool
+    queries: NDArray[np.int64]
+    query_ends: NDArray[np.int64]
+    documents: NDArray[np.integer[Any]]
+    lengths: NDArray[np.uint16]
+    scores: NDArray[np.float32]
     ascii: bool
-    falling: bool
-    full: bool
 
 
-def _read_chunks(content: memoryview) -> Columns | OrderedColumns | None:
-    """Return the hits of a run, None if a line has a mistake."""
+def _read_blocks(content: memoryview) -> Columns | OrderedColumns | None:
+    """Return the hits of a run; None if `_iter_lines` has to read it, as for lines with a mistake."""
     text = np.frombuffer(content, np.uint8)
     begin = len(BYTE_ORDER_MARK) if bytes(content[: len(BYTE_ORDER_MARK)]) == BYTE_ORDER_MARK else 0
-    limits = list(_split_lines(text, begin))
-    chunks, offsets, documents, scores = _read_lines(text, limits, _estimate_line(content, begin))
-    if any(chunk.full for chunk in chunks):
-        chunks, offsets, documents, scores = _read_lines(text, limits, _SHORTEST_LINE)
-    if not chunks or not all(chunk.valid for chunk in chunks):
-        return None
     try:
-        return _merge_chunks(content, chunks, offsets, documents, scores)
-    except ValueError:  # a score is not a number, or an id is not UTF-8
+        blocks = map_threads(lambda limits: _read_block(text, *limits), list(_list_blocks(content, begin)))
+        return _merge_blocks(text, list(blocks))
+    except ValueError:
         return None
 
 
-def _read_lines(
-    text: Column, limits: Sequence[tuple[int, int]], shortest: int
-) -> tuple[list[_Chunk], list[int], IdRanges, NDArray[np.float32]]:
-    """Read each part of a text, of lines of so many bytes on average, into its own rows; return where these begin."""
-    from retrievers.compiled.trec_runs import read_lines
-
-    offsets = list(accumulate(((end - begin) // shortest + 1 for begin, end in limits), initial=0))
-    place = np.uint32 if len(text) < 1 << 32 else np.int64  # searchers stay in memory
-    begins: NDArray[np.integer[Any]] = np.empty(offsets[-1], place)
-    lengths, scores = np.empty(offsets[-1], np.uint16), np.empty(offsets[-1], np.float32)
-
-    def read(part: int) -> _Chunk:
-        rows = slice(offsets[part], offsets[part + 1])
-        return _Chunk(*read_lines(text, *limits[part], begins[rows], lengths[rows], scores[rows], create_pieces()))
-
-    return list(map_threads(read, range(len(limits)))), offsets, IdRanges(text, begins, lengths), scores
-
-
-def _merge_chunks(
-    content: memoryview,
-    chunks: Sequence[_Chunk],
-    offsets: Sequence[int],
-    documents: IdRanges,
-    scores: NDArray[np.float32],
-) -> Columns | OrderedColumns:
-    """Return the hits of all chunks, which begin at the offsets; raises `ValueError` if only Python can read one."""
-    query_ids = chunks[0].query_ids
-    queries = [chunks[0].queries]
-    for chunk in chunks[1:]:
-        places, query_ids = merge_pieces(query_ids, Pieces(*chunk.query_ids))
-        queries.append(places[chunk.queries])
-    numbers, names = np.concatenate(queries), Pieces(*query_ids).texts(errors="strict")
-    bounds = [np.append(chunk.starts, chunk.n) + offset for chunk, offset in zip(chunks, offsets, strict=False)]
-    starts, ends = np.concatenate([b[:-1] for b in bounds]), np.concatenate([b[1:] for b in bounds])
-    ordered = OrderedColumns(names, starts, ends, scores, documents)
-    is_ascii, is_ordered = all(c.ascii for c in chunks), all(c.falling for c in chunks) and len(numbers) == len(names)
-    if is_ascii and is_ordered:
-        return ordered
-    rows = ordered.list_rows()
-    if not is_ascii:
-        _, ids = documents.number(rows)
-        IdTable.of(ids).to_arrow()
-    if is_ordered:
-        return ordered
-    for row in rows[np.isnan(scores[rows])].tolist():
-        begin = int(documents.begins[row])
-        line = bytes(content[begin : _find_line_end(content, begin)])
-        scores[row] = _round(parse_number(split_columns(line)[2].decode()))
-    return Columns(np.repeat(numbers, ends - starts), scores[rows], names, documents.reorder(rows))
+def _list_blocks(content: memoryview, begin: int) -> Iterator[tuple[int, int]]:
+    """Yield the start and end of parts of the text that have whole lines."""
+    while begin < len(content):
+        end = min(_find_line_end(content, begin + _BLOCK_BYTES) + 1, len(content))
+        yield begin, end
+        begin = end
 
 
 def _find_line_end(content: memoryview, begin: int) -> int:
@@ -171,27 +126,77 @@ def _find_line_end(content: memoryview, begin: int) -> int:
     return len(content) if end < 0 else begin + end
 
 
-def _round(score: float) -> np.float32:
-    """Return a score in 32 bits; raises `ValueError` if it does not fit."""
+def _read_block(text: Column, begin: int, end: int) -> _Block:
+    """Find the columns of lines; raises `ValueError` for a mistake, an empty column, or tabs in only some lines.
+
+    A column begins where a separator is followed by another character, and ends where it is the other way round.
+    """
+    block = text[begin:end]
+    tabs = np.count_nonzero(block == _TAB)
+    is_separator = np.ones(len(block) + 2, np.bool_)
+    is_separator[1:-1] = (_BETWEEN_TABS if tabs else _BLANK)[block]
+    edges = np.flatnonzero(is_separator[1:] != is_separator[:-1])
+    begins, ends = edges[::2], edges[1::2]
+    line_ends = np.flatnonzero(block == _LINE_END)
+    first = np.searchsorted(begins, np.append(0, line_ends))  # the first column of each line
+    columns = np.diff(first, append=len(begins))
+    first = first[columns > 0]
+    if not {*columns.tolist()} <= {0, 5, 6} or (tabs and tabs != len(begins) - len(first)):
+        raise ValueError("not 5 or 6 columns, or an empty one")
+    if tabs and np.count_nonzero(block == _RETURN) != np.count_nonzero(block[line_ends - 1] == _RETURN):
+        raise ValueError("a carriage return within a line")
+    (query, query_end), (document, document_end), score = ((begins[first + n], ends[first + n]) for n in (0, 2, 4))
+    lengths = document_end - document
+    if np.max(lengths, initial=0) > _LONGEST_ID:
+        raise ValueError("an id is too long")
+    return _Block(
+        queries=query + begin,
+        query_ends=query_end + begin,
+        documents=(document + begin).astype(np.uint32 if len(text) < 1 << 32 else np.int64),  # searchers stay in memory
+        lengths=lengths.astype(np.uint16),
+        scores=_parse_scores(block, *score),
+        ascii=bool(block.max() < _BEYOND_ASCII),
+    )
+
+
+def _parse_scores(block: Column, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return scores in 32 bits; raises `ValueError` for one that is not a number in ASCII digits, or does not fit."""
+    width = int(np.max(ends - begins, initial=1))
+    if width > _LONGEST_SCORE:
+        raise ValueError("a score is too long")
+    is_own = np.arange(width) < (ends - begins)[:, None]
+    words = block[np.minimum(begins[:, None] + np.arange(width), len(block) - 1)]
+    if not _NUMERIC[words[is_own]].all():
+        raise ValueError("a score is not a number")
+    words[~is_own] = 0
     with np.errstate(over="ignore"):
-        rounded = np.float32(score)
-    if not np.isfinite(rounded):
-        raise ValueError("does not fit in 32 bits")
-    return rounded
+        scores: NDArray[np.float32] = words.view(f"S{width}")[:, 0].astype(np.float64).astype(np.float32)
+    if not np.isfinite(scores).all():
+        raise ValueError("a score does not fit in 32 bits")
+    scores += np.float32(0)  # -0 is 0
+    return scores
 
 
-def _estimate_line(content: memoryview, begin: int) -> int:
-    """Estimate the average bytes of a line from the first lines, rather too few than too many."""
-    sample = bytes(content[begin : begin + _SAMPLE_BYTES])
-    return max(len(sample) * 9 // (10 * (sample.count(b"\n") + 1)), _SHORTEST_LINE)
+def _merge_blocks(text: Column, blocks: Sequence[_Block]) -> Columns | OrderedColumns:
+    """Return the hits of all blocks; raises `ValueError` for an id that is not UTF-8."""
+    queries, query_ends, begins, lengths, scores, is_ascii = zip(*blocks, strict=True)
+    numbers, pieces = number_parts(text, np.concatenate(queries), np.concatenate(query_ends))
+    names, all_scores = pieces.texts(errors="strict"), np.concatenate(scores)
+    documents = IdRanges(text, np.concatenate(begins), np.concatenate(lengths))
+    if not all(is_ascii):
+        _, ids = documents.number(np.arange(len(numbers)))
+        IdTable.of(ids).to_arrow()
+    is_first = np.diff(numbers, prepend=-1) != 0
+    starts = np.flatnonzero(is_first)
+    rises = np.diff(all_scores, prepend=np.float32(np.inf)) > 0
+    if len(starts) == len(names) and not (rises & ~is_first).any():
+        return OrderedColumns(names, starts, np.append(starts[1:], len(numbers)), all_scores, documents)
+    return Columns(numbers, all_scores, names, documents)
 
 
-def _split_lines(text: Column, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of about equal parts of the text, which have whole lines and, if possible, queries."""
-    from retrievers.compiled.trec_runs import find_next_query
+def _mark_bytes(some: bytes) -> NDArray[np.bool_]:
+    """Return for each byte whether it is one of some."""
+    return np.isin(np.arange(256), list(some))
 
-    for limit in np.linspace(begin, len(text), count_threads() + 1).astype(np.int64)[1:].tolist():
-        end = int(find_next_query(text, max(begin, limit)))
-        if begin < end:
-            yield begin, end
-            begin = end
+
+_BLANK, _BETWEEN_TABS, _NUMERIC = map(_mark_bytes, (b" \t\n\v\f\r", b"\t\n\r", b"0123456789+-.eE"))

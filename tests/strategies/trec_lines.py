@@ -48,4 +48,4 @@ SIMILAR_LINES = st.tuples(
     st.one_of(NUMBERS, st.from_regex(r"-?[0-9]{1,9}(\.[0-9]{0,19})?", fullmatch=True)),
     st.sampled_from([" t", " t", "\tt", "\tt", "\ta tag", " another-tag", "", "\t", "x", " t\r", " a b", "  "]),
 ).map("".join)
-"""Lines that begin and end alike."""
+"""Lines that are alike but for what separates their columns, and mistakes."""

@@ -1,4 +1,4 @@
-"""Compiled code reads a TREC run as Python does line by line."""
+"""A TREC run is read in blocks as it is line by line."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def read(content: bytes, small: int) -> Columns | str:
 
 
 def assert_alike(content: bytes) -> None:
-    """Compare compiled code with Python: numbers, ids, scores of 32 bits, and messages."""
-    compiled, simple = read(content, -1), read(content, len(content))
-    if isinstance(simple, str) or isinstance(compiled, str):
-        assert compiled == simple
+    """Compare both readers: numbers, ids, scores of 32 bits, and messages."""
+    blocks, simple = read(content, -1), read(content, len(content))
+    if isinstance(simple, str) or isinstance(blocks, str):
+        assert blocks == simple
         return
-    assert compiled.queries.tolist() == simple.queries.tolist()
-    assert compiled.query_ids == simple.query_ids
+    assert blocks.queries.tolist() == simple.queries.tolist()
+    assert blocks.query_ids == simple.query_ids
     rows = np.arange(len(simple.queries))
-    (numbers, ids), (expected, expected_ids) = compiled.documents.number(rows), simple.documents.number(rows)
+    (numbers, ids), (expected, expected_ids) = blocks.documents.number(rows), simple.documents.number(rows)
     assert numbers.tolist() == expected.tolist()
     assert list(ids) == list(expected_ids)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(compiled.scores.astype(np.float32), simple.scores.astype(np.float32))
+        np.testing.assert_array_equal(blocks.scores.astype(np.float32), simple.scores.astype(np.float32))
 
 
 @given(
@@ -59,10 +59,11 @@ def test_lines_are_read_alike(rows: list[str], end: str, mark: bool, ended: bool
     assert_alike((b"\xef\xbb\xbf" if mark else b"") + (end.join(rows) + end * ended).encode())
 
 
-@given(st.lists(SIMILAR_LINES, max_size=12), st.booleans())
-def test_lines_that_begin_and_end_alike_are_read_alike(rows: list[str], padded: bool) -> None:
-    """Words are only read where many bytes follow: after the padding, all rows are in their reach."""
-    assert_alike("\n".join([*rows, *["q Q0 d 1 0.5 t"] * (8 * padded)]).encode())
+@given(st.lists(SIMILAR_LINES, max_size=12), st.sampled_from([1, 40, 1 << 21]))
+def test_blocks_of_spaces_and_of_tabs_are_read_alike(rows: list[str], size: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec_runs, "_BLOCK_BYTES", size)
+        assert_alike("\n".join(rows).encode())
 
 
 @given(st.lists(st.binary(max_size=6).map(lambda word: b"q 0 " + word + b" 1 2 t"), max_size=5))
@@ -78,20 +79,21 @@ def test_a_score_between_two_numbers_of_32_bits_is_rounded_as_python_does(low: f
     assert_alike("".join(f"q 0 d{i} 1 {score!r} t\n" for i, score in enumerate(near)).encode())
 
 
-@pytest.mark.parametrize("threads", [1, 2, 7])
-def test_chunks_have_their_ids_in_common(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
-    rows = [f"q{i % 5} 0 d{i * i % 40_009} 1 {i / 7!r} t" for i in range(60_000)]
-    assert_alike("\n".join(rows).encode())
-
-
-@pytest.mark.parametrize("threads", [1, 2, 7])
-def test_a_query_stays_in_one_chunk(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("numba.config.NUMBA_NUM_THREADS", threads)
+@pytest.mark.parametrize("size", [1, 5_000, 1 << 21])
+def test_blocks_have_their_ids_in_common(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_runs, "_BLOCK_BYTES", size)
     rows = [f"q{i // 100} 0 d{i * i % 4_009} {i % 100 + 1} {(100 - i % 100) / 7!r} t" for i in range(2_000)]
-    content = "\n".join([*rows, "", *rows[:0:-1]]).replace("q0 ", " q0\t")
+    content = "\n".join([*rows, "", *rows[:0:-1]]).replace("q0 ", " q0  ")
     assert_alike(content.encode())
     assert isinstance(read_trec(memoryview("\n".join(rows).encode()), FILE, -1), OrderedColumns)
+
+
+@pytest.mark.parametrize("row", ["q 0 d 1 2 t", "a q\t0\ta d\t1\t2\tmy tag", " q  0 d 1 2", "q\t0\td\t1\t-2e-3\r"])
+def test_ordinary_lines_need_no_reading_line_by_line(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_runs, "_iter_lines", lambda content, path: pytest.fail("line by line"))
+    columns = read(f"{row}\n\n{row}\n".encode(), -1)
+    assert isinstance(columns, Columns)
+    assert columns.scores.tolist() == pytest.approx([2 if "-" not in row else -0.002] * 2)
 
 
 @pytest.mark.parametrize("change", [(50, "q0 0 d1 51 99 t"), (150, "q0 0 d1 51 0.5 t"), (150, "q1 0 d1 51 1e-50 t")])
@@ -131,6 +133,6 @@ def test_hits_in_any_order_are_ranked_as_dictionaries_say(
         assert [(s, names[d]) for d, s in zip(documents, scores, strict=True) if d != NOTHING] == expected
 
 
-def test_a_small_run_needs_no_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trec_runs, "_read_chunks", lambda content: pytest.fail("compiled"))
+def test_a_small_run_is_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trec_runs, "_read_blocks", lambda content: pytest.fail("in blocks"))
     assert read_trec(memoryview(b"q 0 d 1 2 t\n"), FILE).scores.tolist() == [2.0]
