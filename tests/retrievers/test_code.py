@@ -175,7 +175,7 @@ def parsed(module: str) -> frozenset[str]:
 
 def test_the_code_of_a_hybrid_is_that_of_its_parts_too() -> None:
     hybrid = Hybrid(parts={"a": BM25(), "b": RankBM25(analyzer=Analyzer())})
-    modules = {"fusion", "bm25", "rank_bm25", "analyzer"}
+    modules = {"composed.fusion", "lexical.bm25", "lexical.rank_bm25", "lexical.analyzer"}
     assert code_of(hybrid) == {f"retrievers.{name}": find_version(f"retrievers.{name}") for name in modules}
     assert "retrievers.lexical.rank_bm25" not in code_of(BM25())
 

@@ -161,7 +161,7 @@ def test_an_index_on_disk_is_opened_and_not_built_again(tmp_path: Path, monkeypa
 def test_an_index_is_built_before_all_vectors_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Building takes most memory: two copies of the vectors and the graph, in the engine."""
     steps = []
-    for module, step in (("engines.qdrant", "build_shard"), ("vector_search", "build_points")):
+    for module, step in (("engines.qdrant", "build_shard"), ("vectors.vector_search", "build_points")):
         work = getattr(importlib.import_module(f"retrievers.{module}"), step)
         note = lambda *given, step=step, work=work: steps.append(step) or work(*given)  # noqa: E731 (bound)
         monkeypatch.setattr(f"retrievers.{module}.{step}", note)
