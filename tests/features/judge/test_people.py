@@ -38,7 +38,7 @@ def mean_grade(sample: GradedSample) -> float:
 
 
 def samples(*counts: int) -> list[GradedSample]:
-    """Return all samples with so many pairs of each stratum of `STRATA`."""
+    """Return all samples that have the given number of pairs from each part of `STRATA`."""
     groups = [combinations(np.flatnonzero(h == STRATA).tolist(), n) for h, n in zip((0, 2), counts, strict=True)]
     chosen = [np.array([*first, *second]) for first, second in product(*map(list, groups))]
     return [GradedSample(STRATA, sampled, TRUTH[sampled], 3) for sampled in chosen]

@@ -16,7 +16,7 @@ from runner.features.inspect.finding import Finding
 from runner.features.inspect.inspection import Inspection
 from runner.features.inspect.rankings import Findability
 from runner.features.inspect.report import specs as inspection_specs
-from runner.features.inspect.report import tables as told
+from runner.features.inspect.report import tables
 from runner.features.inspect.report.page import inspection_page
 from runner.pages import console
 from tests.pages.reading import EVIL, Page, read_explorer_data
@@ -71,10 +71,10 @@ def list_bars(words: NDArray[np.int64]) -> list[dict[str, Any]]:
 
 
 def test_the_findings_are_shown_worst_first_with_what_to_do() -> None:
-    table = told.findings_table(inspection(FINDINGS))
+    table = tables.findings_table(inspection(FINDINGS))
     assert table.texts()[0] == ["suspicious gold", "error", "3 of 36", "Three of them.", "Judge."]
-    assert told.verdict(inspection(FINDINGS)) == "2 findings: 1 error, 1 info."
-    assert told.verdict(inspection()) == "No problems found."
+    assert tables.verdict(inspection(FINDINGS)) == "2 findings: 1 error, 1 info."
+    assert tables.verdict(inspection()) == "No problems found."
 
 
 @pytest.mark.parametrize(("columns", "remedy"), [("60", False), ("80", True)])
@@ -85,7 +85,7 @@ def test_a_narrow_terminal_breaks_no_short_word_and_has_what_to_do_where_there_i
     text = "Three of the documents that are above gold are as much like it."
     advice = "Judge these documents, where one is right."
     finding = Finding("near-duplicate documents", "warning", 120, 120, text, advice)
-    console.show_table(told.findings_table(inspection([finding])))
+    console.show_table(tables.findings_table(inspection([finding])))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= int(columns)
     assert "warning" in out
@@ -124,7 +124,7 @@ def test_a_dataset_without_retrievers_types_or_overlap_has_a_page_without_them()
 
 def test_the_json_has_the_same_numbers() -> None:
     of = inspection(FINDINGS)
-    read = orjson.loads(told.as_json(of))
+    read = orjson.loads(tables.as_json(of))
     assert read["counts"] == of.counts
     assert read["grades"] == {"0": 30, "1": 40, "3": 10}
     assert read["findings"][0]["examples"] == [{"query": "q1", "text": EVIL}]

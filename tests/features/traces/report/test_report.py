@@ -16,7 +16,7 @@ from runner.features.traces.measures.findings import compute_findings
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.measures.stages import build_artifact
 from runner.features.traces.report import comparisons as compared
-from runner.features.traces.report import tables as told
+from runner.features.traces.report import tables
 from runner.features.traces.report.page import render_page
 from runner.features.traces.report.report import build_report, report_json
 from runner.features.traces.report.sections import render_markdown
@@ -65,7 +65,7 @@ def test_artifacts_are_never_in_memory_together() -> None:
 def test_means_say_of_how_many_tasks_they_are() -> None:
     content = several() | {"mcp/t9": document([read("a.py")], task_name="t9", config_name="mcp")}
     content["baseline/again"] = content["baseline/t0"]
-    table = told.configurations_table(report(content))
+    table = tables.configurations_table(report(content))
     shown = [dict(zip([column.title for column in table.columns], row, strict=True)) for row in table.texts()]
     assert [(row["configuration"], row["tasks"], row["measured traces"], row["recall"]) for row in shown] == [
         ("baseline", "4", "5 of 5", "0.500"),
@@ -75,13 +75,13 @@ def test_means_say_of_how_many_tasks_they_are() -> None:
 
 def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
     content = several(6)
-    assert told.confidence_note(report(content)) == ""
+    assert tables.confidence_note(report(content)) == ""
     for name, each in content.items():
         each["coverage"]["ground_truth_confidence"] = "low" if name.endswith(("t0", "t1")) else "high"
         if name == "mcp/t0":
             each["events"] = []
     made = report(content)
-    table = told.configurations_table(made)
+    table = tables.configurations_table(made)
     shown = [dict(zip([column.title for column in table.columns], row, strict=True)) for row in table.texts()]
     assert [(row["configuration"], row["gold confidence"], row["recall"]) for row in shown] == [
         ("baseline", "4 high, 2 low", "0.500"),
@@ -100,7 +100,7 @@ def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
 def test_cutoffs_of_the_settings_are_those_of_the_tables() -> None:
     made = {name: build_artifact(each, RunOutcome(reward=0.5), (2, 7)) for name, each in several().items()}
     found = build_report(compute_findings(made, {}, "baseline", FigureNames((2, 7)), Statistics()), lambda name: {}, 0)
-    titles = [column.title for column in told.configurations_table(found).columns]
+    titles = [column.title for column in tables.configurations_table(found).columns]
     assert {"nDCG@7", "P@2"} < {*titles}
     assert "nDCG@7" in render_page(found)
 
@@ -114,16 +114,16 @@ def test_the_verdict_is_in_the_page_and_in_the_markdown_before_any_figure() -> N
 
 
 def test_figures_of_several_configurations_together_stand_for_none() -> None:
-    assert told.tiles(report(several())) == []
+    assert tables.tiles(report(several())) == []
     alone = {name: each for name, each in several().items() if name.startswith("mcp")}
-    assert told.tiles(report(alone))[0] == ("recall", "1.000", "of 4")
+    assert tables.tiles(report(alone))[0] == ("recall", "1.000", "of 4")
 
 
 def test_rewards_beyond_1_are_said_to_be_on_scales_of_their_own() -> None:
     usual = finding("baseline", [0.5, 0.5], reward=1.0)
-    assert told.rewards_note(told_of(usual)) == ""
+    assert tables.rewards_note(told_of(usual)) == ""
     made = told_of(usual, finding("mcp", [0.5], reward=3.17))
-    note = told.rewards_note(made)
+    note = tables.rewards_note(made)
     assert note.startswith("Each reward is on the scale of its verifier: 1 of 3 is above 1, up to 3.17, such as")
     assert escape(note) in render_page(made)
     assert escape_markdown(note) in render_markdown(made)
@@ -134,7 +134,7 @@ def test_degradations_are_grouped_by_what_was_lost() -> None:
     content["mcp/t0"]["coverage"]["degraded_reason"] = "lines that are cut (3); calls without a result (1)"
     content["mcp/t1"]["coverage"]["degraded_reason"] = "lines that are cut (1)"
     content["baseline/t0"]["coverage"]["ground_truth_problems"] = ["tests/ground_truth.json: invalid JSON"]
-    assert told.unreadable_table(report(content)).texts() == [
+    assert tables.unreadable_table(report(content)).texts() == [
         ["lines that are cut", "2", "mcp/t0, mcp/t1"],
         ["calls without a result", "1", "mcp/t0"],
         ["tests/ground_truth.json: invalid JSON", "1", "baseline/t0"],
@@ -176,7 +176,7 @@ def test_the_page_draws_so_many_timelines_and_says_so(timelines: int) -> None:
 
 
 def test_the_page_lists_the_first_tasks_and_says_where_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told, "TASKS", 2)
+    monkeypatch.setattr(tables, "TASKS", 2)
     assert "The first 2 of 8; report.json has all." in render_page(report(several()))
 
 
