@@ -25,6 +25,7 @@ from runner.comparison.leaderboard import Leaderboard, LeaderboardRow
 from runner.comparison.report.page import comparison_page
 from runner.evaluation.result import DatasetSummary, Hits, QueryTable, Result, Timings
 from runner.metrics.abstention import Abstention
+from runner.statistics.comparison import Difference
 from runner.statistics.settings import Statistics
 from runner.sweep.report.page import sweep_page
 
@@ -89,16 +90,17 @@ def create_sweep(combinations: int, queries: int) -> tuple[Leaderboard, list[Res
                 mean=result.means[PRIMARY],
                 low=result.means[PRIMARY] - half,
                 high=result.means[PRIMARY] + half,
-                difference=gap if i else math.nan,
-                difference_low=gap - half,
-                difference_high=gap + half,
-                effect=gap if i else math.nan,
-                p=float(rng.random()) if i else math.nan,
-                differs=gap < -0.02,
-                needed=math.nan,
-                wins=int((values > best).sum()),
-                ties=int((values == best).sum()),
-                losses=int((values < best).sum()),
+                difference=Difference(
+                    mean=gap if i else math.nan,
+                    low=gap - half,
+                    high=gap + half,
+                    effect=gap if i else math.nan,
+                    corrected=float(rng.random()) if i else math.nan,
+                    significant=gap < -0.02,
+                    wins=int((values > best).sum()),
+                    ties=int((values == best).sum()),
+                    losses=int((values < best).sum()),
+                ),
                 means={criterion.name: criterion.value(result) for criterion in criteria},
                 run=f"{i:032x}",
             )

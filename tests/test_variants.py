@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ import pytest
 
 from retrievers.base import Corpus, Rankings
 from runner.comparison.comparability import NotComparable
-from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.compare import Comparison, TableStatistics, Versus, compare_results
 from runner.comparison.gate import Gate, check_gate
-from runner.comparison.leaderboard import build_leaderboard
+from runner.comparison.leaderboard import LeaderboardRow, build_leaderboard
 from runner.comparison.report.tables import describe_statistics, differences_table
 from runner.evaluation.measuring import UNTIMED, JudgedQueries, RankedDocuments, measure
 from runner.evaluation.records import load_record, save_record
@@ -48,9 +48,9 @@ def variants(results: Sequence[Result]) -> list[Result]:
     return [with_variants(each, TIMES) for each in results]
 
 
-def figures(row: object) -> dict[str, Any]:
+def figures(row: LeaderboardRow | Versus) -> dict[str, Any]:
     """Return the figures of a row, with counts of queries as shares of them."""
-    every = {field.name: getattr(row, field.name) for field in fields(row)}  # type: ignore[arg-type]  # a dataclass
+    every: dict[str, Any] = row.to_dict() if isinstance(row, Versus) else {"mean": row.mean, **row.list_figures()}
     queries = sum(every[name] for name in COUNTS)
     every |= {name: every[name] / queries if queries else 0 for name in COUNTS}
     return {name: value for name, value in every.items() if isinstance(value, float | int)}
@@ -63,10 +63,10 @@ def test_the_leaderboard_tests_clusters() -> None:
     assert again.letters == once.letters
     for row, expected in zip(again.rows, once.rows, strict=True):
         assert figures(row) == pytest.approx(figures(expected), nan_ok=True)
-        assert row.p == expected.p or np.isnan(row.p)
+        assert row.difference.p == expected.difference.p or np.isnan(row.difference.p)
     alike = [replace(r, queries=replace(r.queries, clusters=())) for r in variants(systems())]
     independent = build_leaderboard(alike, "nDCG@10")
-    assert independent.rows[1].p < again.rows[1].p  # what clusters are for
+    assert independent.rows[1].difference.p < again.rows[1].difference.p  # what clusters are for
 
 
 def table(comparison: Comparison) -> list[dict[str, Any]]:
@@ -141,7 +141,8 @@ def test_the_winner_is_tested_against_the_default_by_cluster() -> None:
     found = compare_with_default(with_variants(best, TIMES), with_variants(once, TIMES), Statistics())
     assert expected is not None
     assert found is not None
-    assert (found.p, found.interval) == (expected.p, pytest.approx(expected.interval))
+    own, other = found.difference, expected.difference
+    assert (own.p, own.low, own.high) == (other.p, pytest.approx(other.low), pytest.approx(other.high))
 
 
 def test_variants_are_in_one_fold_and_leave_the_interval_of_a_choice_as_wide() -> None:

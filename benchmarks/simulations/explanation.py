@@ -223,7 +223,9 @@ def check_draw(cause: str, seed: int, store: Path) -> Draw:
         error = max(error, abs(sum(term.effect for term in explanation.list_terms(measure)) - (after - before)))
     terms = explanation.list_terms(explanation.primary)
     named = {*candidate.planted} <= {document for document, _ in explanation.causes.displacing}
-    return Draw(error, [t.effect for t in terms], [not (t.low > 0 or t.high < 0) for t in terms], named)
+    return Draw(
+        error, [t.effect for t in terms], [not (t.difference.low > 0 or t.difference.high < 0) for t in terms], named
+    )
 
 
 def sample_queries(rng: Generator, versions: tuple[Version, Version]) -> tuple[Version, Version]:
@@ -257,7 +259,10 @@ def cover_effects(cause: str, seed: int, store: Path, samples: int = SAMPLES) ->
         for test, rows in covers.items():
             again = replace(explanation, statistics=replace(explanation.statistics, test=test), _terms={})
             terms = again.list_terms(again.primary)
-            missed = [t.low - 1e-12 > truth or t.high + 1e-12 < truth for t, truth in zip(terms, truths, strict=True)]
+            missed = [
+                t.difference.low - 1e-12 > truth or t.difference.high + 1e-12 < truth
+                for t, truth in zip(terms, truths, strict=True)
+            ]
             rows.append([not each for each in missed])
     return {test: np.array(rows) for test, rows in covers.items()}
 

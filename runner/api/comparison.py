@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from runner.api.notebook import render_comparison
@@ -21,7 +21,7 @@ class ResultComparison(Comparison):
     """A comparison of results with a baseline, which is the first result; candidates are numbered from 1."""
 
     def difference(self, measure: str | None = None, candidate: int = 1) -> Versus:
-        """Return the difference between a candidate and the baseline in a measure (None: the primary one)."""
+        """Return the mean of a candidate by a measure (None: the primary one), and its difference from the baseline."""
         name = self.primary if measure is None else str(parse(measure))
         if name not in self.table:
             raise ResultError(f"{name}: not in this comparison; choose from {', '.join(self.table)}")
@@ -31,7 +31,7 @@ class ResultComparison(Comparison):
 
     def significant(self, measure: str | None = None, candidate: int = 1) -> bool:
         """Return whether a difference is significant; p-values are corrected for all tests of the comparison."""
-        return self.difference(measure, candidate).significant
+        return self.difference(measure, candidate).difference.significant
 
     @property
     def frame(self) -> DataFrame:
@@ -39,7 +39,7 @@ class ResultComparison(Comparison):
         import pandas as pd
 
         rows = [
-            {"measure": measure, "result": label, **asdict(versus)}
+            {"measure": measure, "result": label, **versus.to_dict()}
             for measure, row in self.table.items()
             for label, versus in zip(self.labels, row, strict=True)
         ]

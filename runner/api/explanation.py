@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cache
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ class ResultExplanation(Explanation):
         for measure in self.measures:
             for term in [*self.list_terms(measure), self.build_total(measure)]:
                 for part, whole in [(term, ""), *((part, term.name) for part in term.parts)]:
-                    row = {name: value for name, value in asdict(part).items() if name != "parts"}
+                    row = {name: value for name, value in part.to_dict().items() if name != "parts"}
                     rows.append({"measure": measure, "part_of": whole, **row})
         return pd.DataFrame(rows)
 

@@ -31,8 +31,7 @@ from runner.comparison.queries import QueryOutcome, build_query_outcome
 from runner.evaluation.result import QueryTable, Result
 from runner.statistics.agreement import Headroom, headroom
 from runner.statistics.clusters import Clusters, count_clusters, number_clusters
-from runner.statistics.comparison import compare
-from runner.statistics.effects import queries_needed
+from runner.statistics.comparison import Difference, compare
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import compute_differences
 
@@ -56,24 +55,20 @@ class TableStatistics(Statistics):
 class Versus:
     """The mean of a measure for one system, and its difference from the first system.
 
-    Only queries that count for every system enter. `relative` is the difference as a share of the first mean, `p` is
-    uncorrected, `corrected` is for all tests of the table, `effect` is Hedges' g, and `needed` is the number of queries
-    (or clusters) with which a t-test has a power of 0.8. For the first system, all but `mean` are NaN.
+    Only queries that count for every system enter. The difference is corrected for all tests of the table, and
+    `relative` is its share of the first mean. For the first system, all but `mean` are NaN.
     """
 
     mean: float
-    difference: float = math.nan
+    difference: Difference = field(default_factory=Difference)
     relative: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-    corrected: float = math.nan
-    effect: float = math.nan
-    needed: float = math.nan
-    significant: bool = False
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the fields for JSON and data frames, those of the difference beside the others."""
+        difference = vars(self.difference)
+        return {"mean": self.mean, "difference": difference["mean"], "relative": self.relative} | {
+            name: value for name, value in difference.items() if name != "mean"
+        }
 
 
 @dataclass(frozen=True)
@@ -307,29 +302,12 @@ def _build_table(
     scores = np.array([_score_shared_queries(results, measure) for measure in measures])
     differences = compute_differences(scores[:, 1:], scores[:, :1]).reshape(-1, scores.shape[2])
     rows = compare(differences, statistics, number_clusters(_cluster_labels(results)))
-    needed = queries_needed(rows.differences, rows.deviations, statistics.alpha)
     table = {}
     for m, measure in enumerate(measures):
         first = compute_mean(scores[m, 0])
         table[measure] = [Versus(first)]
         for i in range(1, len(results)):
-            row = m * (len(results) - 1) + i - 1
-            difference = float(rows.differences[row])
-            table[measure].append(
-                Versus(
-                    mean=compute_mean(scores[m, i]),
-                    difference=difference,
-                    relative=difference / first if first else math.nan,
-                    low=float(rows.intervals[row, 0]),
-                    high=float(rows.intervals[row, 1]),
-                    p=float(rows.uncorrected[row]),
-                    corrected=float(rows.p_values[row]),
-                    effect=float(rows.effects[row]),
-                    needed=float(needed[row]),
-                    significant=bool(rows.significant[row]),
-                    wins=int(rows.wins[row]),
-                    ties=int(rows.ties[row]),
-                    losses=int(rows.losses[row]),
-                )
-            )
+            difference = rows.describe(m * (len(results) - 1) + i - 1)
+            relative = difference.mean / first if first else math.nan
+            table[measure].append(Versus(compute_mean(scores[m, i]), difference, relative))
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
 from runner.comparison.systems import SystemsByDataset
 from runner.evaluation.result import DatasetSummary, Result
-from runner.statistics.comparison import Differences, compare_pairs, compare_to, resolve_correction
-from runner.statistics.effects import detectable_difference, queries_needed
+from runner.statistics.comparison import Difference, compare_pairs, compare_to, resolve_correction
+from runner.statistics.effects import detectable_difference
 from runner.statistics.selection import find_front
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import mean_interval
@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 
 FINALISTS = 8
 """The largest number of combinations that reports describe in detail."""
+
+FIGURES = (
+    *("low", "high", "difference", "difference_low", "difference_high", "effect", "p", "differs"),
+    *("needed", "wins", "ties", "losses"),
+)
+"""The columns of a table of the leaderboard that follow the mean, in order."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +54,9 @@ class LeaderboardRow:
     """One combination; `position` is that of its result among those that the leaderboard was built from.
 
     `label` holds only settings that differ between combinations. `low` and `high` are the confidence interval of the
-    mean. The remaining fields compare the combination with the best, for which they are NaN: the `difference` with its
-    corrected interval, its `effect` (Hedges' g), the corrected `p`, whether it `differs` significantly, the number of
-    queries (or clusters) `needed` for a power of 0.8, and `wins`, `ties` and `losses` by query. `means` are the values
-    of the other criteria, by name. `run` is the id of the tracked run, "" without one; `search_type` is that of an API
-    with several.
+    mean. `difference` is that from the best, corrected for all pairs; its numbers are NaN for the best itself. `means`
+    are the values of the other criteria, by name. `run` is the id of the tracked run, "" without one; `search_type` is
+    that of an API with several.
     """
 
     rank: int
@@ -64,19 +68,19 @@ class LeaderboardRow:
     mean: float
     low: float
     high: float
-    difference: float
-    difference_low: float
-    difference_high: float
-    effect: float
-    p: float
-    differs: bool
-    needed: float
-    wins: int
-    ties: int
-    losses: int
+    difference: Difference
     means: Mapping[str, float]
     run: str = ""
     search_type: str = ""
+
+    def list_figures(self) -> dict[str, float]:
+        """Return the interval of the mean and the difference by the names of their columns, `FIGURES`."""
+        own = self.difference
+        values = (
+            *(self.low, self.high, own.mean, own.low, own.high, own.effect, own.corrected, own.significant),
+            *(own.needed, own.wins, own.ties, own.losses),
+        )
+        return dict(zip(FIGURES, values, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,14 +174,12 @@ class Leaderboard:
         """Return the columns of the data frame and its rows, without settings that a combination does not have."""
         run = ["run"] if self.logged else []
         columns = ["rank", "name", "retriever", *run, *dict.fromkeys(key for row in self.rows for key in row.swept)]
-        names = [of.name for of in fields(LeaderboardRow)]
-        figures = names[names.index("low") : names.index("means")]
-        measured = [self.primary, *figures, *(criterion.name for criterion in self.criteria)]
+        measured = [self.primary, *FIGURES, *(criterion.name for criterion in self.criteria)]
         rows = [
             {"rank": row.rank, "name": row.name, "retriever": row.retriever, "run": row.run}
             | dict(row.swept)
             | {self.primary: row.mean}
-            | {name: getattr(row, name) for name in figures}
+            | row.list_figures()
             | dict(row.means)
             for row in self.rows
         ]
@@ -189,7 +191,9 @@ class Leaderboard:
         return {name: value for name, value in vars(self).items() if name not in left_out} | {
             "dataset": None if self.dataset is None else vars(self.dataset),
             "statistics": asdict(self.statistics),
-            "rows": [{**vars(row), "letters": self.letters.get(row.rank, "")} for row in self.rows],
+            "rows": [
+                {**vars(row), **row.list_figures(), "letters": self.letters.get(row.rank, "")} for row in self.rows
+            ],
             "failures": [{"name": failure.name, "error": failure.error} for failure in self.failures],
         }
 
@@ -274,7 +278,9 @@ def _build_rows(
             search_type=result.search_type,
             swept=result.swept,
             mean=find_mean(result, primary),
-            **tests.rows[i],
+            low=tests.intervals[i][0],
+            high=tests.intervals[i][1],
+            difference=tests.differences[i],
             means={criterion.name: criterion.value(result) for criterion in criteria},
             run=runs[position] if runs else "",
         )
@@ -284,13 +290,14 @@ def _build_rows(
 
 @dataclass(frozen=True, eq=False)
 class _RowTests:
-    """The tests behind a leaderboard: `rows` has the fields of each row that its scores and the best one determine."""
+    """The tests behind a leaderboard: of each row, the interval of its mean and its difference from the best."""
 
     queries: int = 0
     clusters: int | None = None
     detectable: float = math.nan
     letters: Mapping[int, str] = field(default_factory=dict)
-    rows: Sequence[Mapping[str, Any]] = ()
+    intervals: Sequence[Sequence[float]] = ()
+    differences: Sequence[Difference] = ()
 
 
 def _test_rows(ranked: Sequence[Result], primary: str, statistics: Statistics) -> _RowTests:
@@ -308,33 +315,14 @@ def _test_rows(ranked: Sequence[Result], primary: str, statistics: Statistics) -
     letters: dict[int, str] = {}
     if queries and len(few) > 1:
         letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
-    needed = queries_needed(to_best.differences, to_best.deviations, statistics.alpha)
     return _RowTests(
         queries=queries,
         clusters=None if cluster_of is None else len(np.unique(cluster_of[is_counted])),
         detectable=_median(detectable_difference(to_best.units, to_best.deviations, statistics.alpha)[1:]),
         letters=letters,
-        rows=[_describe_row(i, interval, to_best, needed[i]) for i, interval in enumerate(intervals)],
+        intervals=intervals,
+        differences=[Difference(ties=int(to_best.ties[0])), *map(to_best.describe, range(1, len(ranked)))],
     )
-
-
-def _describe_row(i: int, interval: Sequence[float], to_best: Differences, needed: float) -> dict[str, Any]:
-    """Return the fields of a row that depend on its scores and those of the best; these are NaN for the best itself."""
-    low, high = interval
-    return {
-        "low": low,
-        "high": high,
-        "difference": float(to_best.differences[i]) if i else math.nan,
-        "difference_low": float(to_best.intervals[i, 0]) if i else math.nan,
-        "difference_high": float(to_best.intervals[i, 1]) if i else math.nan,
-        "effect": float(to_best.effects[i]) if i else math.nan,
-        "p": float(to_best.p_values[i]) if i else math.nan,
-        "differs": bool(to_best.significant[i]),
-        "needed": float(needed) if i else math.nan,
-        "wins": int(to_best.wins[i]),
-        "ties": int(to_best.ties[i]),
-        "losses": int(to_best.losses[i]),
-    }
 
 
 def _describe_gold(ranked: Sequence[Result]) -> list[str]:

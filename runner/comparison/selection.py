@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from runner.statistics.comparison import Difference
 from runner.statistics.settings import Statistics
 
 KFOLD = "kfold"
@@ -36,17 +37,12 @@ class Figures:
 class DefaultComparison:
     """The winner compared with the default settings, on the reported data, by the primary measure.
 
-    `difference` is the mean of the winner minus that of the `default` settings, over the `queries` that count for both;
-    on `differing` of these, the two differ. `p` is without a correction: that of a paired test, or, after
-    cross-validation, that of sign flips which repeat the selection. `interval` is NaN if too few queries differ.
+    `difference` is that of the winner from the `default` settings, without a correction: `p` is that of a paired test,
+    or, after cross-validation, that of sign flips which repeat the selection.
     """
 
     default: float
-    difference: float
-    interval: tuple[float, float]
-    p: float
-    queries: int
-    differing: int
+    difference: Difference
     statistics: Statistics
 
 
@@ -116,8 +112,11 @@ def parse_selection(text: str) -> WinnerSelection:
 
 
 def _parse_default(content: Mapping[str, Any]) -> DefaultComparison:
-    statistics = Statistics(**content["statistics"])
-    return DefaultComparison(**_restore_nan({**content, "statistics": statistics}))
+    return DefaultComparison(
+        default=_restore_nan(content)["default"],
+        difference=Difference(**_restore_nan(content["difference"])),
+        statistics=Statistics(**content["statistics"]),
+    )
 
 
 def _restore_nan(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.statistics.clusters import Clusters
-from runner.statistics.comparison import Differences, compare_pairs, compare_to
+from runner.statistics.comparison import Difference, Differences, compare_pairs, compare_to
 from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.settings import CorrectionName, Statistics
 from runner.statistics.significance import Floats, compute_differences, moments, t_test
@@ -32,6 +32,19 @@ class AcrossDatasets:
     by_dataset: Floats
     intervals: Floats
     p_values: Floats
+
+    def describe_new(self, row: int) -> Difference:
+        """Return the difference of a system on new datasets; wins, ties and losses count datasets."""
+        on_each = self.by_dataset[row]
+        return Difference(
+            mean=float(on_each.mean()),
+            low=float(self.intervals[row, 0]),
+            high=float(self.intervals[row, 1]),
+            corrected=float(self.p_values[row]),
+            wins=int(np.count_nonzero(on_each > 0)),
+            ties=int(np.count_nonzero(on_each == 0)),
+            losses=int(np.count_nonzero(on_each < 0)),
+        )
 
 
 def compare_across(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.statistics.clusters import Clusters
-from runner.statistics.comparison import compare
+from runner.statistics.comparison import Difference, compare
 from runner.statistics.corrections import correct
 from runner.statistics.settings import Statistics
 
@@ -123,44 +123,34 @@ def _sum_weights(coalition: Coalition, steps: Sequence[Step]) -> float:
     return math.fsum(weight * ((after == coalition) - (before == coalition)) for weight, after, before in steps)
 
 
-@dataclass(frozen=True, eq=False)
-class TermSignificance:
-    """Intervals (terms x 2) and p-values of terms, before and after the correction.
-
-    `differing` is on how many of its `queries` a paired term is not 0; both are 0 for other terms.
-    """
-
-    differing: NDArray[np.int64]
-    queries: NDArray[np.int64]
-    intervals: Floats
-    uncorrected: Floats
-    p_values: Floats
-
-
 def compute_significance(
     terms: Sequence[Attribution], is_paired: Sequence[bool], statistics: Statistics, clusters: Clusters | None
-) -> TermSignificance:
-    """Test terms, whose p-values are corrected as one family.
+) -> list[Difference]:
+    """Return terms as tested differences, whose p-values are corrected as one family.
 
     Paired terms use the test of `statistics` on their differences. The others compare two samples of queries, where
-    flipping signs is no test; they use `compare_samples`.
+    flipping signs is no test; they use `compare_samples`, and have no wins, ties or losses.
     """
-    intervals, p_values = np.full((len(terms), 2), np.nan), np.full(len(terms), np.nan)
-    differing, queries = np.zeros((2, len(terms)), dtype=np.int64)
+    paired: list[Difference] = []
     if any(is_paired):
-        some = [term for term, paired in zip(terms, is_paired, strict=True) if paired]
+        some = [term for term, own in zip(terms, is_paired, strict=True) if own]
         rows, weights = (np.array([getattr(term, name) for term in some]) for name in ("differences", "weights"))
         result = compare(rows, replace(statistics, correction="none"), clusters, weights)
-        intervals[list(is_paired)], p_values[list(is_paired)] = result.intervals, result.uncorrected
-        differing[list(is_paired)], queries[list(is_paired)] = result.wins + result.losses, result.queries
-    for i, (term, paired) in enumerate(zip(terms, is_paired, strict=True)):
-        if not paired:
-            *intervals[i], p_values[i] = compare_samples(term, statistics.confidence, clusters)
-    return TermSignificance(differing, queries, intervals, p_values, correct(p_values, statistics.correction))
+        paired = [replace(result.describe(row), mean=term.effect) for row, term in enumerate(some)]
+    of_pairs = iter(paired)
+    tested = [
+        next(of_pairs) if own else compare_samples(term, statistics.confidence, clusters)
+        for term, own in zip(terms, is_paired, strict=True)
+    ]
+    p_values = correct(np.array([own.p for own in tested]), statistics.correction).tolist()
+    return [
+        replace(own, corrected=p_value, significant=p_value < statistics.alpha)
+        for own, p_value in zip(tested, p_values, strict=True)
+    ]
 
 
-def compare_samples(term: Attribution, confidence: float, clusters: Clusters | None) -> tuple[float, float, float]:
-    """Return the interval and the p-value of a term that compares two samples of queries, which may overlap.
+def compare_samples(term: Attribution, confidence: float, clusters: Clusters | None) -> Difference:
+    """Return a term with its interval and p-value if it compares two samples of queries, which may overlap.
 
     Student's t with the degrees of freedom of Welch (1947) and Satterthwaite (1946); without a common query, this is
     Welch's test. Queries that only one sample has count as drawn at random, so a single new query is never significant.
@@ -175,13 +165,13 @@ def compare_samples(term: Attribution, confidence: float, clusters: Clusters | N
     sizes, variances = np.bincount(patterns), np.bincount(patterns, errors**2)
     variance = float(variances.sum())
     if len(errors) < 2 or math.isnan(term.effect):
-        return math.nan, math.nan, 1.0
+        return Difference(term.effect, p=1.0)
     if variance < 1e-24:  # every query has the same influence
-        return term.effect, term.effect, float(abs(term.effect) < 1e-12)
+        return Difference(term.effect, term.effect, term.effect, float(abs(term.effect) < 1e-12))
     freedom = variance**2 / float((variances**2 / np.maximum(sizes - 1, 1)).sum())
     half = float(stdtrit(freedom, (1 + confidence) / 2)) * math.sqrt(variance)
     p_value = 2 * float(stdtr(freedom, -abs(term.effect) / math.sqrt(variance)))
-    return term.effect - half, term.effect + half, p_value
+    return Difference(term.effect, term.effect - half, term.effect + half, p_value)
 
 
 def iter_coalitions(steps: Sequence[Step]) -> Iterator[Coalition]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from runner.statistics.clusters import Clusters
 from runner.statistics.corrections import CORRECTIONS, correct, level_of_each
-from runner.statistics.effects import hedges_g
+from runner.statistics.effects import hedges_g, queries_needed
 from runner.statistics.inversion import withhold_intervals
 from runner.statistics.letters import letters
 from runner.statistics.paired_tests import PAIRED_TESTS
@@ -32,15 +32,46 @@ _SMALL_P = 0.01
 """p-values below this limit are computed with more permutations if a correction needs them."""
 
 
+@dataclass(frozen=True)
+class Difference:
+    """How much a system differs from another one by a measure, paired by query; unknown numbers are NaN.
+
+    `mean` is the mean difference, with its confidence interval from `low` to `high` and its `effect` (Hedges' g). `p`
+    is the p-value of a single test and `corrected` that for the whole family, which decides whether the difference is
+    `significant`. `needed` is the number of queries (or clusters) with which a t-test has a power of 0.8. `wins`,
+    `ties` and `losses` count queries.
+    """
+
+    mean: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    corrected: float = math.nan
+    effect: float = math.nan
+    needed: float = math.nan
+    significant: bool = False
+    wins: int = 0
+    ties: int = 0
+    losses: int = 0
+
+    @property
+    def queries(self) -> int:
+        """Return the number of queries that count for both systems."""
+        return self.wins + self.ties + self.losses
+
+    @property
+    def differing(self) -> int:
+        """Return the number of queries on which the systems differ."""
+        return self.wins + self.losses
+
+
 @dataclass(frozen=True, eq=False)
 class Differences:
     """Paired differences in m rows: of several systems to a reference, or of one system by several measures.
 
-    `queries` is the number of queries that count for both, and `units` the number of their clusters (or queries,
-    without clusters). `differences` are the means, `intervals` (m x 2) their confidence intervals, `deviations` the
-    standard deviations of single units, and `effects` the means in units of these (Hedges' g). `uncorrected` are the
-    p-values of a paired test, `p_values` the same corrected for multiple testing. `wins`, `ties` and `losses` count
-    queries.
+    The columns of `Difference`, of shape (m,), with `intervals` of shape (m, 2); `uncorrected` and `p_values` are the
+    p-values before and after the correction. `queries` is the number of queries that count for both, `units` the number
+    of their clusters (or queries, without clusters), and `deviations` are the standard deviations of single units.
     """
 
     queries: NDArray[np.int64]
@@ -49,12 +80,29 @@ class Differences:
     intervals: Floats
     deviations: Floats
     effects: Floats
+    needed: Floats
     uncorrected: Floats
     p_values: Floats
     significant: NDArray[np.bool_]
     wins: NDArray[np.int64]
     ties: NDArray[np.int64]
     losses: NDArray[np.int64]
+
+    def describe(self, row: int) -> Difference:
+        """Return one row as a value."""
+        return Difference(
+            mean=float(self.differences[row]),
+            low=float(self.intervals[row, 0]),
+            high=float(self.intervals[row, 1]),
+            p=float(self.uncorrected[row]),
+            corrected=float(self.p_values[row]),
+            effect=float(self.effects[row]),
+            needed=float(self.needed[row]),
+            significant=bool(self.significant[row]),
+            wins=int(self.wins[row]),
+            ties=int(self.ties[row]),
+            losses=int(self.losses[row]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +252,7 @@ def _describe(
         intervals=withhold_intervals(intervals, differences, clusters),
         deviations=deviations,
         effects=hedges_g(differences, clusters, weights),
+        needed=queries_needed(means, deviations, alpha),
         uncorrected=uncorrected,
         p_values=corrected,
         significant=corrected < alpha,

@@ -252,7 +252,8 @@ class Selecting:
             clusters=reported.queries.cluster_numbers,
         )
         low, high = interval.tolist()
-        return replace(comparison, p=p, interval=(low, high))
+        repeated = replace(comparison.difference, p=p, corrected=p, low=low, high=high)
+        return replace(comparison, difference=repeated)
 
     def _find_default(self, winner: str, reported: Result | None) -> Result | None:
         """Return the result of the default settings on the reported data; None if the winner was selected on these."""
@@ -314,16 +315,7 @@ def compare_with_default(winner: Result, default: Result, statistics: Statistics
         return None
     alone = replace(statistics, correction="none")
     comparison = compare(differences, alone, winner.queries.cluster_numbers)
-    low, high = comparison.intervals[0].tolist()
-    return DefaultComparison(
-        default=_mean(default, winner.primary),
-        difference=float(comparison.differences[0]),
-        interval=(low, high),
-        p=float(comparison.p_values[0]),
-        queries=int(comparison.queries[0]),
-        differing=int(comparison.wins[0] + comparison.losses[0]),
-        statistics=alone,
-    )
+    return DefaultComparison(_mean(default, winner.primary), comparison.describe(0), alone)
 
 
 def _mean(result: Result, measure: str) -> float:

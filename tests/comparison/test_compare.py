@@ -59,33 +59,34 @@ def test_means_and_differences_are_those_of_the_queries(two: Comparison) -> None
             continue
         assert first.mean == pytest.approx(a.means[measure])
         assert other.mean == pytest.approx(b.means[measure])
-        assert other.difference == pytest.approx(b.means[measure] - a.means[measure])
+        own = other.difference
+        assert own.mean == pytest.approx(b.means[measure] - a.means[measure])
         assert other.relative == pytest.approx(b.means[measure] / a.means[measure] - 1)
-        assert other.low <= other.difference <= other.high
-        assert other.wins + other.ties + other.losses == 30
+        assert own.low <= own.mean <= own.high
+        assert own.wins + own.ties + own.losses == own.queries == 30
 
 
 def test_the_effect_is_that_of_a_leaderboard_the_t_statistic_over_the_root_of_n_less_its_bias(two: Comparison) -> None:
     a, b = (of.of(two.primary)[:30] for of in two.results)
     t, _ = stats.ttest_rel(b, a)
-    effect = two.table[two.primary][1].effect
+    effect = two.table[two.primary][1].difference.effect
     assert effect == pytest.approx(t / math.sqrt(30) * (1 - 3 / (4 * 29 - 1)), rel=1e-3)
     board = build_leaderboard([two.results[0], two.results[1]], two.primary)
-    assert [abs(row.effect) for row in board.rows[1:]] == [pytest.approx(abs(effect))]
+    assert [abs(row.difference.effect) for row in board.rows[1:]] == [pytest.approx(abs(effect))]
 
 
 def test_uncorrected_p_values_are_those_of_scipy() -> None:
     statistics = TableStatistics(test="t", correction="none")
     comparison = compare_results([result("a"), result("b", seed=5)], statistics)
     a, b = (of.of("nDCG@10")[:30] for of in comparison.results)
-    assert comparison.table["nDCG@10"][1].p == pytest.approx(stats.ttest_rel(b, a).pvalue, abs=1e-6)
+    assert comparison.table["nDCG@10"][1].difference.p == pytest.approx(stats.ttest_rel(b, a).pvalue, abs=1e-6)
 
 
 def test_a_correction_is_for_the_whole_table() -> None:
     results = [result("a"), result("b", seed=5), result("c", seed=6)]
     plain, holm = (compare_results(results, TableStatistics(test="t", correction=c)) for c in ("none", "holm"))
-    raw = [v.p for row in plain.table.values() for v in row[1:]]
-    corrected = [v.corrected for row in holm.table.values() for v in row[1:]]
+    raw = [v.difference.p for row in plain.table.values() for v in row[1:]]
+    corrected = [v.difference.corrected for row in holm.table.values() for v in row[1:]]
     assert len(raw) == holm.tests == 2 * len(holm.table)
     assert min(corrected) == pytest.approx(min(1, len(raw) * min(raw)))
 
@@ -93,7 +94,7 @@ def test_a_correction_is_for_the_whole_table() -> None:
 def test_identical_results_tie_everywhere() -> None:
     comparison = compared(result("a"), result("a"))
     assert all(comparison.winner(measure) == "tie" for measure in comparison.table)
-    assert all(other.difference == 0 and other.p == 1 for _, other in comparison.table.values())
+    assert all(other.difference.mean == 0 and other.difference.p == 1 for _, other in comparison.table.values())
     assert comparison.list_changes(1) == []
     (agreement,) = comparison.agreement.values()
     assert agreement.coefficients == dict.fromkeys(agreement.coefficients, 1)
@@ -116,8 +117,8 @@ def test_the_winner_has_the_highest_mean_and_some_may_share_it() -> None:
 def test_a_difference_has_the_other_sign_the_other_way_round(one: int, other: int) -> None:
     statistics = TableStatistics(permutations=20)
     a, b = result("a", seed=one, queries=14), result("b", seed=other, queries=14)
-    there, back = (compare_results(pair, statistics).table["nDCG@10"][1] for pair in ((a, b), (b, a)))
-    assert there.difference == pytest.approx(-back.difference)
+    there, back = (compare_results(pair, statistics).table["nDCG@10"][1].difference for pair in ((a, b), (b, a)))
+    assert there.mean == pytest.approx(-back.mean)
     assert (there.wins, there.losses) == (back.losses, back.wins)
     assert there.p == back.p
 
@@ -126,8 +127,8 @@ def test_a_difference_that_is_but_rounding_needs_more_queries_than_there_are() -
     scores = result("a").scores.copy()
     scores[:, :3] += [0.3, -0.1, -0.2]
     versus = compared(result("a"), replace(result("b"), scores=scores)).table["nDCG@10"][1]
-    assert abs(versus.difference) < 1e-15
-    assert versus.needed > 1e9
+    assert abs(versus.difference.mean) < 1e-15
+    assert versus.difference.needed > 1e9
 
 
 def test_the_order_of_queries_in_a_result_does_not_matter(two: Comparison) -> None:
@@ -158,7 +159,7 @@ def test_queries_that_failed_somewhere_are_left_out_and_named() -> None:
     assert np.count_nonzero(~np.isnan(comparison.scores["nDCG@10"][0])) == 28
     assert any(note.startswith("without q003, q005, because") for note in comparison.notes)
     first, other = comparison.table["nDCG@10"]
-    assert other.difference == pytest.approx(other.mean - first.mean)
+    assert other.difference.mean == pytest.approx(other.mean - first.mean)
 
 
 def test_where_no_query_counts_for_both_nothing_is_claimed() -> None:
@@ -166,8 +167,8 @@ def test_where_no_query_counts_for_both_nothing_is_claimed() -> None:
         result(n, queries=4, no_result=0, errors=dict.fromkeys(some, "x")) for n, some in (("a", [0, 1]), ("b", [2, 3]))
     )
     versus = compared(a, b).table["nDCG@10"][1]
-    assert math.isnan(versus.difference)
-    assert not versus.significant
+    assert math.isnan(versus.difference.mean)
+    assert not versus.difference.significant
 
 
 @pytest.mark.parametrize(
@@ -283,7 +284,7 @@ def test_differences_and_agreement_are_those_that_the_published_report_has(
             first, other = published.table[measure]
             assert first.mean == pytest.approx(figures["bm25"], abs=1e-12)
             assert other.mean == pytest.approx(figures["vector"], abs=1e-12)
-            assert other.difference == pytest.approx(figures["difference"], abs=1e-9)
+            assert other.difference.mean == pytest.approx(figures["difference"], abs=1e-9)
             assert other.relative * 100 == pytest.approx(figures["percent_change"], abs=1e-6)
             assert published.winner(measure) == figures["winner"]
     (agreement,) = published.agreement.values()

@@ -55,7 +55,7 @@ def test_a_degraded_result_fails_overall_and_by_type() -> None:
 
 def test_a_drop_that_is_allowed_passes_however_sure_it_is() -> None:
     comparison = against(lower(0.009, result("a")))
-    assert comparison.table["nDCG@10"][1].significant
+    assert comparison.table["nDCG@10"][1].difference.significant
     assert violations(DEFAULT, comparison) == []
 
 

@@ -51,7 +51,7 @@ def test_equal_means_are_ordered_by_name() -> None:
     board = build_leaderboard(results, PRIMARY)
     assert [row.name for row in board.rows] == ["a", "b", "c"]
     assert [row.position for row in board.rows] == [1, 2, 0]
-    assert not any(row.differs for row in board.rows)
+    assert not any(row.difference.significant for row in board.rows)
 
 
 def names(board: Leaderboard) -> list[str]:
@@ -69,9 +69,10 @@ def test_significance_is_that_of_the_comparison_to_the_best() -> None:
     results = sweep(8)
     found = to_best(results, [row.position for row in board.rows])
     for i, row in enumerate(board.rows[1:], start=1):
-        assert (row.difference, row.p) == (found.differences[i], found.p_values[i])
-        assert row.differs == (row.p < 0.05)
-        assert (row.wins, row.ties, row.losses) == (found.wins[i], found.ties[i], found.losses[i])
+        own = row.difference
+        assert (own.mean, own.corrected) == (found.differences[i], found.p_values[i])
+        assert own.significant == (own.corrected < 0.05)
+        assert (own.wins, own.ties, own.losses) == (found.wins[i], found.ties[i], found.losses[i])
 
 
 @pytest.mark.parametrize("test", get_args(Test))
@@ -84,7 +85,7 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
     assert (board.statistics.test, board.statistics.correction) == (test, correction)
     order = [row.position for row in board.rows]
     expected = to_best(results, order, permutations=500, test=test, correction=correction).p_values
-    assert [row.p for row in board.rows[1:]] == expected[1:].tolist()
+    assert [row.difference.corrected for row in board.rows[1:]] == expected[1:].tolist()
 
 
 @pytest.mark.parametrize("test", get_args(Test))
@@ -104,18 +105,19 @@ def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_s
     found = to_best(results, [row.position for row in board.rows], confidence=0.8, seed=2)
     needed = queries_needed(found.differences, found.deviations)
     for i, row in enumerate(board.rows[1:], start=1):
-        assert (row.difference_low, row.difference_high) == tuple(found.intervals[i])
-        assert row.difference_low <= row.difference <= row.difference_high
-        assert (row.effect, row.needed) == (found.effects[i], needed[i])
+        own = row.difference
+        assert (own.low, own.high) == tuple(found.intervals[i])
+        assert own.low <= own.mean <= own.high
+        assert (own.effect, own.needed) == (found.effects[i], needed[i])
     assert board.detectable == np.median(detectable_difference(found.queries, found.deviations)[1:])
-    assert math.isnan(board.rows[0].needed)
+    assert math.isnan(board.rows[0].difference.needed)
     assert math.isnan(build_leaderboard(results[:1], PRIMARY).detectable)
 
 
 def test_the_best_has_no_difference_to_itself() -> None:
     board = build_leaderboard(sweep(3), PRIMARY)
-    assert math.isnan(board.rows[0].difference)
-    assert math.isnan(board.rows[0].p)
+    assert math.isnan(board.rows[0].difference.mean)
+    assert math.isnan(board.rows[0].difference.p)
     frame = pd.read_csv(io.StringIO(board.to_csv()))
     assert frame["difference"].isna().tolist() == frame["p"].isna().tolist() == [True, False, False]
 
@@ -133,9 +135,12 @@ def test_intervals_are_those_of_each_result_alone() -> None:
 def test_the_settings_of_the_tests_are_followed() -> None:
     results = [result("a", quality=0.9), result("b", quality=0.2)]
     worse = build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=99)).rows[1]
-    assert worse.p == pytest.approx(1 / 100)
-    assert build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.05)).rows[1].differs
-    assert not build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=0.005)).rows[1].differs
+    assert worse.difference.corrected == pytest.approx(1 / 100)
+    boards = [
+        build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=99, alpha=alpha))
+        for alpha in (0.05, 0.005)
+    ]
+    assert [board.rows[1].difference.significant for board in boards] == [True, False]
 
 
 def test_results_on_different_datasets_are_refused() -> None:
@@ -238,6 +243,23 @@ def test_the_csv_holds_every_row_with_a_column_for_each_swept_setting() -> None:
         assert one.to_csv() == one.to_frame().to_csv(index=False)
 
 
+def test_the_csv_has_the_difference_from_the_best_in_columns_of_fixed_order() -> None:
+    board = build_leaderboard(sweep(4), PRIMARY)
+    frame = pd.read_csv(io.StringIO(board.to_csv()))
+    first = list(frame.columns).index("low")
+    assert list(frame.columns)[first - 1 : first + 13] == [
+        PRIMARY, "low", "high", "difference", "difference_low", "difference_high", "effect", "p", "differs", "needed",
+        "wins", "ties", "losses", board.criteria[0].name,
+    ]  # fmt: skip
+    last, own = frame.iloc[-1], board.rows[-1].difference
+    assert (last["difference_low"], last["difference_high"]) == pytest.approx((own.low, own.high))
+    assert (last["difference"], last["p"], last["needed"]) == pytest.approx((own.mean, own.corrected, own.needed))
+    assert (last["wins"], last["ties"], last["losses"]) == (own.wins, own.ties, own.losses)
+    assert (own.mean < -0.01, own.losses > own.wins > 0) == (True, True)
+    best = frame.iloc[0]
+    assert (best["wins"], best["ties"], best["losses"]) == (0, own.queries, 0)
+
+
 def test_judgments_that_were_added_are_named() -> None:
     assert not [note for note in build_leaderboard(sweep(2), PRIMARY).notes if "extra_qrels" in note]
     for setting, files in (("mine.tsv", "mine.tsv"), (["mine.tsv", "b.tsv"], "b.tsv, mine.tsv")):
@@ -310,7 +332,7 @@ def test_among_many_what_clearly_differs_does_so() -> None:
     """However few permutations are asked for: Holm's correction multiplies by the number of tests."""
     best, *others = (result(str(i), quality=0.9 if i == 0 else 0.1, queries=60) for i in range(60))
     rows = build_leaderboard([best, *others], PRIMARY, statistics=Statistics(permutations=100)).rows
-    assert all(row.differs for row in rows[1:])
+    assert all(row.difference.significant for row in rows[1:])
 
 
 def test_results_of_one_name_are_told_apart_by_their_settings() -> None:

@@ -61,9 +61,10 @@ def test_a_step_between_the_same_queries_has_their_paired_differences() -> None:
     np.testing.assert_allclose(term.differences, values[one] - values[NOTHING], atol=1e-12)
     assert term.weights.tolist() == [1] * 12
     expected = compare((values[one] - values[NOTHING])[None], Statistics(correction="none"))
-    significance = compute_significance([term], [True], Statistics(correction="none"), None)
-    np.testing.assert_allclose(significance.intervals, expected.intervals, atol=1e-11)
-    assert significance.uncorrected == pytest.approx(expected.uncorrected)
+    (tested,) = compute_significance([term], [True], Statistics(correction="none"), None)
+    np.testing.assert_allclose([[tested.low, tested.high]], expected.intervals, atol=1e-11)
+    assert tested.p == pytest.approx(expected.uncorrected[0])
+    assert (tested.wins, tested.losses) == (expected.wins[0], expected.losses[0])
 
 
 def test_a_factor_without_effect_has_an_effect_of_exactly_0() -> None:
@@ -71,9 +72,9 @@ def test_a_factor_without_effect_has_an_effect_of_exactly_0() -> None:
     term = attribute(values, list_steps("judgments", FACTORS))
     assert term.effect == 0
     assert not term.differences.any()
-    significance = compute_significance([term], [True], Statistics(test="t", correction="holm"), None)
-    assert np.isnan(significance.intervals).all()
-    assert significance.p_values.tolist() == [1]
+    (tested,) = compute_significance([term], [True], Statistics(test="t", correction="holm"), None)
+    assert np.isnan([tested.low, tested.high]).all()
+    assert tested.corrected == 1
 
 
 def change_judgments_and_add_queries(changed: int, added: int) -> dict[Coalition, np.ndarray]:
@@ -99,11 +100,10 @@ def test_only_queries_that_changed_have_a_sign_to_flip(added: int, changed: int)
     assert np.average(term.differences, weights=term.weights) == pytest.approx(term.effect, abs=1e-12)
     assert term.weights.mean() == pytest.approx(1, abs=1e-11)
     assert np.count_nonzero(term.differences) == changed
-    significance = compute_significance([term], [True], Statistics(permutations=2000), None)
-    assert significance.uncorrected[0] == pytest.approx(2.0 ** (1 - changed), abs=0.02)
-    low, high = significance.intervals[0].tolist()
-    assert (high < 0) == (changed == 8)
-    assert low < term.effect < high
+    (tested,) = compute_significance([term], [True], Statistics(permutations=2000), None)
+    assert tested.p == pytest.approx(2.0 ** (1 - changed), abs=0.02)
+    assert (tested.high < 0) == (changed == 8)
+    assert tested.low < tested.mean == term.effect < tested.high
 
 
 def test_a_query_that_loses_its_gold_is_not_a_difference_of_all_others() -> None:
@@ -112,8 +112,8 @@ def test_a_query_that_loses_its_gold_is_not_a_difference_of_all_others() -> None
     term = attribute(values, list_steps("judgments", ("judgments",)))
     assert term.effect == pytest.approx(before[1:].mean() - before.mean(), abs=1e-12)
     assert term.differences.mean() == pytest.approx(term.effect, abs=1e-9)
-    significance = compute_significance([term], [True], Statistics(permutations=2000), None)
-    assert significance.uncorrected[0] > 0.1, "one query of 40"
+    (tested,) = compute_significance([term], [True], Statistics(permutations=2000), None)
+    assert tested.p > 0.1, "one query of 40"
 
 
 @pytest.mark.parametrize("test", ["permutation", "t", "bootstrap"])
@@ -159,31 +159,32 @@ def test_samples_without_a_common_query_are_compared_by_the_test_of_welch() -> N
     values = draw_samples(12, 7)
     old, new = (column[~np.isnan(column)] for column in values.values())
     expected = stats.ttest_ind(new, old, equal_var=False)
-    low, high, p_value = compare_samples(attribute(values, QUERIES), 0.95, None)
-    assert p_value == pytest.approx(expected.pvalue, abs=1e-12)
-    assert (low, high) == pytest.approx(tuple(expected.confidence_interval(0.95)), abs=1e-12)
+    tested = compare_samples(attribute(values, QUERIES), 0.95, None)
+    assert tested.p == pytest.approx(expected.pvalue, abs=1e-12)
+    assert (tested.low, tested.high) == pytest.approx(tuple(expected.confidence_interval(0.95)), abs=1e-12)
 
 
 def test_one_new_query_is_never_significant() -> None:
     first = np.append(np.linspace(0.8, 0.9, 40), np.nan)
     values = {NOTHING: first, frozenset({"queries"}): np.append(first[:-1], 0.0)}
-    low, high, p_value = compare_samples(attribute(values, QUERIES), 0.95, None)
-    assert low < 0 < high
-    assert p_value > 0.2
+    tested = compare_samples(attribute(values, QUERIES), 0.95, None)
+    assert tested.low < 0 < tested.high
+    assert tested.p > 0.2
 
 
 def test_copies_of_queries_in_clusters_count_once() -> None:
     values = draw_samples(8, 8)
     twice = {coalition: np.repeat(column, 2) for coalition, column in values.items()}
     once = attribute(values, QUERIES)
-    low, high, _ = compare_samples(attribute(twice, QUERIES), 0.95, np.repeat(np.arange(16), 2))
-    assert low < once.effect < high
+    copied = compare_samples(attribute(twice, QUERIES), 0.95, np.repeat(np.arange(16), 2))
+    assert copied.low < once.effect < copied.high
     single = compare_samples(once, 0.95, None)
-    assert high - low == pytest.approx(single[1] - single[0], rel=0.05), "not narrower by the root of two"
+    width = single.high - single.low
+    assert copied.high - copied.low == pytest.approx(width, rel=0.05), "not narrower by the root of two"
 
 
 def test_a_mean_without_queries_gives_no_number() -> None:
     values = {NOTHING: np.full(3, np.nan), frozenset({"queries"}): np.ones(3)}
     term = attribute(values, QUERIES)
     assert np.isnan(term.effect)
-    assert compare_samples(term, 0.95, None)[2] == 1
+    assert compare_samples(term, 0.95, None).p == 1

@@ -10,7 +10,7 @@ import pytest
 
 from runner.statistics.comparison import Differences, compare, compare_pairs, compare_to
 from runner.statistics.corrections import benjamini_hochberg, holm, run_randomised_tukey
-from runner.statistics.effects import hedges_g
+from runner.statistics.effects import hedges_g, queries_needed
 from runner.statistics.inversion import invert_permutation_test, withhold_intervals
 from runner.statistics.maxt import run_max_t
 from runner.statistics.paired_tests import PAIRED_TESTS
@@ -39,6 +39,17 @@ def test_systems_are_compared_to_the_best(scores: Floats) -> None:
     assert (table.wins + table.ties + table.losses == 60).all()
     assert (table.differences[best], table.p_values[best]) == (0, 1)
     np.testing.assert_array_equal(table.p_values, run_max_t(scores).p_values[best])
+
+
+def test_a_row_of_differences_is_a_value(scores: Floats) -> None:
+    rows = compare(compute_differences(scores, scores[2])[:2], Statistics(correction="holm"))
+    one = rows.describe(1)
+    assert one.mean == pytest.approx(scores[1].mean() - scores[2].mean())
+    assert (one.low, one.high) == tuple(rows.intervals[1])
+    assert (one.p, one.corrected) == (rows.uncorrected[1], rows.p_values[1])
+    assert (one.effect, one.needed) == (rows.effects[1], queries_needed(rows.differences, rows.deviations)[1])
+    assert (one.queries, one.differing) == (60, one.wins + one.losses)
+    assert one.differing == np.count_nonzero(scores[1] != scores[2])
 
 
 def test_wins_and_losses_skip_queries_that_do_not_count() -> None:

@@ -42,8 +42,8 @@ def effect_table(effect: DataEffect) -> Table:
     ]
     rows: list[list[Any]] = []
     for measure in effect.measures:
-        shares, versus = effect.split(measure), effect.comparison.table[measure][1]
-        before = [shares.recorded, shares.data, tables.interval_cell(versus), versus.p, shares.re_evaluated]
+        shares, own = effect.split(measure), effect.comparison.table[measure][1].difference
+        before = [shares.recorded, shares.data, tables.interval_cell(own), own.p, shares.re_evaluated]
         for label, code, mean in zip(effect.labels, shares.code, shares.candidates, strict=True):
             rows.append([measure, *([label] if len(effect.labels) > 1 else []), *before, code, mean])
     return Table(columns, rows)
@@ -60,7 +60,7 @@ def convert_effect(effect: DataEffect | None) -> dict[str, Any] | None:
             "recorded": shares.recorded,
             "re_evaluated": shares.re_evaluated,
             "data": shares.data,
-            "test_of_data": vars(effect.comparison.table[measure][1]),
+            "test_of_data": effect.comparison.table[measure][1].to_dict(),
             "candidates": {
                 label: {"mean": mean, "code_and_settings": code}
                 for label, mean, code in zip(effect.labels, shares.candidates, shares.code, strict=True)

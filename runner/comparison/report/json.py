@@ -72,7 +72,7 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
 
 
 def _by_label(comparison: Comparison, row: Sequence[Versus]) -> Mapping[str, Any]:
-    return {label: vars(versus) for label, versus in zip(comparison.labels, row, strict=True)}
+    return {label: versus.to_dict() for label, versus in zip(comparison.labels, row, strict=True)}
 
 
 def _change(change: Change) -> dict[str, Any]:

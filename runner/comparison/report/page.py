@@ -106,7 +106,7 @@ def build_columns(comparison: Comparison) -> list[DataColumn]:
 
 def _list_plots(comparison: Comparison) -> Iterator[Plot]:
     primary = comparison.primary
-    if math.isnan(comparison.table[primary][-1].difference):
+    if math.isnan(comparison.table[primary][-1].difference.mean):
         return
     first = comparison.labels[0]
     text = f"Mean differences to {first}, with intervals. Hollow markers are not significant."
@@ -114,10 +114,10 @@ def _list_plots(comparison: Comparison) -> Iterator[Plot]:
         {
             "name": label,
             "measure": measure,
-            "value": versus.difference,
-            "low": versus.low,
-            "high": versus.high,
-            "significant": versus.significant,
+            "value": versus.difference.mean,
+            "low": versus.difference.low,
+            "high": versus.difference.high,
+            "significant": versus.difference.significant,
         }
         for measure in comparison.headline
         for label, versus in zip(comparison.labels[1:], comparison.table[measure][1:], strict=True)
@@ -131,7 +131,7 @@ def _list_plots(comparison: Comparison) -> Iterator[Plot]:
         text = f"{primary} of the queries of each type."
         yield Plot("types", "By query type", text, specs.build_bars(types, bars, primary))
     for i, label in enumerate(comparison.labels[1:], 1):
-        v = comparison.table[primary][i]
-        text = f"{label} against {first}: better on {v.wins:,}, equal on {v.ties:,}, worse on {v.losses:,}."
+        own = comparison.table[primary][i].difference
+        text = f"{label} against {first}: better on {own.wins:,}, equal on {own.ties:,}, worse on {own.losses:,}."
         spec = specs.build_changes(f"change{i}", f"difference in {primary}")
         yield Plot(f"queries-{i}", "Query by query", f"{text} Drag to select queries.", spec)

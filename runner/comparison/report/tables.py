@@ -34,6 +34,7 @@ from runner.pages.numbers import (
     score4,
 )
 from runner.pages.tables import Column, Table
+from runner.statistics.comparison import Difference
 from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.paired_tests import PAIRED_TESTS
 
@@ -58,24 +59,24 @@ def _verdict(comparison: Comparison, i: int) -> str:
     if comparison.is_first(i):
         sources = " and ".join(dict.fromkeys((comparison.sources[0], comparison.sources[i])))
         return f"{label} and {first} are the same result ({sources}); choose another candidate."
-    if math.isnan(versus.difference):
+    own = versus.difference
+    if math.isnan(own.mean):
         return f"{label} cannot be compared with {first}, because no query has a value in all results."
-    p = f"{'' if versus.p < 0.001 else '= '}{p_value(versus.p)}".replace("<", "< ")
-    significance = f"p {p} ({p_value(versus.corrected)} corrected for {_count_tests(comparison)})"
-    if not versus.significant and math.isfinite(versus.needed):
-        needed = f"{queries(versus.needed)} {_units(comparison)}"
+    p = f"{'' if own.p < 0.001 else '= '}{p_value(own.p)}".replace("<", "< ")
+    significance = f"p {p} ({p_value(own.corrected)} corrected for {_count_tests(comparison)})"
+    if not own.significant and math.isfinite(own.needed):
+        needed = f"{queries(own.needed)} {_units(comparison)}"
         significance += f"; about {needed} would be needed to detect a difference of this size"
-    n = versus.wins + versus.ties + versus.losses
-    by_query = f"better on {versus.wins:,}, equal on {versus.ties:,}, worse on {versus.losses:,} of {n:,} queries"
-    if not versus.wins and not versus.losses:
+    by_query = f"better on {own.wins:,}, equal on {own.ties:,}, worse on {own.losses:,} of {own.queries:,} queries"
+    if not own.differing:
         return f"{label} equals {first} in {primary} on every query{_price(comparison, i)}."
-    if abs(versus.difference) <= NO_DIFFERENCE:
+    if abs(own.mean) <= NO_DIFFERENCE:
         return f"{label} equals {first} in mean {primary}: {by_query}{_price(comparison, i)}."
-    way = "better" if versus.difference > 0 else "worse"
+    way = "better" if own.mean > 0 else "worse"
     return (
-        f"{label} is {'' if versus.significant else 'not significantly '}{way} than {first} in {primary}: "
-        f"{format_signed(versus.difference)} ({relative(versus.relative)}; "
-        f"{describe_interval(versus, comparison.statistics.confidence)}), "
+        f"{label} is {'' if own.significant else 'not significantly '}{way} than {first} in {primary}: "
+        f"{format_signed(own.mean)} ({relative(versus.relative)}; "
+        f"{describe_interval(own, comparison.statistics.confidence)}), "
         f"{significance}; {by_query}{_price(comparison, i)}."
     )
 
@@ -101,17 +102,15 @@ def relative(value: float) -> str:
     return numbers.DASH if math.isnan(value) else f"{value:+.1%}"
 
 
-def describe_interval(versus: Versus, confidence: float) -> str:
+def describe_interval(difference: Difference, confidence: float) -> str:
     """Return the interval of a difference with its title, or why there is none."""
-    shown = "" if math.isnan(versus.low) else bounds((versus.low, versus.high))
-    differing, n = versus.wins + versus.losses, versus.wins + versus.ties + versus.losses
-    return numbers.describe_difference_interval(confidence, shown, differing, n)
+    shown = "" if math.isnan(difference.low) else bounds((difference.low, difference.high))
+    return numbers.describe_difference_interval(confidence, shown, difference.differing, difference.queries)
 
 
-def interval_cell(versus: Versus) -> tuple[float, float, int, int]:
+def interval_cell(difference: Difference) -> tuple[float, float, int, int]:
     """Return the value of a cell that `numbers.difference_interval` shows."""
-    differing = versus.wins + versus.losses
-    return versus.low, versus.high, differing, differing + versus.ties
+    return difference.low, difference.high, difference.differing, difference.queries
 
 
 def bounds(low_high: tuple[float, float]) -> str:
@@ -197,9 +196,10 @@ def _difference_columns(comparison: Comparison, of: str) -> list[Column]:
     ]
 
 
-def _difference_row(name: str, v: Versus) -> list[Any]:
-    won = f"{v.wins}/{v.ties}/{v.losses}"
-    return [name, v.difference, v.relative, interval_cell(v), v.p, v.corrected, v.effect, won, v.needed]
+def _difference_row(name: str, versus: Versus) -> list[Any]:
+    own = versus.difference
+    won = f"{own.wins}/{own.ties}/{own.losses}"
+    return [name, own.mean, versus.relative, interval_cell(own), own.p, own.corrected, own.effect, won, own.needed]
 
 
 def types_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:

@@ -47,7 +47,7 @@ def _judge_samples(
     """Yield the checks of drops between two samples of queries, whose p-values are corrected together."""
     terms = [own for _, own in family if own is not None]
     tested = compute_significance(terms, [False] * len(terms), explanation.statistics, explanation.clusters)
-    for (check, _), p_value in zip(family, tested.p_values.tolist(), strict=True):
+    for (check, _), p_value in zip(family, [own.corrected for own in tested], strict=True):
         if math.isnan(check.drop) or (alpha is None and check.drop > check.limit + 1e-12):
             yield replace(check, violated=True)
         elif check.drop <= check.limit + 1e-12 or alpha is None:

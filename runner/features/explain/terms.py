@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from runner.statistics.attribution import (
     list_steps,
 )
 from runner.statistics.clusters import Clusters
+from runner.statistics.comparison import Difference
 
 TermName = Literal["code", "documents", "judgments", "queries", "total"]
 TERMS: Mapping[TermName, str] = {
@@ -102,26 +103,39 @@ class Design:
 
 @dataclass(frozen=True)
 class EffectTerm:
-    """A term of a difference with its interval, p-values before and after the correction, and parts.
+    """A term of a difference of two results, tested as one itself, and its parts.
 
-    `least` and `most` are its smallest and largest value over the states of the other factors. On `differing` of
-    `queries` queries, the term is not 0; if these are too few, the ends of the interval are NaN. An unchanged factor
-    has the effect 0.
+    `least` and `most` are its smallest and largest value over the states of the other factors. An unchanged factor has
+    the effect 0.
     """
 
     name: str
-    effect: float
-    low: float
-    high: float
-    p: float
-    corrected: float
-    significant: bool
+    difference: Difference
     least: float
     most: float
-    differing: int = 0
-    queries: int = 0
     changed: bool = True
     parts: Sequence[EffectTerm] = ()
+
+    @property
+    def effect(self) -> float:
+        """Return the size of the term."""
+        return self.difference.mean
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the term for JSON and data frames, with the fields of its difference beside the others."""
+        own = self.difference
+        figures = {name: getattr(own, name) for name in ("low", "high", "p", "corrected", "significant")}
+        return {
+            "name": self.name,
+            "effect": self.effect,
+            **figures,
+            "least": self.least,
+            "most": self.most,
+            "differing": own.differing,
+            "queries": own.queries,
+            "changed": self.changed,
+            "parts": [part.to_dict() for part in self.parts],
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,27 +235,16 @@ class Explanation:
     def _test(self, terms: Sequence[tuple[str, Attribution | None]]) -> list[EffectTerm]:
         """Return terms with intervals and p-values, which are corrected for the changed ones among them."""
         some = [(name, own) for name, own in terms if own is not None]
-        significance = None
-        if some:
-            paired = [self.is_paired(name) for name, _ in some]
-            significance = compute_significance([own for _, own in some], paired, self.statistics, self.clusters)
-        rows, place = [], 0
+        paired = [self.is_paired(name) for name, _ in some]
+        tested = iter(compute_significance([own for _, own in some], paired, self.statistics, self.clusters))
+        rows = []
         for name, own in terms:
             title = TERMS.get(name, name)  # type: ignore[call-overload]  # a part has a name of its own
-            if own is None or significance is None:
-                rows.append(EffectTerm(title, 0.0, 0.0, 0.0, 1.0, 1.0, False, 0.0, 0.0, changed=False))
-                continue
-            (low, high), p = significance.intervals[place].tolist(), float(significance.uncorrected[place])
-            corrected = float(significance.p_values[place])
-            is_significant = corrected < self.statistics.alpha
-            rows.append(
-                EffectTerm(
-                    *(title, own.effect, low, high, p, corrected, is_significant, own.least, own.most),
-                    differing=int(significance.differing[place]),
-                    queries=int(significance.queries[place]),
-                )
-            )
-            place += 1
+            if own is None:
+                unchanged = Difference(0.0, 0.0, 0.0, 1.0, 1.0)
+                rows.append(EffectTerm(title, unchanged, 0.0, 0.0, changed=False))
+            else:
+                rows.append(EffectTerm(title, next(tested), own.least, own.most))
         return rows
 
     def list_shares(self, term: TermName, measure: str) -> list[tuple[int, float]]:

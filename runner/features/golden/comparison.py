@@ -94,18 +94,19 @@ def _describe_omissions(result: Result) -> list[str]:
 
 def _correct_primary(made: Comparison) -> dict[str, list[Versus]]:
     """Return the table of a comparison with the p-values of the primary measure corrected as a separate family."""
-    table = {
-        measure: [replace(versus, corrected=versus.p, significant=False) for versus in row]
-        for measure, row in made.table.items()
-    }
-    first, *others = made.table[made.primary]
-    p_values = correct(np.array([versus.p for versus in others]), made.statistics.correction)
-    alpha = made.statistics.alpha
-    table[made.primary] = [first] + [
-        replace(versus, corrected=float(p), significant=bool(p < alpha))
-        for versus, p in zip(others, p_values, strict=True)
-    ]
-    return table
+    others = made.table[made.primary][1:]
+    primary = correct(np.array([versus.difference.p for versus in others]), made.statistics.correction).tolist()
+
+    def correct_row(measure: str, row: Sequence[Versus]) -> list[Versus]:
+        p_values = primary if measure == made.primary else [versus.difference.p for versus in row[1:]]
+        decided = [measure == made.primary and p < made.statistics.alpha for p in p_values]
+        differences = [
+            replace(versus.difference, corrected=p, significant=significant)
+            for versus, p, significant in zip(row[1:], p_values, decided, strict=True)
+        ]
+        return [row[0], *(replace(v, difference=own) for v, own in zip(row[1:], differences, strict=True))]
+
+    return {measure: correct_row(measure, row) for measure, row in made.table.items()}
 
 
 def _agreement(types: Mapping[str, Result], primary: str) -> dict[str, Any]:
@@ -168,7 +169,7 @@ def _difference(row: Mapping[str, Versus]) -> dict[str, Any]:
     name, leaders = winner(means)
     return {
         **means,
-        "difference": best.difference,
+        "difference": best.difference.mean,
         "percent_change": _percent(best),
         "winner": name,
         "leaders": leaders,
@@ -177,16 +178,17 @@ def _difference(row: Mapping[str, Versus]) -> dict[str, Any]:
 
 
 def _other(versus: Versus) -> dict[str, Any]:
+    own = versus.difference
     return {
-        "difference": versus.difference,
+        "difference": own.mean,
         "percent_change": _percent(versus),
-        "interval": None if math.isnan(versus.low) else [versus.low, versus.high],
-        "p": versus.corrected,
-        "uncorrected_p": versus.p,
-        "significant": versus.significant,
-        "wins": versus.wins,
-        "ties": versus.ties,
-        "losses": versus.losses,
+        "interval": None if math.isnan(own.low) else [own.low, own.high],
+        "p": own.corrected,
+        "uncorrected_p": own.p,
+        "significant": own.significant,
+        "wins": own.wins,
+        "ties": own.ties,
+        "losses": own.losses,
     }
 
 

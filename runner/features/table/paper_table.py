@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,18 @@ from runner.comparison.labels import label_results
 from runner.evaluation.result import Result
 from runner.statistics.across_datasets import compare_across, compute_mean_ranks
 from runner.statistics.clusters import Clusters
-from runner.statistics.comparison import Differences, Pairs, compare_pairs, compare_to, resolve_correction
+from runner.statistics.comparison import Difference, Differences, Pairs, compare_pairs, compare_to, resolve_correction
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import Floats, mean_interval
 
 BETTER, WORSE = "+", "-"
 """The marks of cells that differ significantly from the reference."""
+
+COLUMNS = (
+    *("id", "system", "dataset", "measure", "mean", "low", "high", "queries", "is_best", "reference"),
+    *("difference", "difference_low", "difference_high", "effect", "p", "mark", "wins", "ties", "losses"),
+)
+"""The columns of a table of all cells, in order."""
 
 _EQUAL = 1e-12
 """Means this close are equal, and both are the best."""
@@ -29,10 +34,10 @@ _EQUAL = 1e-12
 
 @dataclass(frozen=True)
 class PaperCell:
-    """A mean with its interval, and the difference from the reference of its column with the statistics of that.
+    """A mean with its interval, and the difference from the reference of its column, corrected for all pairs.
 
     The position of a cell in the table is its `id`, as in a spreadsheet: B3 is in the second column and the third row.
-    `effect` is Hedges' g of the paired differences. The statistics of the reference itself are NaN and 0.
+    The numbers of the difference are NaN and 0 for the reference itself.
     """
 
     id: str
@@ -45,41 +50,62 @@ class PaperCell:
     queries: int
     is_best: bool
     reference: str
-    difference: float = math.nan
-    difference_low: float = math.nan
-    difference_high: float = math.nan
-    effect: float = math.nan
-    p: float = math.nan
-    mark: str = ""
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
+    difference: Difference = field(default_factory=Difference)
+
+    @property
+    def mark(self) -> str:
+        """Return the mark of a significant difference, "" for any other."""
+        return mark(self.difference)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the cell by the names of its columns, `COLUMNS`."""
+        own = self.difference
+        values = (
+            *(self.id, self.system, self.dataset, self.measure, self.mean, self.low, self.high, self.queries),
+            *(self.is_best, self.reference, own.mean, own.low, own.high, own.effect, own.corrected, self.mark),
+            *(own.wins, own.ties, own.losses),
+        )
+        return dict(zip(COLUMNS, values, strict=True))
 
 
 @dataclass(frozen=True)
 class AcrossRow:
     """A system compared with the reference by one measure, averaged over datasets that weigh the same.
 
-    `low`, `high` and `p` are about new queries of the same datasets; `new_low`, `new_high` and `new_p` about new
-    datasets. `wins`, `ties` and `losses` count datasets; of these, `better` and `worse` count the significant ones.
+    `same` is about new queries of the same datasets. `new` is about new datasets, whose wins, ties and losses count
+    datasets; of these, `better` and `worse` count the significant ones.
     """
 
     system: str
     measure: str
     reference: str
     mean_rank: float
-    difference: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-    new_low: float = math.nan
-    new_high: float = math.nan
-    new_p: float = math.nan
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
-    better: int = 0
-    worse: int = 0
+    same: Difference
+    new: Difference
+    better: int
+    worse: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the row for JSON, with the fields of its differences beside the others."""
+        same, new = self.same, self.new
+        return {
+            "system": self.system,
+            "measure": self.measure,
+            "reference": self.reference,
+            "mean_rank": self.mean_rank,
+            "difference": same.mean,
+            "low": same.low,
+            "high": same.high,
+            "p": same.corrected,
+            "new_low": new.low,
+            "new_high": new.high,
+            "new_p": new.corrected,
+            "wins": new.wins,
+            "ties": new.ties,
+            "losses": new.losses,
+            "better": self.better,
+            "worse": self.worse,
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,7 +272,7 @@ def _build_column(
     compared = tests.compare_to(reference)
     cells: list[PaperCell | None] = [None] * len(systems)
     for place, row in enumerate(tests.rows):
-        cell = PaperCell(
+        cells[row] = PaperCell(
             id=f"{name}{row + 1}",
             system=systems[row],
             dataset=title,
@@ -257,28 +283,16 @@ def _build_column(
             queries=int(np.count_nonzero(~np.isnan(tests.scores[place]))),
             is_best=bool(means[place] >= means.max() - _EQUAL),
             reference="" if compared is None else systems[reference],
+            difference=Difference() if compared is None or row == reference else compared.describe(place),
         )
-        if compared is not None and row != reference:
-            cell = replace(
-                cell,
-                difference=float(compared.differences[place]),
-                difference_low=float(compared.intervals[place, 0]),
-                difference_high=float(compared.intervals[place, 1]),
-                effect=float(compared.effects[place]),
-                p=float(compared.p_values[place]),
-                mark=_mark(compared, place),
-                wins=int(compared.wins[place]),
-                ties=int(compared.ties[place]),
-                losses=int(compared.losses[place]),
-            )
-        cells[row] = cell
     return cells
 
 
-def _mark(compared: Differences, place: int) -> str:
-    if not compared.significant[place]:
+def mark(difference: Difference) -> str:
+    """Return the mark of a significant difference, "" for any other."""
+    if not difference.significant:
         return ""
-    return BETTER if compared.differences[place] > 0 else WORSE
+    return BETTER if difference.mean > 0 else WORSE
 
 
 def _compare_across(
@@ -296,28 +310,18 @@ def _compare_across(
     by_column = [(column, column.compare_to(rows[reference])) for column in tests]
     lines = []
     for i, row in enumerate(rows):
-        marks = [_mark(compared, column.rows.index(row)) for column, compared in by_column if compared is not None]
-        line = AcrossRow(
-            system=systems[row],
-            measure=measure,
-            reference=systems[rows[reference]],
-            mean_rank=float(ranks[i]),
-            wins=int(np.count_nonzero(across.by_dataset[i] > 0)),
-            ties=int(np.count_nonzero(across.by_dataset[i] == 0)),
-            losses=int(np.count_nonzero(across.by_dataset[i] < 0)),
-            better=marks.count(BETTER),
-            worse=marks.count(WORSE),
-        )
-        if i != reference:
-            line = replace(
-                line,
-                difference=float(across.same.differences[i]),
-                low=float(across.same.intervals[i, 0]),
-                high=float(across.same.intervals[i, 1]),
-                p=float(across.same.p_values[i]),
-                new_low=float(across.intervals[i, 0]),
-                new_high=float(across.intervals[i, 1]),
-                new_p=float(across.p_values[i]),
+        marks = [mark(own.describe(column.rows.index(row))) for column, own in by_column if own is not None]
+        is_reference = i == reference
+        lines.append(
+            AcrossRow(
+                system=systems[row],
+                measure=measure,
+                reference=systems[rows[reference]],
+                mean_rank=float(ranks[i]),
+                same=Difference() if is_reference else across.same.describe(i),
+                new=Difference(ties=len(tests)) if is_reference else across.describe_new(i),
+                better=marks.count(BETTER),
+                worse=marks.count(WORSE),
             )
-        lines.append(line)
+        )
     return lines

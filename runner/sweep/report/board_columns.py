@@ -58,26 +58,26 @@ def list_board_columns(board: Leaderboard) -> list[BoardColumn]:
         BoardColumn("high", "high", Column("high", score4), lambda row: row.high, "score4", shown=False),
         BoardColumn(
             "difference", "to_best", Column("to best", format_signed, numeric=True, spare=2),
-            lambda row: row.difference, "signed", definition="Difference of the mean to the best",
+            lambda row: row.difference.mean, "signed", definition="Difference of the mean to the best",
         ),
         BoardColumn(
             "p", "p", Column(p_title(board.statistics.correction), p_value, numeric=True, spare=3),
-            lambda row: row.p, "p",
+            lambda row: row.difference.corrected, "p",
             definition=f"P-value against the best ({test})",
         ),
         BoardColumn(
             "differs", "differs", Column("differs", lambda value: "yes" if value else "", spare=3),
-            lambda row: row.differs, "flag",
+            lambda row: row.difference.significant, "flag",
             definition=f"Significantly different from the best (p < {board.statistics.alpha:g}, {test})",
         ),
         BoardColumn(
             "record", "W/T/L", Column("W/T/L", numeric=True, spare=11),
-            lambda row: f"{row.wins}/{row.ties}/{row.losses}" if row.rank > 1 else "",
+            _count_won,
             definition="Queries better, equal and worse than the best",
         ),
         BoardColumn(
-            "effect", "effect", Column("effect size", format_signed), lambda row: row.effect, "signed", shown=False,
-            definition="Hedges' g against the best",
+            "effect", "effect", Column("effect size", format_signed), lambda row: row.difference.effect, "signed",
+            shown=False, definition="Hedges' g against the best",
         ),
         BoardColumn(
             "letters", "letters", Column("letters"), lambda row: board.letters.get(row.rank, ""), shown=False,
@@ -86,6 +86,11 @@ def list_board_columns(board: Leaderboard) -> list[BoardColumn]:
     ]  # fmt: skip
     empty = {"run": not board.logged, "letters": not board.letters}
     return [column for column in columns if not empty.get(column.id)]
+
+
+def _count_won(row: LeaderboardRow) -> str:
+    own = row.difference
+    return f"{own.wins}/{own.ties}/{own.losses}" if row.rank > 1 else ""
 
 
 def shorten_run(run: str) -> str:

@@ -22,14 +22,15 @@ from runner.statistics.paired_tests import PAIRED_TESTS
 
 def describe_default(selection: WinnerSelection, default: DefaultComparison) -> str:
     """Return how much the winner differs from the default settings."""
-    p = p_value(default.p) if default.p < 0.001 else f"= {p_value(default.p)}"
-    shown = "" if missing(default.interval[0]) else interval(default.interval)
-    ends = describe_difference_interval(default.statistics.confidence, shown, default.differing, default.queries)
+    own = default.difference
+    p = p_value(own.p) if own.p < 0.001 else f"= {p_value(own.p)}"
+    shown = "" if missing(own.low) else interval((own.low, own.high))
+    ends = describe_difference_interval(default.statistics.confidence, shown, own.differing, own.queries)
     test = f"{PAIRED_TESTS[default.statistics.test].label} test"
     if selection.on == KFOLD:
         test = "permutation test that repeats the selection"
     return (
-        f"Against the default settings ({score4(default.default)}): {format_signed(default.difference)} ({ends}), "
+        f"Against the default settings ({score4(default.default)}): {format_signed(own.mean)} ({ends}), "
         f"p {p.replace('<', '< ')} ({test})."
     )
 
@@ -99,8 +100,8 @@ def selection_tags(selection: WinnerSelection) -> dict[str, str]:
             name = "selection_bias" if selection.on == KFOLD else "split_difference"
             tags[name] = format_signed(figures.difference)
     if (default := selection.default) is not None:
-        tags |= {"default": score4(default.default), "default_difference": format_signed(default.difference)}
-        tags["default_p"] = f"{default.p:.4f}"
+        tags |= {"default": score4(default.default), "default_difference": format_signed(default.difference.mean)}
+        tags["default_p"] = f"{default.difference.p:.4f}"
     return tags
 
 

@@ -98,7 +98,7 @@ def verdict(board: Leaderboard) -> str:
         return "There is only one combination, so there is nothing to compare it with."
     if not board.queries:
         return "No query has gold, so combinations cannot be compared."
-    differ = sum(row.differs for row in board.rows)
+    differ = sum(row.difference.significant for row in board.rows)
     by = ", by cluster" if board.clusters is not None else ""
     test = f"(p < {board.statistics.alpha:g}, {in_brief(board.statistics.test, board.statistics.correction)}{by})"
     these = f"these {observations(board.queries, board.clusters)}"
@@ -111,7 +111,7 @@ def verdict(board: Leaderboard) -> str:
         )
     if not differ:
         return f"None of {n} differs significantly from the best {test} {queries}."
-    on_top = not any(row.differs for row in board.rows[: n - differ])
+    on_top = not any(row.difference.significant for row in board.rows[: n - differ])
     alike = f"the best {n - differ}" if on_top else f"the other {n - differ}"
     verb = "differs" if differ == 1 else "differ"
     return f"{differ} of {n} {verb} from the best {test}; {alike} do not differ significantly {queries}."
@@ -133,7 +133,7 @@ def notices(board: Leaderboard) -> list[str]:
 
 def alike(board: Leaderboard) -> set[int]:
     """Return the positions of the rows that do not differ significantly from the best."""
-    return {i for i, row in enumerate(board.rows) if not row.differs}
+    return {i for i, row in enumerate(board.rows) if not row.difference.significant}
 
 
 def _criteria_columns(board: Leaderboard) -> dict[str, Column]:

@@ -97,8 +97,9 @@ def test_four_factors_take_16_evaluations_and_add_up(everything: tuple[Version, 
         assert explanation.build_total(measure).effect == pytest.approx(after - before, abs=1e-12)
         for term in terms:
             assert term.least - 1e-12 <= term.effect <= term.most + 1e-12
-            assert term.low <= term.effect <= term.high or (math.isnan(term.low) and term.differing < 4)
-            assert term.queries == 0 or 0 < term.differing <= term.queries
+            own = term.difference
+            assert own.low <= term.effect <= own.high or (math.isnan(own.low) and own.differing < 4)
+            assert own.queries == 0 or 0 < own.differing <= own.queries
             assert not term.parts
     values = explanation.values["nDCG@10"]
     np.testing.assert_array_equal(values[BEFORE], values[frozenset()])
@@ -154,14 +155,14 @@ def test_the_waterfall_leads_from_one_mean_to_the_other(everything: tuple[Versio
         for bar, term in zip(effects, explanation.list_terms(measure), strict=True):
             low, high = bar.interval or (bar.end, bar.end)
             assert bar.start == level and not bar.is_mean
-            assert (bar.interval is None) == math.isnan(term.low)
+            assert (bar.interval is None) == math.isnan(term.difference.low)
             if bar.interval:
-                assert (low, high) == (level + term.low, level + term.high)
+                assert (low, high) == (level + term.difference.low, level + term.difference.high)
             assert 0 < plot.place(low) <= plot.place(bar.end) <= plot.place(high) < 100
             level = bar.end
         assert level == pytest.approx(last.end, abs=1e-12)
     page, terms = explanation_page(explanation), explanation.list_terms(explanation.primary)
-    assert page.count('class="interval"') == sum(not math.isnan(term.low) for term in terms) == 3
+    assert page.count('class="interval"') == sum(not math.isnan(term.difference.low) for term in terms) == 3
     assert page.count('class="mean"') == 2
 
 
@@ -174,7 +175,7 @@ def test_a_gate_applies_to_the_chosen_term(everything: tuple[Version, Version, E
         assert (drop.after, drop.violated) == (effect, effect < 0)
         assert not floor.violated
     (drop,) = check_term(Gate(drops={"primary": 0.0}), explanation, "queries")
-    p_value = explanation.list_terms("nDCG@10")[3].p
+    p_value = explanation.list_terms("nDCG@10")[3].difference.p
     assert drop.after >= 0 or drop.p == pytest.approx(p_value)
 
 

@@ -14,6 +14,7 @@ from runner.__main__ import main
 from runner.comparison.criteria import COSTS, mean_of
 from runner.comparison.search import FrontPoint, Search, SearchTrial, parse_search
 from runner.comparison.selection import DefaultComparison, Figures, FoldWinner, WinnerSelection, parse_selection
+from runner.statistics.comparison import Difference
 from runner.statistics.settings import Statistics
 from runner.tracking.settings import Tracking
 from tests.features.look.stores import DATA, TEXTS, ServedStore, serve_store, write_dataset
@@ -82,7 +83,7 @@ def test_records_come_back_as_they_were_written() -> None:
     selection = WinnerSelection(
         "harbour", "kfold", "test", "k1=1", {"k1": 1, "b": None}, "nDCG@10", 9,
         {"nDCG@10": Figures(0.5, 0.4, (0.3, math.inf))}, [FoldWinner("k1=1", 3, 0.5, 0.25)],
-        DefaultComparison(0.4, 0.1, (0.0, 0.2), 0.04, 9, 7, Statistics(correction="none")),
+        DefaultComparison(0.4, Difference(0.1, 0.0, 0.2, 0.04, wins=5, ties=2), Statistics(correction="none")),
     )  # fmt: skip
     finite = replace(selection, figures={"nDCG@10": Figures(0.5, 0.4, (0.3, 0.5))})
     assert parse_selection(finite.to_json()) == finite

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +17,7 @@ from scipy import stats
 from runner.comparison.comparability import ReportError
 from runner.evaluation.result import DatasetSummary, Result
 from runner.features.table.paper_table import PaperTable, build_paper_table, name_column
+from runner.features.table.report.documents import table_csv
 from runner.statistics.across_datasets import compare_across, compute_mean_ranks
 from runner.statistics.settings import Statistics
 from tests.pages.factory import result
@@ -95,12 +98,13 @@ def test_every_mark_is_that_of_a_brute_force_max_t_test(baseline: str) -> None:
             assert cell.is_best == (row == means.argmax())
             if row != reference:
                 p = p_values[min(row, reference), max(row, reference)]
-                assert cell.p == pytest.approx(p)
+                own = cell.difference
+                assert own.corrected == pytest.approx(p)
                 sign = "+" if means[row] > means[reference] else "-"
                 assert cell.mark == (sign if p < 0.05 else "")
                 differences = scores[row] - scores[reference]
-                assert (cell.wins, cell.losses) == ((differences > 0).sum(), (differences < 0).sum())
-                assert cell.wins + cell.ties + cell.losses == cell.queries == QUERIES
+                assert (own.wins, own.losses) == ((differences > 0).sum(), (differences < 0).sum())
+                assert own.wins + own.ties + own.losses == cell.queries == QUERIES
             marks.append(cell.mark)
     assert "-" in marks if not baseline else "+" in marks
     assert "" in marks
@@ -121,23 +125,38 @@ def test_marks_of_a_t_test_with_holm_are_those_of_scipy() -> None:
         for row in (0, 2, 3, 4, 5):
             cell = table.cells[row][column]
             assert cell is not None
-            assert cell.p == pytest.approx(corrected[min(row, 1), max(row, 1)])
-            assert bool(cell.mark) == (cell.p < 0.05)
+            assert cell.difference.corrected == pytest.approx(corrected[min(row, 1), max(row, 1)])
+            assert bool(cell.mark) == (cell.difference.corrected < 0.05)
 
 
 def test_effects_are_hedges_g_and_intervals_exclude_0_where_there_is_a_mark(table: PaperTable) -> None:
     results = make_results()
     for cell in table.list_cells():
         if cell.system == cell.reference:
-            assert math.isnan(cell.difference)
+            assert math.isnan(cell.difference.mean)
             continue
-        assert bool(cell.mark) == (cell.difference_low > 0 or cell.difference_high < 0)
+        assert bool(cell.mark) == (cell.difference.low > 0 or cell.difference.high < 0)
         one, reference = (
             of_dataset(results, cell.dataset)[NAMES.index(name)] for name in (cell.system, cell.reference)
         )
         d = (one - reference).mean() / (one - reference).std(ddof=1)
         g = d * math.gamma(3.5) / math.gamma(3) * math.sqrt(2 / 7)
-        assert cell.effect == pytest.approx(g)
+        assert cell.difference.effect == pytest.approx(g)
+
+
+def test_the_csv_has_a_row_per_cell_in_columns_of_fixed_order(table: PaperTable) -> None:
+    rows = list(csv.DictReader(io.StringIO(table_csv(table))))
+    assert list(rows[0]) == [
+        "id", "system", "dataset", "measure", "mean", "low", "high", "queries", "is_best", "reference", "difference",
+        "difference_low", "difference_high", "effect", "p", "mark", "wins", "ties", "losses",
+    ]  # fmt: skip
+    for row, cell in zip(rows, table.list_cells(), strict=True):
+        own = cell.difference
+        assert (row["id"], row["mark"].strip(), float(row["mean"])) == (cell.id, cell.mark, cell.mean)
+        assert (float(row["wins"]), float(row["losses"])) == (own.wins, own.losses)
+        if cell.system != cell.reference:
+            assert (float(row["difference_low"]), float(row["p"])) == (own.low, own.corrected)
+    assert {row["mark"] for row in rows} == {"", " -"}, "a spreadsheet takes a minus sign for a formula"
 
 
 def test_new_datasets_are_tested_by_students_t_over_the_mean_differences() -> None:
@@ -149,11 +168,11 @@ def test_new_datasets_are_tested_by_students_t_over_the_mean_differences() -> No
     for place, row in enumerate(sorted(single, key=lambda row: single[row])):
         largest = max(largest, min(1.0, single[row] * (5 - place)))
         line = table.across[row]
-        assert line.new_p == pytest.approx(largest)
+        assert line.new.corrected == pytest.approx(largest)
         low, high = stats.ttest_rel(means[row], means[2]).confidence_interval()
-        assert (line.new_low, line.new_high) == pytest.approx((low, high))
-        assert line.difference == pytest.approx((means[row] - means[2]).mean())
-        assert (line.wins, line.losses) == ((means[row] > means[2]).sum(), (means[row] < means[2]).sum())
+        assert (line.new.low, line.new.high) == pytest.approx((low, high))
+        assert line.same.mean == pytest.approx((means[row] - means[2]).mean())
+        assert (line.new.wins, line.new.losses) == ((means[row] > means[2]).sum(), (means[row] < means[2]).sum())
         marks = [table.cells[row][column] for column in range(6)]
         assert (line.better, line.worse) == tuple(sum(c.mark == sign for c in marks if c) for sign in "+-")
     ranks = np.stack([stats.rankdata(-means[:, i]) for i in range(6)]).mean(axis=0)

@@ -55,7 +55,7 @@ def test_a_sweep_shows_its_leaderboard_and_plots() -> None:
     assert [plot["title"] for plot in data["plots"]] == titles
     assert re.findall(r'<figure data-plot="(.*?)"', html) == [plot["id"] for plot in data["plots"]]
     bold = re.findall(r'<tr class="alike">\s*<td class="n">(\d+)<', html)
-    assert bold == [str(row.rank) for row in board.rows if not row.differs]
+    assert bold == [str(row.rank) for row in board.rows if not row.difference.significant]
 
 
 def test_the_script_has_every_combination_where_only_the_first_can_be_read_without_it(

@@ -12,6 +12,7 @@ from runner.comparison.criteria import COSTS, mean_of
 from runner.comparison.leaderboard import Leaderboard, build_leaderboard
 from runner.comparison.search import FrontPoint, Search, SearchTrial
 from runner.comparison.selection import DefaultComparison, Figures, FoldWinner, WinnerSelection
+from runner.statistics.comparison import Difference
 from runner.statistics.settings import Statistics
 from runner.sweep.report.page import sweep_page
 from runner.sweep.report.printing import show_leaderboard
@@ -237,7 +238,8 @@ def test_the_cards_show_where_the_winner_is_reported_first() -> None:
 
 
 def test_the_winner_is_compared_with_the_default_settings() -> None:
-    default = DefaultComparison(0.63, 0.01, (-0.002, 0.022), 0.0421, 30, 8, Statistics(correction="none"))
+    own = Difference(0.01, -0.002, 0.022, 0.0421, wins=6, ties=22, losses=2)
+    default = DefaultComparison(0.63, own, Statistics(correction="none"))
     chosen = replace(selection(), default=default)
     assert describe_selection(chosen).endswith(
         "Against the default settings (0.6300): +0.0100 (95% interval [-0.002, 0.022]), p = 0.042 (paired permutation "
@@ -245,8 +247,8 @@ def test_the_winner_is_compared_with_the_default_settings() -> None:
     )
     tags = selection_tags(chosen)
     assert (tags["default"], tags["default_difference"], tags["default_p"]) == ("0.6300", "+0.0100", "0.0421")
-    assert "p < 0.001" in describe_default(chosen, replace(default, p=0.0001))
-    few = replace(default, interval=(math.nan, math.nan), differing=3)
+    assert "p < 0.001" in describe_default(chosen, replace(default, difference=replace(own, p=0.0001)))
+    few = replace(default, difference=replace(own, low=math.nan, high=math.nan, wins=3, ties=27, losses=0))
     assert describe_default(selection("kfold"), few) == (
         "Against the default settings (0.6300): +0.0100 (no interval: 3 of 30 queries differ), p = 0.042 (permutation "
         "test that repeats the selection)."

@@ -23,7 +23,7 @@ PRIMARY = "nDCG@10"
 
 def test_the_verdict_says_how_many_differ_and_how_many_cannot_be_told_apart() -> None:
     board = build_leaderboard(sweep(25), PRIMARY)
-    differ = sum(row.differs for row in board.rows)
+    differ = sum(row.difference.significant for row in board.rows)
     assert 0 < differ < 24
     said = tables.verdict(board)
     assert said.startswith(f"{differ} of 25 differ from the best (p < 0.05, max-T over all pairs); the ")

@@ -59,5 +59,5 @@ def explanation_json(explanation: Explanation, checks: Sequence[Check] = ()) -> 
 def _convert_measure(explanation: Explanation, measure: str) -> dict[str, Any]:
     before, after = explanation.compute_means(measure)
     names = {title: name for name, title in TERMS.items()}
-    terms = {names[term.name]: asdict(term) for term in explanation.list_terms(measure)}
-    return {"baseline": before, "candidate": after, "total": asdict(explanation.build_total(measure)), "terms": terms}
+    terms = {names[term.name]: term.to_dict() for term in explanation.list_terms(measure)}
+    return {"baseline": before, "candidate": after, "total": explanation.build_total(measure).to_dict(), "terms": terms}

@@ -47,7 +47,7 @@ def verdict(explanation: Explanation) -> str:
 
 
 def _describe_significance(term: EffectTerm) -> str:
-    return "significant" if term.significant else "not significant"
+    return "significant" if term.difference.significant else "not significant"
 
 
 def terms_table(explanation: Explanation, measure: str) -> Table:
@@ -71,7 +71,8 @@ def terms_table(explanation: Explanation, measure: str) -> Table:
 
 def _build_row(term: EffectTerm, indent: str = "") -> list[object]:
     name = f"{indent}{term.name}" if term.changed else f"{indent}{term.name} (unchanged)"
-    ends = (term.low, term.high, term.differing, term.queries), term.p, term.corrected, (term.least, term.most)
+    own = term.difference
+    ends = (own.low, own.high, own.differing, own.queries), own.p, own.corrected, (term.least, term.most)
     if not term.changed:
         ends = None, None, None, _UNKNOWN  # type: ignore[assignment]  # nothing was tested
     return [name, term.effect, *ends]

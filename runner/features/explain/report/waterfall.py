@@ -52,7 +52,7 @@ def build_waterfall(explanation: Explanation, measure: str) -> Waterfall | None:
         return None
     bars, level = [WaterfallBar(baseline, before)], before
     for term in terms:
-        ends = (level + term.low, level + term.high)
+        ends = (level + term.difference.low, level + term.difference.high)
         interval = ends if all(map(math.isfinite, ends)) else None
         bars.append(WaterfallBar(term.name, level + term.effect, level, interval))
         level += term.effect

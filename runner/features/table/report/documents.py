@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
 from typing import Any
 
 from runner.comparison.comma_separated import format_csv
-from runner.features.table.paper_table import AcrossRow, PaperCell, PaperTable, name_column
+from runner.features.table.paper_table import COLUMNS, AcrossRow, PaperCell, PaperTable, name_column
 from runner.features.table.report.sentences import describe_across, describe_table
 from runner.pages.latex import escape_latex, render_float, render_tabular
 from runner.pages.markdown import escape, render_rows
@@ -77,7 +76,7 @@ def table_markdown(table: PaperTable, folder: str, digits: int = 3) -> str:
         lines = [list(map(escape, _list_across(row))) for row in table.across if row.measure == measure]
         parts += [f"## {escape(measure)} across datasets", *map(escape, describe_across(table))]
         parts.append(render_rows(_TITLES, lines, [False] + [True] * (len(_TITLES) - 1)))
-    compared = [cell for cell in table.list_cells() if not missing(cell.difference)]
+    compared = [cell for cell in table.list_cells() if not missing(cell.difference.mean)]
     if compared:
         confidence = f"{table.statistics.confidence * 100:g}%"
         titles = [
@@ -97,7 +96,7 @@ def table_markdown(table: PaperTable, folder: str, digits: int = 3) -> str:
 
 def table_csv(table: PaperTable) -> str:
     """Return a row per cell as comma-separated values."""
-    return format_csv([field.name for field in fields(PaperCell)], [asdict(cell) for cell in table.list_cells()])
+    return format_csv(COLUMNS, [cell.to_dict() for cell in table.list_cells()])
 
 
 def table_json(table: PaperTable, folder: str, records: Mapping[tuple[int, int], str]) -> dict[str, Any]:
@@ -111,7 +110,7 @@ def table_json(table: PaperTable, folder: str, records: Mapping[tuple[int, int],
         result = table.results[row, column // len(table.measures)]
         cells.append(
             {
-                **_without_nan(asdict(cell)),
+                **_without_nan(cell.to_dict()),
                 "dataset_fingerprint": result.dataset.fingerprint,
                 "config_hash": result.config_hash,
                 "record": records[row, column // len(table.measures)],
@@ -126,7 +125,7 @@ def table_json(table: PaperTable, folder: str, records: Mapping[tuple[int, int],
         "statistics": {name: getattr(table.statistics, name) for name in ("test", "correction", "confidence", "alpha")},
         "notes": [*describe_table(table), *describe_across(table)],
         "cells": cells,
-        "across": [_without_nan(asdict(row)) for row in table.across],
+        "across": [_without_nan(row.to_dict()) for row in table.across],
     }
 
 
@@ -162,20 +161,20 @@ def _format_markdown(cell: PaperCell | None, digits: int) -> str:
 
 def _list_across(row: AcrossRow) -> list[str]:
     return [
-        row.system, f"{row.mean_rank:.2f}", format_signed(row.difference), interval((row.low, row.high)),
-        p_value(row.p), interval((row.new_low, row.new_high)), p_value(row.new_p),
+        row.system, f"{row.mean_rank:.2f}", format_signed(row.same.mean), interval((row.same.low, row.same.high)),
+        p_value(row.same.corrected), interval((row.new.low, row.new.high)), p_value(row.new.corrected),
         *(
             [DASH] * 3 if row.system == row.reference
-            else [f"{row.wins}, {row.ties}, {row.losses}", str(row.better), str(row.worse)]
+            else [f"{row.new.wins}, {row.new.ties}, {row.new.losses}", str(row.better), str(row.worse)]
         ),
     ]  # fmt: skip
 
 
 def _list_difference(cell: PaperCell) -> Sequence[str]:
-    differing = cell.wins + cell.losses
+    own = cell.difference
     return [
-        cell.id, cell.system, cell.dataset, cell.measure, cell.reference, format_signed(cell.difference),
-        difference_interval((cell.difference_low, cell.difference_high, differing, differing + cell.ties)),
-        f"{cell.effect:+.2f}", p_value(cell.p),
-        str(cell.wins), str(cell.ties), str(cell.losses),
+        cell.id, cell.system, cell.dataset, cell.measure, cell.reference, format_signed(own.mean),
+        difference_interval((own.low, own.high, own.differing, own.queries)),
+        f"{own.effect:+.2f}", p_value(own.corrected),
+        str(own.wins), str(own.ties), str(own.losses),
     ]  # fmt: skip

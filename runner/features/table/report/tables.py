@@ -39,11 +39,11 @@ def across_table(table: PaperTable) -> Table:
     ]
     rows = [
         [
-            row.system, row.measure, row.mean_rank, row.difference, (row.low, row.high), row.p,
-            (row.new_low, row.new_high), row.new_p,
-*(
+            row.system, row.measure, row.mean_rank, row.same.mean, (row.same.low, row.same.high), row.same.corrected,
+            (row.new.low, row.new.high), row.new.corrected,
+            *(
                 [DASH] * 3 if row.system == row.reference
-                else [f"{row.wins}, {row.ties}, {row.losses}", str(row.better), str(row.worse)]
+                else [f"{row.new.wins}, {row.new.ties}, {row.new.losses}", str(row.better), str(row.worse)]
             ),
         ]
         for row in table.across
