@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Rankings
+from retrievers.store import fingerprint
 from retrievers.strict_values import show_value
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.comparison.notes import describe_dataset, list_some
@@ -128,10 +129,58 @@ def reorder_queries(result: Result, ids: Sequence[str]) -> Result:
         result,
         queries=QueryTable(**columns),
         scores=result.scores[:, order],
+        outcomes={name: values[order] for name, values in result.outcomes.items()},
         hits=hits,
         grades=None,
         timings=replace(result.timings, each_ms=[times[i] for i in order]),
     )
+
+
+def select_shared_queries(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
+    """Return results on the queries that all have, and notes on the others, if each query has documents of its own.
+
+    Such results, as those of agents on tasks, record no corpus: a query may be left out without changing what another
+    one could retrieve. Other results are returned as they are. A shared query has the same text, type and gold
+    everywhere; a note names the fields, such as the model of an agent, in which shared queries differ. Raises
+    `NotComparable` if no query is shared.
+    """
+    if not all(result.dataset.fingerprint and not result.dataset.corpus_fingerprint for result in results):
+        return list(results), []
+    first, *others = results
+    texts = [list_texts_and_types(result.queries) for result in results]
+    unlike = {query for other in others for query in find_gold_differences(first, other)}
+    same = [query for query in first.queries.ids if all(query in of and of[query] == texts[0][query] for of in texts)]
+    shared = [query for query in same if query not in unlike]
+    if not shared:
+        raise NotComparable(
+            f"{first.name} and {others[0].name} have no query in common with the same gold; choose results on the "
+            "same tasks"
+        )
+    every = dict.fromkeys(query for result in results for query in result.queries.ids)
+    notes: list[str] = []
+    if left_out := [query for query in every if query not in set(shared)]:
+        notes = [f"without {list_some(left_out)}, because not all results have them with the same gold"]
+        name = fingerprint(first.dataset.fingerprint, *sorted(shared))
+        dataset = replace(first.dataset, fingerprint=name, queries=len(shared))
+        results = [replace(reorder_queries(result, shared), dataset=dataset, holes=None) for result in results]
+    first, *others = results
+    return list(results), [*notes, *(note for other in others for note in _note_field_differences(first, other))]
+
+
+def _note_field_differences(one: Result, other: Result) -> list[str]:
+    """Return a note for each field in which shared queries of two results differ."""
+    fields, others = (dict(zip(r.queries.ids, r.queries.fields, strict=False)) for r in (one, other))
+    names = dict.fromkeys(name for table in (fields, others) for of in table.values() for name in of)
+    counts = {
+        name: sum(fields.get(i, {}).get(name) != others.get(i, {}).get(name) for i in one.queries.ids) for name in names
+    }
+    n = len(one.queries.ids)
+    return [
+        f"{name} of {other.name} and {one.name} is not the same for {count:,} of {n:,} queries, which may explain a "
+        "difference"
+        for name, count in counts.items()
+        if count
+    ]
 
 
 def score_queries(result: Result, measure: str) -> NDArray[np.float64]:
@@ -141,7 +190,7 @@ def score_queries(result: Result, measure: str) -> NDArray[np.float64]:
         return np.array([value.get(status, math.nan) for status in result.queries.statuses])
     if measure == GRADE:
         return np.full(len(result.queries.ids), math.nan) if result.grades is None else result.grades.values
-    return result.of(measure)
+    return result.outcomes[measure] if measure in result.outcomes else result.of(measure)
 
 
 def find_shared_measures(results: Sequence[Result], primary: str, notes: list[str]) -> list[str]:
@@ -172,7 +221,13 @@ def find_shared_measures(results: Sequence[Result], primary: str, notes: list[st
         notes.append(f"without {list_some(of_chunks)}, because each chunking has other gold chunks (gold=spans)")
         shared = [m for m in shared if m not in of_chunks]
     unranked = [m for m in UNRANKED_MEASURES if not any(np.isnan(score_queries(r, m)).all() for r in results)]
-    return [primary, *(m for m in shared if m != primary), *unranked]
+    return [primary, *(m for m in shared if m != primary), *unranked, *_find_shared_outcomes(results)]
+
+
+def _find_shared_outcomes(results: Sequence[Result]) -> list[str]:
+    """Return the outcomes that some query has in all results, which have the same queries in the same order."""
+    names = [name for name in results[0].outcomes if all(name in result.outcomes for result in results)]
+    return [name for name in names if not np.isnan([result.outcomes[name] for result in results]).any(axis=0).all()]
 
 
 def explain_chunk_gold(measure: str, measures: Sequence[str], chunkings: Sequence[str], setting: str) -> str:

@@ -23,6 +23,7 @@ from runner.comparison.comparability import (
     find_uncounted_queries,
     reorder_queries,
     score_queries,
+    select_shared_queries,
 )
 from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
@@ -139,8 +140,9 @@ class Comparison:
 
     @property
     def headline(self) -> list[str]:
-        """Return the few measures that summarise the comparison."""
-        return select_headline(self.primary, self.table)
+        """Return the few measures that summarise the comparison, and the outcomes."""
+        outcomes = [name for name in self.table if name in self.results[0].outcomes]
+        return [*select_headline(self.primary, self.table), *outcomes]
 
     @property
     def tests(self) -> int:
@@ -203,9 +205,9 @@ def compare_results(
     results: Sequence[Result], statistics: TableStatistics, primary: str | None = None, sources: Sequence[str] = ()
 ) -> Comparison:
     """Compare results with the first; raises `NotComparable`, or `ResultError` for a missing measure."""
+    results, notes = select_shared_queries(results)
     first, *others = results
     wanted = primary or first.primary
-    notes: list[str] = []
     same = " ".join(dict.fromkeys(check_comparable(first, other) for other in others))
     if primary is None and (other := next((r for r in others if r.primary != wanted), None)) is not None:
         raise NotComparable(

@@ -1,7 +1,7 @@
 """The versioned record of a result: a folder of JSON and Parquet files.
 
-`result.json` has the settings, means and timings, `per_query.parquet` every measure and any error of each query,
-`rankings.parquet` the hits of each query with their grades, `documents.parquet` a hash of each document, and
+`result.json` has the settings, means and timings, `per_query.parquet` every measure, outcome and any error of each
+query, `rankings.parquet` the hits of each query with their grades, `documents.parquet` a hash of each document, and
 `grades.parquet` the grades of a language model, if there are any. Equal inputs give equal bytes, except for `timings`,
 `environment` and a model's grades.
 """
@@ -50,7 +50,7 @@ from runner.metrics.abstention import Abstention
 
 VERSION = 2
 
-_TABLES = ("queries", "scores", "hits", "grades", "document_hashes")
+_TABLES = ("queries", "scores", "outcomes", "hits", "grades", "document_hashes")
 
 
 def save_record(result: Result, folder: Path) -> None:
@@ -66,7 +66,8 @@ def save_record(result: Result, folder: Path) -> None:
         "note": build_dictionary_column(q.notes),
         **shared,
     }
-    scores = {m: build_number_column(row) for m, row in zip(result.measures, result.scores, strict=True)}
+    names = [*result.measures, *result.outcomes]
+    scores = {name: build_number_column(row) for name, row in zip(names, stack_values(result), strict=True)}
     folder.mkdir(parents=True, exist_ok=True)
     # Writing statistics and dictionaries of numbers would take as long as everything else.
     compact = {"compression": "zstd", "write_statistics": False}
@@ -111,20 +112,32 @@ def describe_result(result: Result) -> dict[str, Any]:
     stages = [asdict(stage) for stage in result.timings.stages]
     head |= {"dataset": asdict(result.dataset), "timings": {**vars(result.timings), "stages": stages}}
     head |= {"abstention": result.abstention.to_dict(), "holes": result.holes and asdict(result.holes)}
+    head |= {"outcomes": list(result.outcomes)} if result.outcomes else {}
     return head | ({"grades": result.grades.head()} if result.grades is not None else {})
+
+
+def stack_values(result: Result) -> NDArray[np.float64]:
+    """Return the values of each query (n x queries): the measures, then the outcomes."""
+    return np.vstack([result.scores, *result.outcomes.values()]) if result.outcomes else result.scores
+
+
+def list_values(head: Mapping[str, Any]) -> list[str]:
+    """Return the names of the rows of `stack_values` for a described result."""
+    return [*head["measures"], *head.get("outcomes", ())]
 
 
 def rebuild_result(
     head: Mapping[str, Any],
     queries: QueryTable,
-    scores: NDArray[np.float64],
+    values: NDArray[np.float64],
     hits: Hits | None,
     grades: Mapping[str, Sequence[Any]] | None,
     document_hashes: DocumentHashes | None = None,
 ) -> Result:
-    """Return the result that `describe_result` described; `grades` has the columns of its grades, if it has any.
+    """Return the result that `describe_result` described, with the `values` that `stack_values` returned.
 
-    Raises `LookupError`, `TypeError`, `ValueError` or `AttributeError` for a head of another form.
+    `grades` has the columns of its grades, if it has any. Raises `LookupError`, `TypeError`, `ValueError` or
+    `AttributeError` for a head of another form.
     """
     timings = dict(head["timings"])
     stages = [Cost(**stage) for stage in timings.pop("stages")]
@@ -135,7 +148,9 @@ def rebuild_result(
         "holes": Holes(**head["holes"]) if head.get("holes") else None,
         "intervals": {name: (low, high) for name, (low, high) in head["intervals"].items()},
         "grades": None if grades is None else load_grades(head["grades"], queries.ids, grades),
+        "outcomes": dict(zip(head.get("outcomes", ()), values[len(head["measures"]) :], strict=True)),
     }
+    scores = values[: len(head["measures"])]
     return Result(**{**head, **built}, queries=queries, scores=scores, hits=hits, document_hashes=document_hashes)
 
 
@@ -194,7 +209,7 @@ def _load(file: Path, rankings: bool) -> Result:
         clusters=table["cluster"].to_numpy().tolist() if "cluster" in table.column_names else (),
         fields=list(map(orjson.loads, table["fields"].to_pylist())) if "fields" in table.column_names else (),
     )
-    scores = np.array([table[m].to_numpy() for m in head["measures"]], dtype=np.float64).reshape(-1, len(queries.ids))
+    values = np.array([table[name].to_numpy() for name in list_values(head)], dtype=np.float64)
     ranked = file.parent / "rankings.parquet"
     hits = _read_hits(pq.read_table(ranked), queries) if rankings and ranked.is_file() else None
     grades = None
@@ -203,7 +218,7 @@ def _load(file: Path, rankings: bool) -> Result:
     hashes = (
         _read_document_hashes(file.parent / "documents.parquet", head["dataset"]["documents"]) if rankings else None
     )
-    return rebuild_result(head, queries, scores, hits, grades, hashes)
+    return rebuild_result(head, queries, values.reshape(-1, len(queries.ids)), hits, grades, hashes)
 
 
 def _read_document_hashes(file: Path, documents: int) -> DocumentHashes | None:

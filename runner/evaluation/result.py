@@ -245,8 +245,9 @@ class Measurements:
     right result is empty. `holes` counts the unjudged hits; None if gold is spans, which do not tell which hits were
     judged. `own_gold` has the ids of the queries for which the dataset expects other items from this search type than
     in general. `diagnostics` are the retriever's figures about itself, such as the recall of an approximate index, and
-    the means at other thresholds of gold spans. `addresses` are those of the services that answered, by the part of the
-    retriever that queried each. `settled` is as in `Rankings`.
+    the means at other thresholds of gold spans. `outcomes` are values of each query by name that are not measures of
+    its ranking, such as the cost of an agent's task, NaN where unknown. `addresses` are those of the services that
+    answered, by the part of the retriever that queried each. `settled` is as in `Rankings`.
     `warnings` are sentences to show with the figures.
     """
 
@@ -262,6 +263,7 @@ class Measurements:
     holes: Holes | None = None
     own_gold: Sequence[str] = ()
     diagnostics: Mapping[str, float] = field(default_factory=dict)
+    outcomes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     settled: bool = True
     addresses: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()

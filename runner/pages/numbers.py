@@ -10,6 +10,9 @@ from runner.statistics.significance import SMALL_SAMPLE
 
 DASH = "\N{EN DASH}"
 
+LARGE = 1000
+"""The smallest outcome or difference that is shown without decimals."""
+
 
 def gist(text: str, size: int = 120) -> str:
     """Return a text in one line, cut where it is long."""
@@ -23,8 +26,10 @@ def missing(value: float | None) -> bool:
 
 
 def score(value: float | None, digits: int = 3) -> str:
-    """Return a measure's value as text."""
-    return DASH if value is None or missing(value) else f"{value:.{digits}f}"
+    """Return a measure's value as text; an outcome of 1,000 or more, such as tokens, has no decimals."""
+    if value is None or missing(value):
+        return DASH
+    return f"{value:.{digits}f}" if abs(value) < LARGE else f"{value:,.0f}"
 
 
 def score4(value: float | None) -> str:
@@ -32,9 +37,11 @@ def score4(value: float | None) -> str:
     return score(value, 4)
 
 
-def format_signed(value: float | None) -> str:
-    """Return a difference as text, with its sign."""
-    return DASH if value is None or missing(value) else f"{value:+.4f}"
+def format_signed(value: float | None, digits: int = 4) -> str:
+    """Return a difference as text, with its sign; one of 1,000 or more has no decimals."""
+    if value is None or missing(value):
+        return DASH
+    return f"{value:+.{digits}f}" if abs(value) < LARGE else f"{value:+,.0f}"
 
 
 def p_value(value: float | None) -> str:
@@ -63,7 +70,7 @@ def difference_interval(value: tuple[float, float, int, int] | None) -> str:
         return DASH
     low, high, differing, n = value
     if not missing(low):
-        return f"[{low:+.3f}, {high:+.3f}]"
+        return f"[{format_signed(low, 3)}, {format_signed(high, 3)}]"
     return f"{differing:,} of {n:,} differ" if n else DASH
 
 

@@ -76,7 +76,7 @@ def _bring_to_data(
 ) -> Result | None:
     """Return the baseline evaluated on the candidates' data; None if the results are comparable or data are unknown."""
     other = next((c for c in candidates if c.dataset.fingerprint != baseline.dataset.fingerprint), None)
-    if other is None or not (baseline.dataset.fingerprint and other.dataset.fingerprint):
+    if other is None or not (baseline.dataset.corpus_fingerprint and other.dataset.corpus_fingerprint):
         return None
     try:
         check_comparable(baseline, other)

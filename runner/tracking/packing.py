@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Rankings
 from retrievers.id_table import IdTable
 from runner.datasets.document_hashes import check_document_hashes
-from runner.evaluation.records import describe_result, rebuild_result
+from runner.evaluation.records import describe_result, list_values, rebuild_result, stack_values
 from runner.evaluation.result import Hits, QueryTable, Result, SharedColumns
 
 _FIRST_LINE = b"retrieval-runner result 2\n"
@@ -38,7 +38,7 @@ _OWN_COLUMNS = ("statuses", "errors", "notes")
 def pack_result(result: Result, **more: object) -> bytes:
     """Return a result and `more` values for JSON as bytes; of a large corpus, only the documents among the hits."""
     queries, graded, hits = result.queries, result.grades, result.hits and result.hits.trim()
-    arrays: dict[str, NDArray[Any]] = {"scores": result.scores, "shared": _pack_columns(queries.shared)}
+    arrays: dict[str, NDArray[Any]] = {"scores": stack_values(result), "shared": _pack_columns(queries.shared)}
     head: dict[str, Any] = {
         "result": describe_result(result),
         "queries": {name: list(getattr(queries, name)) for name in _OWN_COLUMNS},
@@ -66,7 +66,7 @@ def unpack_result(content: bytes) -> tuple[Result, dict[str, Any]]:
     queries = QueryTable(**shared, **own)
     scores, n = arrays["scores"], len(queries.ids)
     optional = ("expected_grades", "clusters", "fields")
-    if scores.shape != (len(head["result"]["measures"]), n) or any(
+    if scores.shape != (len(list_values(head["result"])), n) or any(
         len(column) != n and not (name in optional and not column) for name, column in vars(queries).items()
     ):
         raise ValueError("the columns do not have a value for each query")

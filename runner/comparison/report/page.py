@@ -120,6 +120,7 @@ def _list_plots(comparison: Comparison) -> Iterator[Plot]:
             "significant": versus.difference.significant,
         }
         for measure in comparison.headline
+        if measure not in comparison.results[0].outcomes  # on scales of their own
         for label, versus in zip(comparison.labels[1:], comparison.table[measure][1:], strict=True)
     ]
     spec = specs.build_measure_differences(rows, f"difference to {gist(first, 40)}")

@@ -115,7 +115,11 @@ def interval_cell(difference: Difference) -> tuple[float, float, int, int]:
 
 def bounds(low_high: tuple[float, float]) -> str:
     """Return two signed ends as text."""
-    return numbers.DASH if math.isnan(low_high[0]) else f"[{low_high[0]:+.3f}, {low_high[1]:+.3f}]"
+    return (
+        numbers.DASH
+        if math.isnan(low_high[0])
+        else f"[{format_signed(low_high[0], 3)}, {format_signed(low_high[1], 3)}]"
+    )
 
 
 def systems_table(comparison: Comparison) -> Table:

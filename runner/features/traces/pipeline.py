@@ -16,7 +16,6 @@ from runner.features.traces.evaluation import Evaluation, Job, Reading
 from runner.features.traces.jobs import evaluate_jobs, find_jobs, select_unfinished
 from runner.features.traces.measures.figures import FigureNames
 from runner.features.traces.measures.findings import compute_findings, select_baseline
-from runner.features.traces.report.comparisons import describe_decisions
 from runner.features.traces.report.files import PAGE, write_report
 from runner.features.traces.report.report import TraceReport, build_report, summary_json
 from runner.features.traces.report.tables import (
@@ -65,19 +64,21 @@ def evaluate_runs(
         del jobs  # the jobs of ten thousand runs take more memory than the report
         with Status("report"):
             names = FigureNames(metrics.k_values)
-            findings = compute_findings(artifacts, failures, baseline, names, own.statistics)
+            findings = compute_findings(artifacts, failures, names, own.statistics)
             report = build_report(findings, evaluation.load_events, own.timelines, without_secrets)
             files = write_report(output, report)
         _show(report, output)
         if tracker:
-            reported = {**recorded, "baseline": baseline}
-            log_configurations(tracker, report, artifacts, metrics, own.statistics, reported, files, output, own.resume)
+            runs = log_configurations(
+                tracker, report, artifacts, metrics, own.statistics, recorded, files, output, own.resume
+            )
+            _show_comparison(runs, baseline, tracker.tracking)
     console.line(f"report: {output / PAGE}")
     return failures
 
 
 def _choose_baseline(named: str | None, configurations: Collection[str]) -> str:
-    """Return the configuration that others are compared with; raises `ConfigError` if it does not exist."""
+    """Return the baseline of the printed `compare` command; raises `ConfigError` if it does not exist."""
     if named is not None and named not in configurations:
         raise ConfigError(f"baseline={named}: no such configuration; {suggestion(named, configurations)}")
     return select_baseline(configurations) if named is None else named
@@ -118,12 +119,19 @@ def _evaluate(
     return failures
 
 
+def _show_comparison(runs: Mapping[str, str], baseline: str, tracking: Tracking) -> None:
+    """Print the command that compares the logged configurations with the baseline, given their runs."""
+    others = [run for name, run in runs.items() if name != baseline and run]
+    if others and runs.get(baseline):
+        candidate = others[0] if len(others) == 1 else f"[{','.join(others)}]"
+        words = [f"baseline={runs[baseline]}", f"candidate={candidate}", *tracking.overrides()]
+        console.line(f"compare: python -m runner compare {' '.join(words)}")
+
+
 def _show(report: TraceReport, output: Path) -> None:
-    """Print what the runs of each configuration found, how they differ, and which runs failed."""
+    """Print what the runs of each configuration found, and which runs failed."""
     console.document(lambda: {"report": str(output / PAGE), "summary": orjson.Fragment(summary_json(report))})
     console.line(heading(report))
-    for decision in describe_decisions(report):
-        console.paragraph(decision)
     console.show_table(configurations_table(report))
     for note in filter(None, (confidence_note(report), rewards_note(report))):
         console.paragraph(note)

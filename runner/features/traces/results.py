@@ -17,20 +17,28 @@ import orjson
 from retrievers.store import fingerprint
 from runner.evaluation.measuring import JudgedQueries, RankedDocuments, measure
 from runner.evaluation.result import DatasetSummary, Result, ResultError, Timings
-from runner.features.traces.measures.differences import PRIMARY
-from runner.features.traces.measures.figures import FigureNames, Floats, group_columns
-from runner.features.traces.measures.matching import LOW, TaskTrial, build_trial, select_latest
+from runner.features.traces.measures.figures import OUTCOMES, FigureNames, Floats, group_columns
 from runner.features.traces.measures.rankings import rank_files
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.measures.stages import NO_GROUND_TRUTH
 from runner.features.traces.measures.summary import summarise_values
-from runner.features.traces.measures.task_figures import TaskFigure, find_figure, list_task_figures
+from runner.features.traces.measures.task_figures import PRIMARY, TaskFigure, find_figure, list_task_figures
+from runner.features.traces.measures.trials import LOW, TaskTrial, build_trial, select_latest
 from runner.metrics.settings import MetricSettings
 from runner.statistics.settings import Statistics
 from runner.system.environment import describe_environment
 
 DIAGNOSTICS = tuple(figure for figure in list_task_figures() if figure.is_logged)
-"""The figures that a result contains in addition to its measures."""
+"""The figures whose means a result contains in addition to its measures."""
+
+COMPARED = (
+    *(PRIMARY, "context_efficiency", "ttfr_seconds", "ttfr_tokens"),
+    *("util_read_overlap_with_relevant_files", "util_write_overlap_with_expected_edit_files"),
+    *OUTCOMES,
+)
+"""The figures that a result contains for each task, so that `compare` tests their differences."""
+
+_SETTING = ("model", "agent", "agent_version")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,8 +64,9 @@ def result_of(
 
     Tasks without ground truth are left out. A task with ground truth whose trace could not be read is a failed query.
     Results of the same tasks with the same gold belong to the same dataset. Files beyond `settings.depth` are not
-    measured, as with any retriever. The time of a query is that of the whole task. The means of other figures
-    (utilisation, errors, reward, cost) and the number of artifacts left out are diagnostics. Raises `ResultError` if no
+    measured, as with any retriever. The time of a query is that of the whole task. Its fields are the model, the agent
+    and its version, and its outcomes the figures in `COMPARED`. The means of other figures (utilisation, errors,
+    reward, cost) and the number of artifacts left out are diagnostics. Raises `ResultError` if no
     task has ground truth.
     """
     names = FigureNames(settings.k_values)
@@ -91,11 +100,12 @@ def result_of(
         ranked.grader,
         settings,
         statistics,
-        JudgedQueries(ids, ids, types, gold, [[1] * len(files) for files in gold]),
+        JudgedQueries(ids, ids, types, gold, [[1] * len(files) for files in gold], fields=_list_settings(tasks)),
         RankedDocuments(ranked.files),
     )
+    outcomes = {find_figure(name).mlflow: figures[name] for name in COMPARED}
     return Result(
-        **vars(measurements),
+        **vars(replace(measurements, outcomes={name: of for name, of in outcomes.items() if not np.isnan(of).all()})),
         name=name,
         retriever=name,
         config=config,
@@ -130,13 +140,22 @@ def _build_task(artifact: Artifact, names: FigureNames) -> _AgentTask:
 
 def _build_config(name: str, tasks: Sequence[_AgentTask], settings: MetricSettings, dataset: str) -> dict[str, object]:
     columns = zip(*(task.trial.setting for task in tasks), strict=True)
-    values = dict(zip(("model", "agent", "agent_version"), columns, strict=True))
+    values = dict(zip(_SETTING, columns, strict=True))
     return {
         "choices": {"retriever": name},
         "agent": {key: ", ".join(sorted({*filter(None, column)})) for key, column in values.items() if any(column)},
         "dataset": {"name": dataset},
         "metrics": {"k_values": list(settings.k_values), "depth": settings.depth},
     }
+
+
+def _list_settings(tasks: Sequence[_AgentTask]) -> list[dict[str, str]]:
+    """Return the known settings of the agent in each task by name; [] if none is known."""
+    settings = [
+        {name: value for name, value in zip(_SETTING, task.trial.setting, strict=True) if value is not None}
+        for task in tasks
+    ]
+    return settings if any(settings) else []
 
 
 def _compute_means(columns: Mapping[str, Floats], figures: Sequence[TaskFigure] = DIAGNOSTICS) -> dict[str, float]:

@@ -52,8 +52,8 @@ def log_configurations(
     files: Mapping[str, str],
     output: Path,
     resume: bool,
-) -> None:
-    """Log each configuration that has ground truth as an evaluation of its tasks, with the reports.
+) -> dict[str, str]:
+    """Log each configuration that has ground truth as an evaluation of its tasks, with the reports; return their runs.
 
     `settings` are the settings, by name, that a report depends on. With `resume`, a configuration is not logged again
     if its artifacts and settings are the same and its run still exists. Raises `ConfigError`.
@@ -89,10 +89,7 @@ def log_configurations(
         if run.id:  # empty with tracking=none
             console.line(f"run: {run.id} ({name})")
     _save(output, logged)
-    pairs = [(logged.get(pair["baseline_config"]), logged.get(pair["other_config"])) for pair in report.comparisons]
-    for first, other in [(first, other) for first, other in pairs if first and other][:1]:
-        words = [f"baseline={first.run}", f"candidate={other.run}", *tracker.tracking.overrides()]
-        console.line(f"compare: python -m runner compare {' '.join(words)}")
+    return {name: of.run for name, of in logged.items()}
 
 
 def _load(file: Path) -> dict[str, LoggedConfiguration]:

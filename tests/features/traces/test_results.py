@@ -18,6 +18,7 @@ from runner.evaluation.result import ResultError
 from runner.features.traces.measures.stages import build_artifact
 from runner.features.traces.results import result_of
 from runner.metrics.settings import MetricSettings
+from runner.tracking.packing import pack_result, unpack_result
 from runner.tracking.record import metrics_of
 from tests.features.traces.documents import document, done
 
@@ -85,6 +86,11 @@ def test_a_result_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert again.hits is not None
     assert again.hits.ids(0) == ["x.py", "a.py"]
     assert dict(again.diagnostics) == dict(result.diagnostics)
+    assert again.outcomes["agent/seconds"].tolist()[:1] == [3]
+    for read in (again, unpack_result(pack_result(result))[0]):
+        assert list(read.outcomes) == list(result.outcomes)
+        for name, values in result.outcomes.items():
+            np.testing.assert_array_equal(read.outcomes[name], values)
 
 
 def test_two_agents_on_the_same_tasks_compare_and_pass_a_gate_as_two_retrievers_do() -> None:
@@ -95,17 +101,43 @@ def test_two_agents_on_the_same_tasks_compare_and_pass_a_gate_as_two_retrievers_
     compared = compare_results([mcp, baseline], TableStatistics())
     versus = compared.table["RR"][1]
     assert versus.mean == pytest.approx(1 / 3)
-    assert versus.difference == pytest.approx(-2 / 3)
+    assert versus.difference.mean == pytest.approx(-2 / 3)
     (check,) = check_gate(Gate(drops={"mrr": 0.1}), compared)
     assert check.violated
     assert "| RR |" in comparison_markdown(compared)
 
 
-def test_agents_on_other_tasks_or_with_other_gold_do_not_compare() -> None:
+def test_agents_are_compared_on_the_tasks_that_they_share_with_the_same_gold() -> None:
+    one = result_of("one", [done(task, "x.py", "a.py", seconds=9, cost=0.5) for task in "stuv"], SETTINGS)
+    others = [done(task, "a.py", seconds=3, cost=0.25) for task in "tuw"] + [done("v", "a.py", gold=["a.py"])]
+    compared = compare_results([one, result_of("other", others, SETTINGS)], TableStatistics())
+    assert list(compared.queries.ids) == ["t", "u"]
+    assert "without s, v, w, because not all results have them with the same gold" in compared.notes
+    first, versus = compared.table["agent/cost"]
+    assert (first.mean, versus.mean, versus.difference.mean) == (0.5, 0.25, -0.25)
+    assert compared.table["agent/seconds"][1].difference.mean == -6
+    assert compared.table["RR"][1].difference.mean == 0.5
+    assert compared.headline[-2:] == ["agent/cost", "agent/seconds"]
+    back = compare_results([result_of("other", others, SETTINGS), one], TableStatistics())
+    assert back.table["agent/cost"][1].difference.mean == 0.25
+
+
+def test_agents_without_a_common_task_with_the_same_gold_do_not_compare() -> None:
     one = result_of("one", [done("t", "a.py")], SETTINGS)
     for other in (done("u", "a.py"), done("t", "a.py", gold=["a.py"])):
-        with pytest.raises(NotComparable):
-            check_comparable(one, result_of("other", [other], SETTINGS))
+        pair = [one, result_of("other", [other], SETTINGS)]
+        with pytest.raises(NotComparable, match="one and other have no query in common with the same gold"):
+            compare_results(pair, TableStatistics())
+
+
+def test_another_model_is_noted_with_the_number_of_tasks() -> None:
+    one, other = (
+        result_of(name, [done("t", "a.py", model="m"), done("u", "a.py", model=model)], SETTINGS)
+        for name, model in (("one", "m"), ("other", "n"))
+    )
+    assert [dict(of) for of in other.queries.fields] == [{"model": "m"}, {"model": "n"}]
+    (note,) = (note for note in compare_results([one, other], TableStatistics()).notes if "model" in note)
+    assert note == "model of other and one is not the same for 1 of 2 queries, which may explain a difference"
 
 
 def test_the_same_file_name_in_two_tasks_is_gold_where_it_is_gold() -> None:

@@ -1,4 +1,4 @@
-"""The numbers of an artifact by name, from which summaries, comparisons and correlations are computed.
+"""The numbers of an artifact by name, from which summaries and correlations are computed.
 
 A figure that could not be computed is absent.
 """
@@ -23,9 +23,6 @@ Floats = NDArray[np.float64]
 OUTCOMES = list_names("outcome")
 """The figures that describe how a task ended."""
 
-REWARD = OUTCOMES.index("reward") - len(OUTCOMES)
-"""The position of the reward in a row, counted from its end."""
-
 _HEADLINE = 10
 _NARROW = 5
 
@@ -48,7 +45,7 @@ class FigureNames:
 
     @property
     def headline(self) -> tuple[str, ...]:
-        """Return nDCG at the largest cutoff up to 10, which summaries and comparisons show; () without cutoffs.
+        """Return nDCG at the largest cutoff up to 10, which summaries show; () without cutoffs.
 
         If all cutoffs are larger, it is the smallest of them.
         """

@@ -1,4 +1,4 @@
-"""What the artifacts of runs show together: summaries, comparisons, associations, and the tasks to look at first."""
+"""What the artifacts of runs show together: summaries, associations, and the tasks to look at first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.features.traces.measures.association import Associations, correlate_outcomes
-from runner.features.traces.measures.differences import TraceComparison, compare_configurations
 from runner.features.traces.measures.figures import FigureNames
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.measures.summary import RunSummary, summarise_runs
@@ -17,12 +16,10 @@ from runner.statistics.settings import Statistics
 class TraceFindings:
     """The findings. `tasks` are artifacts by name, the most interesting first, each read when it is requested.
 
-    `comparisons` compare each other configuration with the baseline. `failures` gives, by name, the error of each run
-    without an artifact, and `names` are those of the figures.
+    `failures` gives, by name, the error of each run without an artifact, and `names` are those of the figures.
     """
 
     summary: RunSummary
-    comparisons: Sequence[TraceComparison]
     associations: Associations
     tasks: Mapping[str, Artifact]
     failures: Mapping[str, str]
@@ -48,25 +45,16 @@ class _OrderedArtifacts(Mapping[str, Artifact]):
 def compute_findings(
     artifacts: Mapping[str, Artifact],
     failures: Mapping[str, str],
-    baseline: str,
     names: FigureNames,
     statistics: Statistics,
 ) -> TraceFindings:
     """Compute the findings from artifacts by name, which may be more than fit in memory.
 
-    The other configurations are compared with `baseline`. `names` are those of the figures, and `statistics` decide how
-    sure a difference has to be; raises `ValueError` for Tukey's correction.
+    `names` are those of the figures, and `statistics` decide how sure an association has to be; raises `ValueError` for
+    Tukey's correction.
     """
-    by_config: dict[str, list[str]] = {}
-    for name, artifact in artifacts.items():
-        by_config.setdefault(artifact["provenance"]["config_name"], []).append(name)
-    configs = {config: _OrderedArtifacts(of, artifacts) for config, of in by_config.items()}
-    others = [configs[name].values() for name in sorted(configs.keys() - {baseline})]
     return TraceFindings(
         summary=summarise_runs(artifacts.values(), names),
-        comparisons=compare_configurations(configs[baseline].values(), others, names, statistics)
-        if baseline in configs
-        else [],
         associations=correlate_outcomes(artifacts.values(), names, statistics),
         tasks=_OrderedArtifacts(sort_by_interest(artifacts), artifacts),
         failures=dict(sorted(failures.items())),

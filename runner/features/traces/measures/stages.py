@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from runner.features.traces.events.records import EventDocument
-from runner.features.traces.long_json import Lazy
 from runner.features.traces.measures.rankings import rank_files
 from runner.features.traces.measures.records import (
     Artifact,
@@ -190,8 +189,6 @@ def round_numbers(value: object) -> object:
         return {key: round_numbers(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
         return [round_numbers(element) for element in value]
-    if isinstance(value, Lazy):
-        return Lazy(lambda: map(round_numbers, value))
     return value
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
 from runner.features.traces.measures.figures import FigureNames, Floats, build_row, group_columns
-from runner.features.traces.measures.matching import LOW
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.measures.stages import NO_GROUND_TRUTH, SCHEMA_VERSION
 from runner.features.traces.measures.task_figures import Stage, list_names
 from runner.features.traces.measures.taxonomy import CATEGORY, SLICES
+from runner.features.traces.measures.trials import LOW
 
 FILE = "run_retrieval_summary.json"
 

@@ -13,6 +13,9 @@ from typing import Literal
 from runner.features.traces.measures.stages import AT_CUTOFFS
 from runner.features.traces.measures.taxonomy import LABELS
 
+PRIMARY = "file_recall"
+"""The figure by which tasks are ordered: the share of the gold that was found."""
+
 Stage = Literal["files", "sizes", "chunks", "probes", "errors", "outcome"]
 """The part of an artifact that has a figure; sizes and measures of files are in the same part."""
 

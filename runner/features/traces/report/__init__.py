@@ -1,1 +1,1 @@
-"""Reports about agents' runs: configurations, comparisons between them, and timelines of the files they visit."""
+"""Reports about agents' runs: configurations, and timelines of the files they visit."""

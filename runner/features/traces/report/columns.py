@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.features.traces.measures.differences import PRIMARY
 from runner.features.traces.measures.figures import list_figures
 from runner.features.traces.measures.records import Artifact
-from runner.features.traces.measures.task_figures import Unit, find_figure
+from runner.features.traces.measures.task_figures import PRIMARY, Unit, find_figure
 from runner.features.traces.measures.taxonomy import CATEGORY, SLICES
 from runner.features.traces.report.report import TraceReport
 from runner.pages.explorer.data import DataColumn, Format

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from runner.features.traces.measures.records import Artifact
-from runner.features.traces.report import comparisons, tables, timeline
+from runner.features.traces.report import tables, timeline
 from runner.features.traces.report.columns import build_columns
 from runner.features.traces.report.report import TraceReport
 from runner.features.traces.report.sections import iter_sections
 from runner.pages.explorer import specs
 from runner.pages.explorer.figures import Plot
 from runner.pages.explorer.page import render_explorer
-from runner.pages.numbers import interval_title
 
 OPEN = 4
 """The number of timelines that are open at first."""
@@ -45,7 +44,6 @@ def render_page(report: TraceReport) -> str:
         sections=iter_sections(report, tasks=0),
         report=report,
         tables=tables,
-        comparisons=comparisons,
         size=timeline,
         opened=OPEN,
         figures=plots,
@@ -77,12 +75,3 @@ def _list_plots(report: TraceReport) -> Iterator[Plot]:
     if report.summary.whole.n_measured:
         text = "The distribution of recall over tasks and configurations. Drag to select tasks."
         yield Plot("histogram", "By task", text, specs.build_histogram("value", "recall", "tasks"))
-    rows = [row for comparison in report.comparisons for row in comparisons.list_differences(comparison)]
-    if rows:
-        statistics = report.comparisons[0]["statistics"]
-        text = (
-            f"Mean differences over matched tasks, with {interval_title(statistics.confidence)}s. "
-            "Hollow markers are not significant."
-        )
-        title = f"difference to {report.comparisons[0]['baseline_config']}"
-        yield Plot("differences", "Differences", text, specs.build_measure_differences(rows, title))

@@ -6,7 +6,7 @@ Knows nothing of how a report looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 
 import orjson
@@ -62,7 +62,6 @@ def report_json(report: TraceReport) -> Iterator[bytes]:
     """Yield the whole report as JSON, with null for unknown values; timelines are in the events of each task."""
     content = {
         "summary": round_numbers(_summary_content(report)),
-        "comparisons": round_numbers([{**of, "statistics": asdict(of["statistics"])} for of in report.comparisons]),
         "associations": round_numbers(report.associations),
         "tasks": [],
         "failures": report.failures,

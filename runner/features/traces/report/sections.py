@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.features.traces.measures import association, differences
-from runner.features.traces.report import comparisons, tables
+from runner.features.traces.measures import association
+from runner.features.traces.report import tables
 from runner.features.traces.report.report import TraceReport
 from runner.pages.markdown import escape, render_sections
 from runner.pages.sections import ReportSection
@@ -19,7 +19,6 @@ def render_markdown(report: TraceReport) -> str:
     parts = [
         "# What agents retrieved",
         escape(tables.heading(report)),
-        *(f"**{escape(verdict)}**" for verdict in comparisons.describe_decisions(report)),
         *render_sections(iter_sections(report, TASKS)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -29,14 +28,8 @@ def iter_sections(report: TraceReport, tasks: int) -> Iterator[ReportSection]:
     """Yield the sections; that of single tasks has at most so many."""
     notes = filter(None, (tables.means_note(report), tables.confidence_note(report), tables.rewards_note(report)))
     yield ReportSection("By configuration", tables.configurations_table(report), "configurations", " ".join(notes))
-    title, table = comparisons.comparisons_title(report), comparisons.comparisons_table(report)
-    yield ReportSection(title, table, "summary", differences.CAVEAT)
-    for comparison in report.comparisons:
-        if comparison["computable"]:
-            title, table = comparisons.comparison_title(comparison), comparisons.comparison_table(comparison)
-            yield ReportSection(title, table, "comparisons", comparisons.comparison_note(comparison))
-    table = comparisons.associations_table(report)
-    yield ReportSection("Association with the outcome", table, "comparisons", association.CAVEAT)
+    table = tables.associations_table(report)
+    yield ReportSection("Association with the outcome", table, "associations", association.CAVEAT)
     yield ReportSection("Errors per task (mean)", tables.errors_table(report), "slices")
     yield ReportSection("By suite", tables.suites_table(report), "slices")
     yield ReportSection("By slice", tables.slices_table(report), "slices")

@@ -5,17 +5,17 @@ Knows nothing of how a table is rendered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
 from runner.features.traces.measures.figures import list_figures
-from runner.features.traces.measures.matching import LOW
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.measures.summary import Fold
 from runner.features.traces.measures.task_figures import Unit, find_figure, list_names
+from runner.features.traces.measures.trials import LOW
 from runner.features.traces.report.report import TraceReport
-from runner.pages.numbers import duration, gist, number, score
+from runner.pages.numbers import DASH, duration, format_signed, gist, interval_title, number, p_value, score
 from runner.pages.tables import Column, Table, build_error_table
 
 TASKS = 500
@@ -74,7 +74,11 @@ def means_note(report: TraceReport) -> str:
         "first gold over tasks where any was seen."
     )
     several = len(report.summary.by_configuration) > 1
-    return f"{note} Comparisons use only the tasks that two configurations share." if several else note
+    return (
+        f"{note} To test a difference on the tasks that two configurations share, compare their runs."
+        if several
+        else note
+    )
 
 
 def rewards_note(report: TraceReport) -> str:
@@ -167,6 +171,32 @@ def unreadable_table(report: TraceReport) -> Table:
         for what in (*(loss.rpartition(" (")[0] or loss for loss in losses), *map(gist, problems)):
             groups.setdefault(what, []).append(name)
     return build_error_table("traces", groups)
+
+
+def associations_table(report: TraceReport) -> Table:
+    """Return the computable correlations of measures with outcomes."""
+    columns = [
+        Column("measure"),
+        Column("outcome"),
+        Column("tasks", number, numeric=True),
+        Column("Spearman's rho", lambda value: score(value, 2), numeric=True),
+        Column(interval_title(report.associations["confidence"]), _format_interval, numeric=True, spare=1),
+        Column("p", p_value, numeric=True, spare=2),
+        Column("corrected", p_value, numeric=True),
+    ]
+    rows = [
+        [
+            title(of["retrieval_metric"]), of["outcome_metric"], of["n"], of["spearman_r"], of["interval"],
+            of["spearman_p"], of["spearman_p_corrected"],
+        ]
+        for of in report.associations["correlations"]
+        if of["computable"]
+    ]  # fmt: skip
+    return Table(columns, rows)
+
+
+def _format_interval(bounds: Sequence[float] | None) -> str:
+    return DASH if bounds is None else f"[{format_signed(bounds[0], 3)}, {format_signed(bounds[1], 3)}]"
 
 
 def failures_table(report: TraceReport) -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 
 from runner.config.values import without_secrets
 from runner.features.traces.measures.figures import FigureNames
-from runner.features.traces.measures.findings import compute_findings, select_baseline
+from runner.features.traces.measures.findings import compute_findings
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.measures.stages import build_artifact
 from runner.features.traces.report.report import TraceReport, build_report
@@ -20,8 +20,7 @@ def report(documents: Mapping[str, Mapping[str, Any]], timelines: int = 40, **fa
     """Return the report of documents by the names of their artifacts."""
     said = {name: {"summary": {"total_events": len(each["events"])}, **each} for name, each in documents.items()}
     artifacts = {name: build_artifact(each, RunOutcome(reward=0.5)) for name, each in said.items()}
-    baseline = select_baseline(each["provenance"]["config_name"] for each in documents.values())
-    findings = compute_findings(artifacts, failures, baseline, FigureNames(), Statistics())
+    findings = compute_findings(artifacts, failures, FigureNames(), Statistics())
     return build_report(findings, lambda name: dict(said[name]), timelines, without_secrets)
 
 
@@ -52,5 +51,5 @@ def finding(config: str, recalls: Sequence[float], **said: Any) -> dict[str, Art
 
 def told_of(*configurations: Mapping[str, Artifact], **settings: Any) -> TraceReport:
     artifacts = {name: each for some in configurations for name, each in some.items()}
-    findings = compute_findings(artifacts, {}, "baseline", FigureNames(), Statistics(**settings))
+    findings = compute_findings(artifacts, {}, FigureNames(), Statistics(**settings))
     return build_report(findings, lambda name: {}, 0)

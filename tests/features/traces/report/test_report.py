@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -10,12 +11,12 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from runner.features.traces.measures.figures import FigureNames
 from runner.features.traces.measures.findings import compute_findings
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.measures.stages import build_artifact
-from runner.features.traces.report import comparisons as compared
 from runner.features.traces.report import tables
 from runner.features.traces.report.page import render_page
 from runner.features.traces.report.report import build_report, report_json
@@ -55,10 +56,10 @@ def test_artifacts_are_never_in_memory_together() -> None:
         def __len__(self) -> int:
             return len(made)
 
-    found = build_report(compute_findings(Anew(), {}, "baseline", FigureNames(), Statistics()), lambda name: {}, 0)
+    found = build_report(compute_findings(Anew(), {}, FigureNames(), Statistics()), lambda name: {}, 0)
     written = b"".join(report_json(found)), render_page(found), render_markdown(found)
     assert most <= 3
-    same = build_report(compute_findings(made, {}, "baseline", FigureNames(), Statistics()), lambda name: {}, 0)
+    same = build_report(compute_findings(made, {}, FigureNames(), Statistics()), lambda name: {}, 0)
     assert written == (b"".join(report_json(same)), render_page(same), render_markdown(same))
 
 
@@ -89,28 +90,29 @@ def test_low_confidence_is_shown_beside_the_means_without_it() -> None:
         ("mcp", "4 high, 2 low", "0.833"),
         ("mcp, without low confidence", "4 high", "1.000"),
     ]
-    (verdict,) = compared.describe_decisions(made)
-    assert verdict.endswith(
-        "Without tasks whose gold has low confidence: recall 1.000 against 0.500, on 4 matched tasks."
-    )
     for shown_text in (render_page(made), render_markdown(made)):
         assert "The gold of 4 of 12 measured traces has low confidence" in shown_text
 
 
 def test_cutoffs_of_the_settings_are_those_of_the_tables() -> None:
     made = {name: build_artifact(each, RunOutcome(reward=0.5), (2, 7)) for name, each in several().items()}
-    found = build_report(compute_findings(made, {}, "baseline", FigureNames((2, 7)), Statistics()), lambda name: {}, 0)
+    found = build_report(compute_findings(made, {}, FigureNames((2, 7)), Statistics()), lambda name: {}, 0)
     titles = [column.title for column in tables.configurations_table(found).columns]
     assert {"nDCG@7", "P@2"} < {*titles}
     assert "nDCG@7" in render_page(found)
 
 
-def test_the_verdict_is_in_the_page_and_in_the_markdown_before_any_figure() -> None:
-    made = report(several(12))
-    (verdict,) = compared.describe_decisions(made)
-    page, markdown = render_page(made), render_markdown(made)
-    assert page.index(escape(verdict)) < page.index("<table")
-    assert markdown.index(f"**{escape_markdown(verdict)}**") < markdown.index("| --- |")
+def test_associations_have_the_confidence_and_the_test_of_the_settings() -> None:
+    recalls = [0.1, 0.2, 0.3, 0.5, 0.0, 0.4]
+    artifacts = finding("mcp", recalls)
+    for artifact, reward in zip(artifacts.values(), (0.2, 0.1, 0.6, 0.5, 0.3, 0.4), strict=True):
+        artifact["outcome"] = {**artifact["outcome"], "reward": reward}
+    table = tables.associations_table(told_of(artifacts, confidence=0.8))
+    titles = [column.title for column in table.columns]
+    (row,) = [dict(zip(titles, texts, strict=True)) for texts in table.texts() if texts[:2] == ["recall", "reward"]]
+    expected = stats.spearmanr(recalls, [0.2, 0.1, 0.6, 0.5, 0.3, 0.4])
+    assert (row["tasks"], row["Spearman's rho"]) == ("6", f"{expected.statistic:.2f}")
+    assert re.fullmatch(r"\[[+-]0\.\d{3}, \+0\.\d{3}\]", row["80% interval"])
 
 
 def test_figures_of_several_configurations_together_stand_for_none() -> None:
@@ -212,7 +214,7 @@ def test_any_artifacts_make_the_same_reports_whatever_their_order(
         for place, (each, outcome) in enumerate(drawn)
     ]
     one, other = (
-        build_report(compute_findings(dict(order), {}, "baseline", FigureNames(), Statistics()), content.__getitem__, 2)
+        build_report(compute_findings(dict(order), {}, FigureNames(), Statistics()), content.__getitem__, 2)
         for order in (made, made[::-1])
     )
     assert b"".join(report_json(one)) == b"".join(report_json(other))
