@@ -53,6 +53,7 @@ check: setup  ## Format, lint, types, who may import whom
 docs: setup  ## Write the generated pages of docs/, then build the site
 	$(PYTHON) -m runner.metrics.page docs/measures.md
 	$(PYTHON) -m release.licences docs/licences.md
+	$(PYTHON) -m release.commands docs/commands.md
 	$(PYTHON) -m release.configuration docs/configuration.md
 	$(PYTHON) -m release.security docs/security.md
 	$(MAKE) site

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import yaml
 from pydantic.fields import FieldInfo
 
+from runner.commands import list_commands
 from runner.config.addresses import LocalPath, RequiredPath
 
 ROOT = Path(__file__).parents[1]
@@ -30,27 +31,8 @@ ALIGNED = re.compile(r"^(.+?):  (\S.*)$")
 COMMAND = re.compile(r"(?<!`)(python -m runner)")
 LISTED = ("analyzer", "experiment")
 """Groups whose choices differ only in values, and are listed in one table."""
-TARGETS = {
-    ("compare", ""): "runner.commands.compare.CompareSettings",
-    ("evaluate", ""): "runner.commands.evaluate.EvaluationSettings",
-    ("evaluate", "sweep"): "runner.sweep.settings.SweepSettings",
-    ("explain", ""): "runner.features.explain.command.ExplainSettings",
-    ("export", ""): "runner.commands.export.ExportSettings",
-    ("inspect", ""): "runner.features.inspect.command.InspectSettings",
-    ("judge", ""): "runner.features.judge.command.JudgeSettings",
-    ("look", ""): "runner.features.look.command.LookSettings",
-    ("mine", ""): "runner.features.mine.command.MineSettings",
-    ("new", ""): "runner.commands.new.ProjectSettings",
-    ("promote", ""): "runner.commands.promote.PromoteSettings",
-    ("relocate", "relocate"): "runner.commands.relocate.RelocationSettings",
-    ("reproduce", ""): "runner.commands.reproduce.ReproductionSettings",
-    ("serve", ""): "runner.features.serve.command.ServeSettings",
-    ("synthesize", ""): "runner.features.synthesize.pipeline.Synthesis",
-    ("synthesize", "output"): "runner.features.synthesize.command.SynthesizeSettings",
-    ("_statistics", ""): "runner.statistics.settings.Statistics",
-    ("table", ""): "runner.features.table.command.PaperSettings",
-    ("traces", ""): "runner.features.traces.settings.TraceSettings",
-    ("ui", ""): "runner.commands.ui.Address",
+TARGETS = {("_statistics", ""): "runner.statistics.settings.Statistics"} | {
+    (name, key): target for name, command in list_commands().items() for key, target in command.settings.items()
 }
 """Classes of settings that no `_target_` names, by file and key; a dataclass field has the settings of its class."""
 SHARED = {
@@ -103,14 +85,12 @@ def render_page() -> str:
     for file in sorted(CONF.glob("*.yaml"), key=lambda file: (not file.stem.startswith("_"), file.stem)):
         prefix = "statistics." if file.stem == "_statistics" else ""
         parts += [f"### {SHARED.get(file.stem, file.stem)}", *_render_file(file, prefix)]
-    for folder in sorted(
-        folder for folder in CONF.iterdir() if folder.is_dir() and folder.name not in ("help", "hydra")
-    ):
+    for folder in sorted(folder for folder in CONF.iterdir() if folder.is_dir() and folder.name != "hydra"):
         parts += [f"## The group `{folder.name}`"]
         files = sorted(folder.rglob("*.yaml"), key=lambda file: (not file.stem.startswith("_"), file.as_posix()))
         if folder.name in LISTED:
             rows = [[f"`{_name_choice(file, folder)}`", _escape(read_header(file)[0])] for file in files]
-            parts += [_table(["choice", "meaning"], rows)]
+            parts += [render_table(["choice", "meaning"], rows)]
             files = [file for file in files if file.stem == "plain"]
         prefix = folder.name + "."
         for file in files:
@@ -288,14 +268,14 @@ def _render_file(file: Path, prefix: str) -> Iterator[str]:
     rows: list[list[str]] = []
     for setting in (*iter_settings(file), *_iter_included(file)):
         if setting.above and rows:
-            yield _table(["key", "default", "values", "meaning"], rows)
+            yield render_table(["key", "default", "values", "meaning"], rows)
             rows = []
         if setting.above:
             yield _escape(setting.above)
         kind = _describe_setting(setting)
         rows.append([f"`{prefix}{setting.key}`", f"`{_escape(setting.default)}`", kind, _escape(setting.comment)])
     if rows:
-        yield _table(["key", "default", "values", "meaning"], rows)
+        yield render_table(["key", "default", "values", "meaning"], rows)
 
 
 def _find_target(file: Path) -> str:
@@ -388,7 +368,8 @@ def _escape(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;") if "`" not in text else text.replace("|", "\\|")
 
 
-def _table(titles: list[str], rows: list[list[str]]) -> str:
+def render_table(titles: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown, whose cells are Markdown."""
     lines = [titles, ["---"] * len(titles), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

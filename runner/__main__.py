@@ -18,23 +18,18 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runner.commands import list_commands
-from runner.config import help_of
-from runner.config.completion import FLAGS, complete_verb
+from runner.commands.help import render_help
+from runner.config.completion import FLAGS, complete_verb, complete_word
+from runner.config.features import Command, FeatureError
 from runner.system.processes import main_module_not_imported_again
 
-CRASHED, USER_MISTAKE, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
-
-GATES, GATE_CRASHED = ("compare", "explain"), 3
-"""The commands that return 1 for a violated gate, and their exit code for a crash, which CI must tell apart."""
+CRASHED, USER_MISTAKE, GATE_CRASHED, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 AGAIN_S = 0.05
 """Seconds until an interrupt that Python dropped is raised again."""
 
 JSON = "--json"
 """The flag that makes a command print one JSON document, and nothing else, on standard output."""
-
-SERVERS = ("look", "serve", "ui")
-"""The commands that run until they are stopped and do not support `--json`."""
 
 TAKES_A_VALUE = re.compile(r"--(cfg|package|config-(path|name|dir)|info|experimental-rerun)|-(c|p|cp|cn|cd|i)")
 """Hydra's flags whose value is the next word."""
@@ -49,15 +44,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         _import_from_working_directory()
-    verbs = list_commands()
+    try:
+        commands = list_commands()
+    except FeatureError as error:
+        _say(str(error))
+        return USER_MISTAKE
     verb = _take_verb(words)
     if not FLAGS.isdisjoint(words):
-        verb, *choices = complete_verb(words, sorted(verbs), _take_verb)
+        verb, *choices = complete_verb(words, sorted(commands), _take_verb)
         sys.stdout.write("".join(f"{choice}\n" for choice in choices))
-    words = [_complete_word(verb, word) for word in words]
-    if verb in verbs and not {"--help", "-h"}.isdisjoint(words):
-        sys.stdout.write(help_of(verb))  # before anything is loaded
-        return 0
+    if verb in commands:
+        words = [complete_word(commands[verb], word) for word in words]
+        if not {"--help", "-h"}.isdisjoint(words):
+            sys.stdout.write(render_help(verb, commands))  # before anything is loaded
+            return 0
     if "--version" in words:
         sys.stdout.write(_versions())
         return 0
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _handle_signals()
     try:
         with _choose_output(words):
-            return _run_reporting_errors(verb, verbs, words)
+            return _run_reporting_errors(verb, commands, words)
     except BrokenPipeError:  # the reader closed the pipe
         sys.stdout = None  # otherwise Python reports an error when it flushes standard output at exit
         return PIPE_CLOSED
@@ -83,9 +83,9 @@ def _choose_output(words: Sequence[str]) -> AbstractContextManager[None]:
     return console.document_only()
 
 
-def _run_reporting_errors(verb: str, verbs: Mapping[str, str], words: Sequence[str]) -> int:
+def _run_reporting_errors(verb: str, commands: Mapping[str, Command], words: Sequence[str]) -> int:
     try:
-        return _run(verb, verbs, [word for word in words if word != JSON], JSON in words)
+        return _run(verb, commands, [word for word in words if word != JSON], JSON in words)
     except BrokenPipeError:
         raise
     except KeyboardInterrupt:
@@ -95,7 +95,7 @@ def _run_reporting_errors(verb: str, verbs: Mapping[str, str], words: Sequence[s
         if isinstance(error, _mistakes()):
             _say(str(error))
             return USER_MISTAKE
-        if verb in GATES:
+        if verb in commands and GATE_CRASHED in commands[verb].exit_codes:
             from runner.config.values import without_secrets
             from runner.pages.control import clean_text
 
@@ -107,19 +107,19 @@ def _run_reporting_errors(verb: str, verbs: Mapping[str, str], words: Sequence[s
         return CRASHED
 
 
-def _run(verb: str, verbs: Mapping[str, str], words: Sequence[str], json: bool) -> int:
+def _run(verb: str, commands: Mapping[str, Command], words: Sequence[str], json: bool) -> int:
     from runner.config.launch import find_outputs, launch  # loads Hydra, which takes long enough to be interrupted
     from runner.config.mistakes import check_flags
     from runner.config.objects import ConfigError, suggestion
 
     check_flags(words)
-    if verb not in verbs:
-        way_out = "write --help" if verb == "help" else suggestion(verb, verbs)
+    if verb not in commands:
+        way_out = "write --help" if verb == "help" else suggestion(verb, commands)
         raise ConfigError(f"{verb}: no such command; {way_out}")
-    if verb in SERVERS and json:
+    if commands[verb].serves and json:
         raise ConfigError(f"{JSON}: not supported by {verb}, which runs until it is stopped; remove {JSON}")
     with main_module_not_imported_again():
-        code = launch(verb, importlib.import_module(verbs[verb]).main, words)
+        code = launch(verb, importlib.import_module(commands[verb].module).main, words)
     if (folder := find_outputs(words)) is not None:
         from runner.pages import console
 
@@ -189,24 +189,6 @@ def _take_verb(words: list[str]) -> str:
         if not (is_value or word.startswith(("-", "~")) or "=" in word):
             return words.pop(position)
     return "evaluate"
-
-
-def _complete_word(verb: str, word: str) -> str:
-    """Return a word as Hydra reads it: arguments of `new` and `reproduce` as overrides, runs of `look` as a list."""
-    key, equals, value = word.partition("=")
-    is_plain = value[:1] not in ("'", '"', "[") and value != "null"
-    if verb in ("new", "reproduce") and not word.startswith("-") and not equals:
-        return f"{'folder' if verb == 'new' else 'cell'}={_quote_value(word)}"
-    if (verb, key) in (("look", "sweep"), ("table", "baseline")) and is_plain:
-        return f"{key}={_quote_value(value)}"
-    if verb == "look" and key == "run" and is_plain and "," in value:
-        return f"run=[{value}]"
-    return word
-
-
-def _quote_value(value: str) -> str:
-    escaped = value.replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _mistakes() -> tuple[type[ValueError], ...]:

@@ -15,8 +15,10 @@ import pytest
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from runner.__main__ import _complete_word, _take_verb, main
+from runner.__main__ import _take_verb, main
+from runner.commands import list_commands
 from runner.config import CONF
+from runner.config.completion import complete_word
 from runner.config.composing import compose_config, open_loader
 from runner.config.hydra_internals import iter_children
 from runner.config.objects import ConfigError, build_settings, locate_class
@@ -124,7 +126,7 @@ def test_the_names_of_a_documented_command_exist(
     words = words_of(command)
     verb = _take_verb(words)
     sweeping = verb == "plan" or any(word == "-m" or word.startswith("experiment=") for word in words)
-    settings = [_complete_word(verb, word) for word in words if word != "-m"]
+    settings = [complete_word(list_commands()[verb], word) for word in words if word != "-m"]
     try:
         for config in compose(verb, settings, sweeping):
             assert list(unknown_parameters(config)) == []

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from runner.__main__ import main
-from runner.config import help_of, objects
+from runner.commands import list_commands
+from runner.commands.help import render_help
+from runner.config import objects
 
 
 @pytest.fixture
@@ -22,7 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "it_s_new", raising=False)
-    for module in ("runner.config.objects", "runner.config"):
+    for module in ("runner.config.objects", "runner.commands.help"):
         monkeypatch.setattr(f"{module}.list_plugins", lambda: {"it_s_new": "it_s_new"})
     return folder
 
@@ -42,7 +44,7 @@ def test_its_test_passes(project: Path) -> None:
 
 
 def test_help_lists_its_choices_and_the_plug_in(project: Path) -> None:
-    text = help_of("evaluate")
+    text = render_help("evaluate", list_commands())
     assert ", own, " in text
     assert "Plug-ins\n  it_s_new" in text
 

@@ -1,4 +1,4 @@
-"""Hands the sweep room to Hydra, which takes sweepers from this namespace package alone. It holds nothing else."""
+"""Hands sweepers and the config folders of features to Hydra, which finds plug-ins in this namespace package alone."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Never
 
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
+
+from runner.config.features import list_conf_folders
 
 if TYPE_CHECKING:
     from runner.sweep.declared import Declared
@@ -52,6 +56,15 @@ class OptunaSweeper(Sweeper):
 
         declared = Declared(self.loader, self.composed, arguments, self.params)
         sys.exit(search(declared, self.settings, report_writer(declared)).exit_code)
+
+
+class FeatureConfigs(SearchPathPlugin):
+    """The config folders of installed features, after that of the program."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Add the folders."""
+        for folder in list_conf_folders()[1:]:
+            search_path.append("retrieval-runner", f"file://{folder}")
 
 
 def report_writer(declared: Declared) -> ReportWriter:

@@ -33,7 +33,7 @@ from hydra.types import RunMode
 from omegaconf import AnyNode, Container, DictConfig, ListConfig, Node, OmegaConf
 from omegaconf._utils import get_yaml_loader
 
-from runner.config import CONF
+from runner.config.features import list_conf_folders
 
 TESTED_WITH = {"hydra-core": "1.3.8", "omegaconf": "2.3.1"}
 
@@ -295,7 +295,8 @@ def _make_once(key: Hashable, make: Callable[[], Any]) -> Any:  # noqa: ANN401 (
 def _identify_files(repo: Any) -> Hashable | None:  # noqa: ANN401 (Hydra's)
     """Return the sources of a repository; None unless all of them belong to Hydra or this program."""
     sources = [(source.scheme(), str(source.path), getattr(source, "verb", "")) for source in repo.get_sources()]
-    own = all(scheme == "structured" or path == "hydra.conf" or Path(path) == CONF for scheme, path, _ in sources)
+    folders = list_conf_folders()
+    own = all(scheme == "structured" or path == "hydra.conf" or Path(path) in folders for scheme, path, _ in sources)
     return (*sources, *_list_names(ConfigStore.instance().repo)) if own else None
 
 

@@ -19,8 +19,8 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from retrievers.access import find_access
-from runner.config import CONF
 from runner.config.addresses import is_address
+from runner.config.features import list_conf_folders
 from runner.config.hydra_internals import Composition, check_compositions
 from runner.config.objects import ConfigError, locate_class
 from runner.config.objects import is_own as is_own_module
@@ -86,7 +86,7 @@ def _iter_typed(overrides: Sequence[str]) -> Iterator[tuple[str, Any]]:
 def is_own(file: Path) -> bool:
     """Return whether a config file, or a folder of them, belongs to this program or to the user's project."""
     place = file.resolve()
-    if place.is_relative_to(CONF.resolve()):
+    if any(place.is_relative_to(folder.resolve()) for folder in list_conf_folders()):
         return True
     try:
         project = find_project_config(Path.cwd())

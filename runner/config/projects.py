@@ -1,7 +1,8 @@
 """Finds the user's additions to the program: the config folder of a project, and installed plug-ins.
 
 The `pyproject.toml` of a project names its folder: `conf = "conf"` in `[tool.retrieval-runner]`. An installed package
-is a plug-in if it has an entry point in the group `retrieval_runner.plugins` whose value is its module.
+is a plug-in if it has an entry point in the group `retrieval_runner.plugins`, or `retrieval_runner.features`, whose
+value is its module.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from functools import cache
 from pathlib import Path
 
 GROUP = "retrieval_runner.plugins"
+
+FEATURES = "retrieval_runner.features"
+"""The entry-point group in which packages name their features; the name of an entry is that of its command."""
 
 
 def find_project_config(folder: Path) -> Path | None:
@@ -35,15 +39,20 @@ def find_project_config(folder: Path) -> Path | None:
     return folder / str(name)
 
 
-@cache
 def list_plugins() -> dict[str, str]:
-    """Return the module of each installed plug-in by its name; a folder of the user's path has none."""
+    """Return the module of each installed plug-in by its name; a feature is one, too."""
+    return list_entry_points(GROUP) | list_entry_points(FEATURES)
+
+
+@cache
+def list_entry_points(group: str) -> dict[str, str]:
+    """Return the module of each entry point of a group by its name; a folder of the user's path has none."""
     places = [place for place in sys.path if _is_for_packages(place)]
-    if not any(map(_may_have_plugins, places)):
+    if not any(_may_have(group, place) for place in places):
         return {}
     from importlib.metadata import distributions  # takes a quarter of the time of --help
 
-    points = (point for package in distributions(path=places) for point in package.entry_points if point.group == GROUP)
+    points = (point for package in distributions(path=places) for point in package.entry_points if point.group == group)
     return {point.name: point.module for point in sorted(points)}
 
 
@@ -63,6 +72,6 @@ def _is_for_packages(place: str) -> bool:
     return Path(place or ".").resolve() in {Path(folder).resolve() for folder in folders}
 
 
-def _may_have_plugins(place: str) -> bool:
-    """Return whether a package in a folder for packages may have plug-ins."""
-    return any(GROUP.encode() in file.read_bytes() for file in Path(place).glob("*-info/entry_points.txt"))
+def _may_have(group: str, place: str) -> bool:
+    """Return whether a package in a folder for packages may have entry points of a group."""
+    return any(group.encode() in file.read_bytes() for file in Path(place).glob("*-info/entry_points.txt"))

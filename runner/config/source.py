@@ -15,6 +15,7 @@ from hydra.plugins.config_source import ConfigResult
 from omegaconf import OmegaConf
 
 from runner.config import CONF, hydra_internals
+from runner.config.features import list_conf_folders
 from runner.config.objects import ConfigError, suggestion
 from runner.config.origins import check_search_path, is_own
 from runner.config.yaml_files import YamlError, describe, parse_yaml
@@ -80,7 +81,8 @@ def check_files(verb: str, overrides: Sequence[str]) -> Iterator[None]:
 @cache
 def _top_keys(verb: str) -> frozenset[str]:
     """Return the top-level keys of the config of a verb."""
-    content = hydra_internals.load_yaml((CONF / f"{verb}.yaml").read_text(encoding="utf-8"))
+    file = next(file for folder in list_conf_folders() if (file := folder / f"{verb}.yaml").is_file())
+    content = hydra_internals.load_yaml(file.read_text(encoding="utf-8"))
     return frozenset({"hydra", *map(str, content), *_keys_of(content["defaults"])} - {"defaults"})
 
 

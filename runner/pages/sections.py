@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Literal
 
+from runner.config.features import list_features
 from runner.pages.tables import Table
 
 
@@ -45,3 +47,15 @@ class ReportSection:
     def is_empty(self) -> bool:
         """Return whether there is nothing to show under the title."""
         return not (self.tables or self.lines or self.markdown)
+
+
+def iter_added(report: Literal["evaluation", "sweep"], *data: object) -> Iterator[ReportSection]:
+    """Yield the sections that features add to a report of `data`; one that fails says so, and the report is kept."""
+    for name, feature in list_features().items():
+        module, _, function = feature.sections.get(report, "").partition(":")
+        if not module:
+            continue
+        try:
+            yield from getattr(import_module(module), function)(*data)
+        except Exception as error:
+            yield ReportSection(f"The section of {name} failed", [f"{type(error).__name__}: {error}"], "environment")

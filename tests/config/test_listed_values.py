@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 from release.configuration import CONF, Setting, iter_settings
+from runner.commands import list_commands
 from runner.comparison.criteria import COSTS
 from runner.statistics.settings import CorrectionName, Test
 from runner.sweep.study import Sampler
 
-HELPS = sorted((CONF / "help").glob("*.txt"))
+HELPS = list_commands()
 HELP_LINE = re.compile(r"^ +([\w.]+)=(\S+)((?: {2,}|\n {20,})\S.*(?:\n {14,}\S.*)*)", re.MULTILINE)
 """An override in a help text, and what is said of it, on the same line and on those below."""
 
@@ -67,12 +67,12 @@ def test_a_comment_that_lists_the_values_of_a_setting_lists_all(setting: Setting
     check_listed(setting.comment, values, {setting.default})
 
 
-@pytest.mark.parametrize("file", HELPS, ids=lambda file: file.stem)
-def test_a_help_that_lists_the_values_of_a_setting_lists_all(file: Path) -> None:
+@pytest.mark.parametrize("name", HELPS)
+def test_a_help_that_lists_the_values_of_a_setting_lists_all(name: str) -> None:
     settings = {f"statistics.{setting.key}": setting for setting in iter_settings(CONF / "_statistics.yaml")}
-    settings |= {setting.key: setting for setting in iter_settings(CONF / f"{file.stem}.yaml")}
+    settings |= {setting.key: setting for setting in iter_settings(CONF / f"{name}.yaml")}
     said: dict[str, list[tuple[str, str]]] = {}
-    for key, value, text in HELP_LINE.findall(file.read_text(encoding="utf-8")):
+    for key, value, text in HELP_LINE.findall(HELPS[name].help.read_text(encoding="utf-8")):
         said.setdefault(key, []).append((value, text))
     for key in said.keys() & settings.keys():
         values = find_values(settings[key])

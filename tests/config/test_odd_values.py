@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from runner.__main__ import main
+from runner.commands import list_commands
 from runner.config import CONF
 from tests.features.look.stores import DATA, write_dataset
 
-SERVERS = {"look", "serve", "ui"}
-VERBS = [file.stem for file in sorted(CONF.glob("[a-z]*.yaml")) if file.stem not in SERVERS]
+VERBS = [name for name, command in list_commands().items() if not command.serves]
 VALUES = {
     "NUL": "'a\0b'",
     "a lone surrogate": "'\ud800'",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.config.projects import GROUP, list_plugins
+from runner.config.projects import GROUP, list_entry_points, list_plugins
 
 TOUCH = 'open("TOUCHED", "a").write(__name__)\n'
 ROOT = Path(__file__).parents[2]
@@ -20,9 +20,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """Read the installed plug-ins again, before and after a test."""
-    list_plugins.cache_clear()
+    list_entry_points.cache_clear()
     yield
-    list_plugins.cache_clear()
+    list_entry_points.cache_clear()
 
 
 def write_package(folder: Path) -> None:

@@ -131,7 +131,7 @@ def test_a_suggested_correction_is_accepted(
 ) -> None:
     words = shlex.split(command)
     for verb in {"evaluate", _take_verb([*words]).replace("evaluat", "evaluate").replace("evaluatee", "evaluate")}:
-        monkeypatch.setattr(importlib.import_module(list_commands()[verb]), "main", accept)
+        monkeypatch.setattr(importlib.import_module(list_commands()[verb].module), "main", accept)
     assert main(words) == 2
     message = capsys.readouterr().err.strip().removeprefix("error: ")
     suggested = list(corrections(words, message))

@@ -10,7 +10,7 @@ from runner.evaluation.report import grades, insights, tables
 from runner.evaluation.result import Result
 from runner.pages import numbers
 from runner.pages.markdown import escape, markdown_table, render_sections
-from runner.pages.sections import ReportSection
+from runner.pages.sections import ReportSection, iter_added
 
 RETRIEVED = 10
 """Retrieved documents listed for a query."""
@@ -79,6 +79,7 @@ def iter_sections(result: Result, insight: Insights, limit: int) -> Iterator[Rep
     hardest = "\n\n".join(_describe_query(query, result) for query in list_hardest(result, limit))
     yield ReportSection("Hardest queries", table, "", markdown=hardest, printed="table")
     yield ReportSection("Timings", tables.timings_table(result), "summary")
+    yield from iter_added("evaluation", result)
     yield ReportSection("Fingerprints", tables.fingerprints_table(result), "environment", markdown="")
     yield ReportSection("Configuration", tables.settings_table(result.config), "environment")
     yield ReportSection("Environment", tables.settings_table(result.environment), "environment")

@@ -1,1 +1,23 @@
 """Explain why a measure differs between two results."""
+
+from runner.config.features import Command, Document, Feature
+
+FEATURE = Feature(
+    Command(
+        summary="split a difference into the effects of settings, documents, judgments and queries",
+        usage="baseline=RUN candidate=RUN",
+        settings={"": "runner.features.explain.command.ExplainSettings"},
+        exit_codes={
+            1: "a rule of the gate is violated",
+            2: "the difference cannot be explained, or invalid command",
+            3: "internal error",
+        },
+        documents=[
+            Document(
+                "baseline candidate primary verdict changed measures causes shares evaluations "
+                "sampled_orders statistics notes gate",
+                "as in `explanation.json`: the `terms` of each of the `measures`, `causes` and the `gate`",
+            )
+        ],
+    )
+)

@@ -1,1 +1,16 @@
 """Judge queries and documents, by people or by a language model."""
+
+from runner.config.features import Command, Document, Feature
+
+FEATURE = Feature(
+    Command(
+        summary="let a language model or people grade retrieved documents that have no judgment",
+        usage="run=RUN llm=CHOICE",
+        settings={"": "runner.features.judge.command.JudgeSettings"},
+        documents=[
+            Document(
+                "run judgments measure standings summary", "scores `before` and `after`, and the counts of verdicts"
+            )
+        ],
+    )
+)

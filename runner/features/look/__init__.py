@@ -2,3 +2,17 @@
 
 It renders the pages that reports have as files; the desk is that of `runner.features.judge.desk`. It only reads runs.
 """
+
+from runner.config.features import Command, Feature
+
+FEATURE = Feature(
+    Command(
+        summary="explore sweeps and evaluations in the browser, even while a sweep is running",
+        usage="[run=RUN,RUN | sweep=NAME]",
+        settings={"": "runner.features.look.command.LookSettings"},
+        exit_codes={2: "invalid command, no such run, or port in use"},
+        texts=["sweep"],
+        lists=["run"],
+        serves=True,
+    )
+)

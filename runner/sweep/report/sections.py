@@ -11,7 +11,7 @@ from runner.evaluation.report.tables import fingerprints_table, settings_table
 from runner.evaluation.result import Result
 from runner.pages.markdown import escape, render_sections
 from runner.pages.numbers import score4
-from runner.pages.sections import ReportSection
+from runner.pages.sections import ReportSection, iter_added
 from runner.sweep.report import difficulty, selection, tables
 
 
@@ -65,6 +65,7 @@ def iter_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 
     divisive = difficulty.divisive(results, board.primary, hardest)
     yield ReportSection(title, divisive, "queries", note, fallback=True)
     dropped = tables.drops_table(board)
+    yield from iter_added("sweep", board, results)
     yield ReportSection("Dropped by the race", dropped, "leaderboard", tables.DROPPED_ARE, printed="table")
     yield ReportSection(f"{len(board.failures):,} failed", tables.failures_table(board), "", printed="errors")
     for result in results[:1]:

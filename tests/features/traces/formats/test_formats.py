@@ -75,7 +75,7 @@ def test_the_tools_of_every_format_are_known_and_the_files_that_they_read(folder
 def test_every_format_is_documented_with_the_names_of_its_files(name: str) -> None:
     (row,) = re.findall(rf"^\| {re.escape(name)}\b.*", (ROOT / "docs" / "traces.md").read_text("utf-8"), re.MULTILINE)
     assert all(f"`{file}`" in row for file in (*FORMATS[name].names, *FORMATS[name].sessions))
-    assert name in (ROOT / "conf" / "help" / "traces.txt").read_text("utf-8")
+    assert name in (ROOT / "runner" / "features" / "traces" / "help.txt").read_text("utf-8")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,57 @@
+"""The help of a command: its declaration, its text, and for evaluate the commands and the choices of each group."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from runner.config.features import Command, list_conf_folders
+from runner.config.projects import find_project_config, list_plugins
+
+WIDTH = 120
+"""Columns of the help."""
+
+
+def render_help(name: str, commands: Mapping[str, Command]) -> str:
+    """Return the help of a command."""
+    command = commands[name]
+    text = command.help.read_text(encoding="utf-8")
+    text = text.replace("$commands", "\n".join(_align({n: c.summary for n, c in commands.items()})))
+    text = text.replace("$groups", "\n".join(_list_choices()))
+    sentence = f"{command.summary[0].upper()}{command.summary[1:]}."
+    usage = "" if name == "evaluate" else f"{render_usage(name, command)}\n\n{sentence}\n\n"
+    ends = "Ctrl-C stops the server. " if command.serves else ""
+    return f"{usage}{text.strip()}\n\n{textwrap.fill(f'{ends}Exit codes: {describe_exit_codes(command)}.', WIDTH)}\n"
+
+
+def render_usage(name: str, command: Command) -> str:
+    """Return how a command is typed."""
+    words = ("python -m runner", name, command.usage, "[KEY=VALUE] ...", "" if command.serves else "[--json]")
+    return " ".join(filter(None, words))
+
+
+def describe_exit_codes(command: Command) -> str:
+    """Return the exit codes of a command with their meaning."""
+    return "; ".join(f"{code} {meaning}" for code, meaning in {0: command.success, **command.exit_codes}.items())
+
+
+def _list_choices() -> Iterator[str]:
+    """Yield a line for each config group with its choices, also those of features and of the project, and plug-ins."""
+    folders = list_conf_folders()
+    with suppress(ValueError):  # reported when a command is run
+        if project := find_project_config(Path.cwd()):
+            folders.append(project)
+    own = (group for folder in folders for group in folder.iterdir() if any(group.glob("*.yaml")))
+    groups = sorted({group.name for group in own} - {"hydra"})
+    files = {group: [file for folder in folders for file in (folder / group).glob("[!_]*.yaml")] for group in groups}
+    yield from _align({group: ", ".join(sorted(file.stem for file in own)) for group, own in files.items()})
+    if plugins := list_plugins():
+        yield from ("", "Plug-ins", *_align(plugins))
+
+
+def _align(texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield each name with its text in the second column."""
+    width = max(map(len, texts))
+    return (f"  {name:{width}}  {text}" for name, text in texts.items())
