@@ -38,8 +38,8 @@ from runner.evaluation.failures import Lexicon
 from runner.evaluation.grades import Grades
 from runner.evaluation.grading import SCALE, grade_found
 from runner.evaluation.language import label_languages
-from runner.evaluation.measuring import JudgedQueries, RankedDocuments, measure
-from runner.evaluation.result import DatasetSummary, Measurements, Result, Timings
+from runner.evaluation.measuring import RankedDocuments, measure
+from runner.evaluation.result import DatasetSummary, JudgedQueries, Measurements, Result, Timings
 from runner.evaluation.selectivity import measure_by_selectivity
 from runner.evaluation.span_sensitivity import measure_by_threshold
 from runner.evaluation.termless_queries import describe_termless_queries
@@ -87,16 +87,16 @@ def build_result(
     The values of private environment variables are hidden in its errors and addresses. Call this in the process that
     composed the settings: a worker may not have the variables.
     """
-    measurements = measured.measurements
-    queries = measurements.queries
-    own = {
-        "queries": replace(queries, errors=[error and hide_values(error) for error in queries.errors]),
-        "addresses": {part: hide_values(address) for part, address in measurements.addresses.items()},
-        "diagnostics": {**measurements.diagnostics, **measured.figures, **(spending or {})},
-        "warnings": [*measurements.warnings, *(grades.warnings(SCALE) if grades else ())],
-    }
+    before = measured.measurements
+    measurements = replace(
+        before,
+        queries=replace(before.queries, errors=[error and hide_values(error) for error in before.queries.errors]),
+        addresses={part: hide_values(address) for part, address in before.addresses.items()},
+        diagnostics={**before.diagnostics, **measured.figures, **(spending or {})},
+        warnings=[*before.warnings, *(grades.warnings(SCALE) if grades else ())],
+    )
     return Result(
-        **{**vars(measurements), **own},
+        **vars(measurements),
         name=experiment.name,
         retriever=experiment.retriever_name,
         config=experiment.config,
@@ -117,7 +117,7 @@ class LoadedDatasets:
 
     def __init__(self) -> None:
         self._datasets: dict[tuple[str, str], Dataset] = {}
-        self._graders: dict[tuple[str, str, str], tuple[Grader, JudgedQueries]] = {}
+        self._graders: dict[tuple[str, str, str], tuple[Grader, JudgedQueries, Sequence[str]]] = {}
 
     def add(self, source: DatasetSource, chunking: Chunking, dataset: Dataset) -> None:
         """Add a dataset that is already loaded, either whole or split by `chunking`."""
@@ -131,8 +131,8 @@ class LoadedDatasets:
             self._datasets[key] = source.load() if whole else self.load(source).split_documents(chunking)
         return self._datasets[key]
 
-    def build_grader(self, experiment: Experiment) -> tuple[Grader, JudgedQueries]:
-        """Return the grader of an experiment's rankings, and the queries with their gold."""
+    def build_grader(self, experiment: Experiment) -> tuple[Grader, JudgedQueries, Sequence[str]]:
+        """Return the grader of an experiment's rankings, the queries, and the ids of those with gold of their own."""
         dataset = self.load(experiment.source, experiment.chunking)
         judgments = dataset.judgments_for(experiment.search_type)
         search_type = experiment.search_type if judgments is not dataset.judgments else ""
@@ -141,7 +141,7 @@ class LoadedDatasets:
             n, judged_ids = len(dataset.documents), dataset.judged_ids
             tokens = build_token_gold(dataset)
             grader = Grader(judgments, len(dataset.queries), n, dataset.document_of, judged_ids, tokens)
-            self._graders[key] = grader, _resolve_queries(dataset, judgments)
+            self._graders[key] = grader, *_resolve_queries(dataset, judgments)
         return self._graders[key]
 
 
@@ -192,7 +192,7 @@ class Bench:
         start = time.perf_counter()
         dataset, settings = self.dataset(experiment), experiment.metrics
         self.check_grades(experiment)
-        grader, queries = self.datasets.build_grader(experiment)
+        grader, queries, own_gold = self.datasets.build_grader(experiment)
         with self.store.account() as costs, remember_facts():
             index = describe_indexes(experiment.retriever)
             search = partial(self._search, dataset, experiment.blocks)
@@ -202,7 +202,7 @@ class Bench:
         scoring = time.perf_counter()
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
         documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents)
-        measurements = measure(rankings, grader, settings, experiment.statistics, queries, documents)
+        measurements = measure(rankings, grader, settings, experiment.statistics, queries, documents, own_gold)
         sizes: dict[CutKind, int] = {"documents": len(dataset.corpus), "queries": len(dataset.queries)}
         cuts = describe_cuts(rankings.diagnostics, sizes, "chunks" if dataset.whole else "documents")
         silent = describe_silent_cuts(experiment.retriever, dataset.corpus)
@@ -254,15 +254,15 @@ class Bench:
             self._journals.pop().forget()
 
 
-def _resolve_queries(dataset: Dataset, judgments: Judgments) -> JudgedQueries:
-    """Return the queries with their gold according to these judgments of the dataset."""
+def _resolve_queries(dataset: Dataset, judgments: Judgments) -> tuple[JudgedQueries, Sequence[str]]:
+    """Return the queries with their gold by these judgments, and the ids of those that have other gold in general."""
     queries, (gold, grades), own = dataset.queries, _list_gold(dataset, judgments), []
     if judgments is not dataset.judgments:
         in_general = zip(*_list_gold(dataset, dataset.judgments), strict=True)
         columns = zip(queries.ids, zip(gold, grades, strict=True), in_general, strict=True)
         own = [query for query, mine, others in columns if mine != others]
     columns_of_all = (list(queries.ids), list(queries.texts), list(queries.types))
-    return JudgedQueries(*columns_of_all, gold, grades, own, list(queries.clusters), _list_fields(queries))
+    return JudgedQueries(*columns_of_all, gold, grades, list(queries.clusters), _list_fields(queries)), own
 
 
 def _list_fields(queries: Queries) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
-from runner.evaluation.result import Hits, Holes, Measurements, QueryTable, Timings
+from runner.evaluation.result import Hits, Holes, JudgedQueries, Measurements, QueryTable, Timings
 from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.foreign_ids import list_id_warnings
 from runner.metrics.reach import list_depth_warnings, list_token_warnings
@@ -22,25 +22,6 @@ from runner.statistics.significance import mean_interval
 
 UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
 """The timings of a result that was not timed."""
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedQueries:
-    """The judged queries in columns.
-
-    `gold` has the ids of each query's gold, highest grade first, and `grades` their grades. `clusters` are labels that
-    variants of a query share, or empty. `fields` are other fields to slice by, or empty. `own_gold` has the ids of the
-    queries for which the dataset expects other items from this search type than in general.
-    """
-
-    ids: Sequence[str]
-    texts: Sequence[str]
-    types: Sequence[str]
-    gold: Sequence[Sequence[str]]
-    grades: Sequence[Sequence[int]]
-    own_gold: Sequence[str] = ()
-    clusters: Sequence[str] = ()
-    fields: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +40,13 @@ def measure(
     statistics: Statistics,
     queries: JudgedQueries,
     documents: RankedDocuments,
+    own_gold: Sequence[str] = (),
 ) -> Measurements:
     """Measure rankings by the judgments of a grader.
 
-    `queries` are the queries of both, in the same order. Abstention is measured at the thresholds of the settings, with
-    recall at the largest cutoff; of the statistics, only the confidence of intervals is used. Raises `ValueError` if
-    the rankings are of other queries.
+    `queries` are the queries of both, in the same order; `own_gold` is as in `Measurements`. Abstention is measured at
+    the thresholds of the settings, with recall at the largest cutoff; of the statistics, only the confidence of
+    intervals is used. Raises `ValueError` if the rankings are of other queries.
     """
     scores = grader.score(rankings, settings.expanded)
     names = [str(measure) for measure in scores.measures]
@@ -77,16 +59,10 @@ def measure(
     return Measurements(
         primary=str(settings.primary_measure),
         queries=QueryTable(
-            ids=queries.ids,
-            texts=queries.texts,
-            types=queries.types,
-            expected=queries.gold,
+            **vars(queries),
             statuses=list_statuses(grader, rankings),
             errors=[errors.get(place, "") for place in places],
             notes=[rankings.notes[place].to_json() if place in rankings.notes else "" for place in places],
-            expected_grades=queries.grades,
-            clusters=queries.clusters,
-            fields=queries.fields,
         ),
         measures=names,
         scores=scores.values,
@@ -101,7 +77,7 @@ def measure(
         diagnostics=dict(rankings.diagnostics),
         settled=rankings.settled,
         addresses=dict(rankings.addresses),
-        own_gold=queries.own_gold,
+        own_gold=own_gold,
         warnings=[
             *list_id_warnings(grader, rankings),
             *list_depth_warnings(grader.judgments, grader.n_queries, settings.depth, scores.measures),

@@ -40,10 +40,10 @@ from runner.evaluation.result import (
     DatasetSummary,
     Hits,
     Holes,
+    JudgedQueries,
     QueryTable,
     Result,
     ResultError,
-    SharedColumns,
     Timings,
 )
 from runner.metrics.abstention import Abstention
@@ -89,7 +89,7 @@ def save_record(result: Result, folder: Path) -> None:
 
 
 @lru_cache(maxsize=1)
-def _build_shared_columns(queries: SharedColumns) -> Mapping[str, Any]:
+def _build_shared_columns(queries: JudgedQueries) -> Mapping[str, Any]:
     """Return the columns that the records of all results on a dataset have in common."""
     table = {
         "query_id": build_text_column(queries.ids),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import compress
 from typing import Any
@@ -73,19 +73,25 @@ class Timings:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedColumns:
-    """Columns of queries that all results on a dataset have in common; they equal others that are the same objects."""
+class JudgedQueries:
+    """The judged queries in columns, which all results on a dataset have in common.
+
+    `expected` has the ids of each query's gold, highest grade first, and `expected_grades` their grades; old records
+    have none. `clusters` are labels that variants of a query share, "" for a query that is its own cluster; if empty,
+    every query is its own cluster. `fields` are other fields of each query by which results are sliced, or empty.
+    Columns equal others that are the same objects.
+    """
 
     ids: Sequence[str]
     texts: Sequence[str]
     types: Sequence[str]
     expected: Sequence[Sequence[str]]
-    expected_grades: Sequence[Sequence[int]]
-    clusters: Sequence[str]
-    fields: Sequence[Mapping[str, str]]
+    expected_grades: Sequence[Sequence[int]] = ()
+    clusters: Sequence[str] = ()
+    fields: Sequence[Mapping[str, str]] = ()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SharedColumns) and self._list_objects() == other._list_objects()
+        return isinstance(other, JudgedQueries) and self._list_objects() == other._list_objects()
 
     def __hash__(self) -> int:
         return hash(self._list_objects())
@@ -94,33 +100,22 @@ class SharedColumns:
         return tuple(map(id, vars(self).values()))
 
 
-@dataclass(frozen=True, eq=False)
-class QueryTable:
-    """The judged queries in columns: `expected` has the ids of each query's gold, `statuses` those of `list_statuses`.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QueryTable(JudgedQueries):
+    """The judged queries with what a search of each led to; `statuses` are those of `list_statuses`.
 
-    `expected_grades` are the grades of `expected`; old records have none. `errors` is "" if the search succeeded;
-    `notes` describes, as JSON, the steps of a retriever of several steps, else "". `clusters` are labels that variants
-    of a query share, "" for a query that is its own cluster; if empty, every query is its own cluster. `fields` are
-    other fields of each query by which results are sliced, or empty.
+    `errors` is "" if the search succeeded; `notes` describes, as JSON, the steps of a retriever of several steps, else
+    "".
     """
 
-    ids: Sequence[str]
-    texts: Sequence[str]
-    types: Sequence[str]
-    expected: Sequence[Sequence[str]]
     statuses: Sequence[str]
     errors: Sequence[str]
     notes: Sequence[str]
-    expected_grades: Sequence[Sequence[int]] = ()
-    clusters: Sequence[str] = ()
-    fields: Sequence[Mapping[str, str]] = ()
 
     @property
-    def shared(self) -> SharedColumns:
+    def shared(self) -> JudgedQueries:
         """Return the columns that other results on the dataset have too."""
-        return SharedColumns(
-            self.ids, self.texts, self.types, self.expected, self.expected_grades, self.clusters, self.fields
-        )
+        return JudgedQueries(*(getattr(self, column.name) for column in fields(JudgedQueries)))
 
     def __reduce__(self) -> tuple[Callable[..., QueryTable], tuple[Any, ...]]:
         """Pickle the columns that results have in common once, and read them once."""
@@ -133,7 +128,7 @@ class QueryTable:
 
 
 @lru_cache(maxsize=1)
-def _pack_columns(columns: SharedColumns) -> bytes:
+def _pack_columns(columns: JudgedQueries) -> bytes:
     return pickle.dumps(vars(columns), protocol=5)
 
 

@@ -21,8 +21,8 @@ from pydantic.dataclasses import dataclass
 from retrievers.base import NOTHING, Rankings
 from retrievers.store import fingerprint
 from runner.datasets.base import Judgments
-from runner.evaluation.measuring import JudgedQueries, RankedDocuments, measure
-from runner.evaluation.result import DatasetSummary, Result, ResultError, Timings
+from runner.evaluation.measuring import RankedDocuments, measure
+from runner.evaluation.result import DatasetSummary, JudgedQueries, Result, ResultError, Timings
 from runner.metrics.measures import expand
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
@@ -148,11 +148,11 @@ def _result(report: _Report, search_type: str, part: _Part) -> Result:
             ids=[q.query_id for q in queries],
             texts=[q.query_text for q in queries],
             types=[q.query_type for q in queries],
-            gold=[[item for item, _ in pairs] for pairs in gold],
-            grades=[[grade for _, grade in pairs] for pairs in gold],
-            own_gold=part.own_gold,
+            expected=[[item for item, _ in pairs] for pairs in gold],
+            expected_grades=[[grade for _, grade in pairs] for pairs in gold],
         ),
         RankedDocuments(documents),
+        part.own_gold,
     )
     return Result(
         **vars(measurements),

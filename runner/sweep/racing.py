@@ -105,7 +105,7 @@ def measure_block(block: RaceBlock, bench: Bench) -> Floats | None:
     if rankings.errors or not rankings.settled:
         return None
     joined = join_blocks([(rows, rankings)], len(dataset.queries), depth, len(dataset.corpus))
-    grader, _ = bench.datasets.build_grader(experiment)
+    grader, *_ = bench.datasets.build_grader(experiment)
     ranked = exclude_own(dataset, joined, experiment.metrics.depth)
     values: Floats = grader.score(ranked, [experiment.metrics.primary_measure]).values[0][rows]
     return values
@@ -117,7 +117,7 @@ Measure = Callable[[Mapping[str, RaceBlock]], Mapping[str, Floats | None]]
 
 def list_rows(experiment: Experiment, bench: Bench) -> NDArray[np.intp]:
     """Return the positions of the queries with gold, on which combinations race."""
-    grader, _ = bench.datasets.build_grader(experiment)
+    grader, *_ = bench.datasets.build_grader(experiment)
     return np.flatnonzero(grader.golds > 0)
 
 

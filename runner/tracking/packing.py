@@ -22,7 +22,7 @@ from retrievers.base import NOTHING, Rankings
 from retrievers.id_table import IdTable
 from runner.datasets.document_hashes import check_document_hashes
 from runner.evaluation.records import describe_result, list_values, rebuild_result, stack_values
-from runner.evaluation.result import Hits, QueryTable, Result, SharedColumns
+from runner.evaluation.result import Hits, JudgedQueries, QueryTable, Result
 
 _FIRST_LINE = b"retrieval-runner result 2\n"
 
@@ -117,7 +117,7 @@ def _split(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 @lru_cache(maxsize=1)
-def _pack_columns(shared: SharedColumns) -> NDArray[np.uint8]:
+def _pack_columns(shared: JudgedQueries) -> NDArray[np.uint8]:
     """Return the columns that all results on a dataset have in common."""
     columns = {column.name: list(getattr(shared, column.name)) for column in fields(shared)}
     return np.frombuffer(_to_bytes(columns), np.uint8)
@@ -126,7 +126,7 @@ def _pack_columns(shared: SharedColumns) -> NDArray[np.uint8]:
 @lru_cache(maxsize=1)
 def _unpack_columns(content: bytes) -> dict[str, Any]:
     columns = json.loads(content)
-    return {column.name: columns[column.name] for column in fields(SharedColumns)}
+    return {column.name: columns[column.name] for column in fields(JudgedQueries)}
 
 
 def _to_bytes(content: object) -> bytes:

@@ -18,7 +18,8 @@ from runner.datasets.base import Dataset, DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
 from runner.datasets.spans import read_spans
-from runner.evaluation.measuring import JudgedQueries, RankedDocuments, measure
+from runner.evaluation.measuring import RankedDocuments, measure
+from runner.evaluation.result import JudgedQueries
 from runner.evaluation.span_sensitivity import measure_by_threshold
 from runner.metrics.errors import MeasureError
 from runner.metrics.measures import expand, parse

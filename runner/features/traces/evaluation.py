@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import cast
 
 import orjson
 from pydantic.dataclasses import dataclass as settings
@@ -162,15 +163,16 @@ def _complete_outcome(folder: Path, trace: Trace[Sighting]) -> RunOutcome:
     """Return how a run ended, from its records, completed by its trace."""
     outcome = read_outcome(folder)
     name, _, version = (trace.harness or "").rpartition(" ")
-    return replace(
-        outcome,
-        cost=trace.cost if outcome.cost is None else outcome.cost,
-        tokens=trace.total_tokens if outcome.tokens is None else outcome.tokens,
-        seconds=trace.seconds if outcome.seconds is None else outcome.seconds,
-        agent=(name or version or None) if outcome.agent is None else outcome.agent,
-        agent_version=(version if name else None) if outcome.agent_version is None else outcome.agent_version,
-        model=trace.model if outcome.model is None else outcome.model,
-    )
+    of_trace: RunOutcome = {
+        "cost": trace.cost,
+        "tokens": trace.total_tokens,
+        "seconds": trace.seconds,
+        "agent": name or version or None,
+        "agent_version": version if name else None,
+        "model": trace.model,
+    }
+    known = {key: value for key, value in outcome.items() if value is not None}
+    return cast("RunOutcome", {**outcome, **of_trace, **known})
 
 
 @lru_cache(1)

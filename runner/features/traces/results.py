@@ -15,8 +15,8 @@ import numpy as np
 import orjson
 
 from retrievers.store import fingerprint
-from runner.evaluation.measuring import JudgedQueries, RankedDocuments, measure
-from runner.evaluation.result import DatasetSummary, Result, ResultError, Timings
+from runner.evaluation.measuring import RankedDocuments, measure
+from runner.evaluation.result import DatasetSummary, JudgedQueries, Result, ResultError, Timings
 from runner.features.traces.measures.figures import OUTCOMES, FigureNames, Floats, group_columns
 from runner.features.traces.measures.rankings import rank_files
 from runner.features.traces.measures.records import Artifact
@@ -103,9 +103,9 @@ def result_of(
         JudgedQueries(ids, ids, types, gold, [[1] * len(files) for files in gold], fields=_list_settings(tasks)),
         RankedDocuments(ranked.files),
     )
-    outcomes = {find_figure(name).mlflow: figures[name] for name in COMPARED}
+    outcomes = {find_figure(name).mlflow: figures[name] for name in COMPARED if not np.isnan(figures[name]).all()}
     return Result(
-        **vars(replace(measurements, outcomes={name: of for name, of in outcomes.items() if not np.isnan(of).all()})),
+        **vars(replace(measurements, outcomes=outcomes)),
         name=name,
         retriever=name,
         config=config,

@@ -86,7 +86,7 @@ def document(
 
 def done(task: str, *seen: str, gold: Sequence[str] = ("a.py", "b.py"), **said: Any) -> dict[str, Any]:
     """Return the artifact of a task whose agent read files; `said` is of its outcome, or else of its provenance."""
-    outcome = {name: said.pop(name) for name in list(said) if name in RunOutcome.__dataclass_fields__}
+    outcome = {name: said.pop(name) for name in list(said) if name in RunOutcome.__annotations__}
     return build_artifact(
         document([read(*seen)], gold, task_name=task, **said), RunOutcome(**outcome) if outcome else None
     )

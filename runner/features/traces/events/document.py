@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import orjson
 
@@ -22,6 +24,7 @@ from runner.features.traces.events.records import (
     EventDocument,
     EventRecord,
     EventSummary,
+    ProvenanceRecord,
     TruthRecord,
     check_document,
 )
@@ -68,15 +71,7 @@ def build_document(
     document: EventDocument = {
         "schema_version": SCHEMA_VERSION,
         "generated_at": generated_at.isoformat(timespec="seconds"),
-        "provenance": {
-            "run_id": provenance.run_id,
-            "task_name": provenance.task_name,
-            "config_name": provenance.config_name,
-            "benchmark": provenance.benchmark,
-            "batch_timestamp": provenance.batch_timestamp,
-            "trial_name": provenance.trial_name,
-            "model": provenance.model,
-        },
+        "provenance": cast("ProvenanceRecord", asdict(provenance)),
         "coverage": _coverage(trace, truth),
         "ground_truth": ground_truth,
         "events": events,

@@ -6,13 +6,13 @@ Specification", version 1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, Required
 
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from runner.features.traces.events.records import CoverageRecord, EventSummary, ProvenanceRecord
+from runner.features.traces.runs.outcomes import RunOutcome
 
 CutoffMeasure = Literal["precision", "recall", "f1", "ndcg"]
 
@@ -90,20 +90,6 @@ class ErrorTaxonomy(TypedDict):
     slices: TaskSlices
 
 
-class OutcomeRecord(TypedDict, total=False):
-    """How the task ended; see `RunOutcome`."""
-
-    reward: float | None
-    passed: bool | None
-    cost: float | None
-    tokens: int | None
-    seconds: float | None
-    agent: str | None
-    agent_version: str | None
-    model: str | None
-    problems: Sequence[str]
-
-
 class Artifact(TypedDict):
     """All data about one task in one configuration; every summary, comparison and report reads only this."""
 
@@ -112,7 +98,7 @@ class Artifact(TypedDict):
     provenance: ProvenanceRecord
     coverage: CoverageRecord
     event_summary: EventSummary
-    outcome: OutcomeRecord | None
+    outcome: RunOutcome | None
     file_level_metrics: FileMetrics
     chunk_level_metrics: ChunkMetrics
     utilization_probes: UtilizationProbes

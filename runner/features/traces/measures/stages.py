@@ -17,7 +17,6 @@ from runner.features.traces.measures.records import (
     CutoffMeasure,
     ErrorTaxonomy,
     FileMetrics,
-    OutcomeRecord,
     UtilizationProbes,
 )
 from runner.features.traces.measures.taxonomy import classify_task, count_errors
@@ -53,7 +52,7 @@ def build_artifact(
         "provenance": document["provenance"],
         "coverage": document["coverage"],
         "event_summary": document.get("summary", {}),
-        "outcome": _outcome_record(outcome) if outcome else None,
+        "outcome": outcome,
         "file_level_metrics": measure_files(trail, cutoffs),
         "chunk_level_metrics": measure_chunks(trail),
         "utilization_probes": measure_utilization(trail),
@@ -190,17 +189,3 @@ def round_numbers(value: object) -> object:
     if isinstance(value, list | tuple):
         return [round_numbers(element) for element in value]
     return value
-
-
-def _outcome_record(outcome: RunOutcome) -> OutcomeRecord:
-    return {
-        "reward": outcome.reward,
-        "passed": outcome.passed,
-        "cost": outcome.cost,
-        "tokens": outcome.tokens,
-        "seconds": outcome.seconds,
-        "agent": outcome.agent,
-        "agent_version": outcome.agent_version,
-        "model": outcome.model,
-        "problems": outcome.problems,
-    }

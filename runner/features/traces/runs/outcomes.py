@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from typing_extensions import TypedDict
+
 from runner.features.traces.runs.records import (
     UnusableFileError,
     get_nested,
@@ -62,23 +64,22 @@ def _split_place(place: str) -> tuple[str, Sequence[str]]:
     return file, path.split()
 
 
-@dataclass(frozen=True)
-class RunOutcome:
-    """How a run ended; None for values that are not recorded.
+class RunOutcome(TypedDict, total=False):
+    """How a run ended, for JSON; None for values that are not recorded.
 
     `reward` is on the scale of its verifier. `cost` is in dollars. `tokens` counts prompt and completion tokens, cached
     ones once. `seconds` is the time of the agent alone if it is recorded separately from setup and verification.
     """
 
-    reward: float | None = None
-    passed: bool | None = None
-    cost: float | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    agent: str | None = None
-    agent_version: str | None = None
-    model: str | None = None
-    problems: Sequence[str] = ()
+    reward: float | None
+    passed: bool | None
+    cost: float | None
+    tokens: int | None
+    seconds: float | None
+    agent: str | None
+    agent_version: str | None
+    model: str | None
+    problems: Sequence[str]
 
 
 def read_records(folder: Path, files: Collection[str] = RECORDS) -> Records:

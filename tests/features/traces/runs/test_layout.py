@@ -194,7 +194,7 @@ def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path
     folder = run(tmp_path / "c/t-1", "trajectory.json", result=[])
     (folder / "config.json").write_bytes(b"\0")
     assert [each.folder for each in list_runs(tmp_path)] == [folder]
-    assert read_outcome(folder).problems == (
+    assert read_outcome(folder)["problems"] == (
         "result.json: expected a JSON object",
         "config.json: binary data instead of text",
     )
