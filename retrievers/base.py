@@ -274,9 +274,9 @@ class Searcher(Protocol):
 class Retriever(Protocol):
     """Settings of a search method, as a frozen value whose repr is its identity.
 
-    Settings that cannot change a ranking, such as a device, stay out of the repr. A retriever that applies the filters
-    of queries has a true attribute `applies_filters`; any other is not given such queries (`search.check_filters`). One
-    that looks queries up by id has a false attribute `reads_texts`; only it is given queries without texts.
+    Settings that cannot change a ranking, such as a device, stay out of the repr. A retriever that applies filters,
+    looks queries up by id or searches a live index says so in an attribute or property `capabilities`, a
+    `retrievers.capabilities.Capabilities`; one without has the defaults.
     """
 
     def index(self, corpus: Corpus, store: Store) -> Searcher:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from retrievers.base import (
     Searcher,
     fingerprint_queries,
     iter_parts,
-    list_filters,
     list_ids,
     list_types,
 )
+from retrievers.capabilities import check_filters, check_texts, derive_capabilities, is_live, is_retriever
 from retrievers.index_facts import describe_indexes
 from retrievers.store import Arrays, Key, NoStore, Store, check_rows, fingerprint
 from retrievers.stored_rankings import check_rankings, pack_rankings, unpack_rankings
@@ -39,9 +39,6 @@ RESULTS_VERSION = "search 1"
 
 TIMED_QUERIES = 32
 """How many queries are searched again, one at a time, to measure latency."""
-
-FILTERING = "bm25, bm25f, sqlite_fts, dense, sparse, qdrant, postgres, pgvector or a hybrid of these"
-"""The retrievers that apply filters, for messages."""
 
 BRIEF_S = 0.05
 """A query that took less than this, but more than twice the median, is timed again, and the shorter time counts:
@@ -74,66 +71,19 @@ class Planned(Protocol):
         ...
 
 
-def is_live(settings: object) -> bool:
-    """Return whether results come from a service (a class with `live = True`); these are not cached."""
-    if getattr(settings, "live", False) is True:
-        return True
-    return any(map(is_live, iter_parts(settings)))
+@runtime_checkable
+class RunsEngine(Protocol):
+    """A retriever that searches with an engine, another version of which may return other rankings."""
 
-
-def reads_types(settings: object) -> bool:
-    """Return whether rankings depend on the types of queries (`reads_types` is true), here or in a part."""
-    return getattr(settings, "reads_types", False) is True or any(map(reads_types, iter_parts(settings)))
-
-
-def reads_ids(settings: object) -> bool:
-    """Return whether rankings depend on the ids of queries (`reads_ids` is true), here or in a part."""
-    return getattr(settings, "reads_ids", False) is True or any(map(reads_ids, iter_parts(settings)))
-
-
-def check_filters(retriever: Retriever, queries: Sequence[str]) -> None:
-    """Raise `RetrieverError` if queries have filters and the retriever, or a part of it, does not apply them."""
-    if any(list_filters(queries)) and (name := _find_unfiltered(retriever)):
-        refuse_filters(name, queries, f"choose {FILTERING}")
-
-
-def check_texts(retriever: Retriever, queries: Sequence[str]) -> None:
-    """Raise `RetrieverError` if the queries have only ids, and the retriever or a part of it reads their texts."""
-    if getattr(retriever, "reads_texts", True) and not all(getattr(query, "is_known", True) for query in queries):
-        raise RetrieverError(
-            f"{type(retriever).__name__} reads the texts of queries, but the dataset has only their ids; set "
-            "dataset.queries to a file of queries, or choose rankings from a file (retriever=run)"
-        )
-
-
-def refuse_filters(name: str, queries: Sequence[str], remedy: str) -> NoReturn:
-    """Raise `RetrieverError`: a retriever does not apply the filters of queries."""
-    n = sum(own is not None for own in list_filters(queries))
-    raise RetrieverError(
-        f"{name} does not apply filters, but {n:,} of {len(queries):,} queries have one; {remedy}, or set "
-        "dataset.filter_field=null to ignore filters"
-    )
-
-
-def _find_unfiltered(retriever: object) -> str | None:
-    """Return the class of the innermost part of a retriever that does not apply filters, None if all do."""
-    if getattr(retriever, "applies_filters", False) is True:
-        return None
-    parts = [value for part in iter_parts(retriever) for value in (part.values() if isinstance(part, dict) else [part])]
-    inner = filter(_is_retriever, parts)
-    return next(filter(None, map(_find_unfiltered, inner)), type(retriever).__name__)
-
-
-def _is_retriever(value: object) -> bool:
-    """Return whether a value is a retriever; text and lists have a method `index` too."""
-    return isinstance(value, Retriever) and not isinstance(value, (str, list, tuple))
+    def read_engine_version(self) -> str:
+        """Return the name and version of the engine, "" if it is not part of the identity of rankings."""
+        ...
 
 
 def list_engines(settings: object) -> list[str]:
-    """Return the versions of the engines of a retriever and its parts (`engine_version`), which affect its rankings."""
-    own = getattr(settings, "engine_version", None)
-    versions = [own] if isinstance(own, str) else []
-    return versions + [version for part in iter_parts(settings) for version in list_engines(part)]
+    """Return the versions of the engines of a retriever and its parts, which affect its rankings."""
+    versions = [settings.read_engine_version()] if isinstance(settings, RunsEngine) else []
+    return [*filter(None, versions), *(version for part in iter_parts(settings) for version in list_engines(part))]
 
 
 def resolve_search_depth(retriever: Retriever, corpus: Corpus, depth: int) -> int:
@@ -146,9 +96,9 @@ def deepen(retriever: Retriever, rows: int) -> Retriever:
     if not is_dataclass(retriever):
         return retriever
     values = {field.name: getattr(retriever, field.name) for field in fields(retriever)}
-    changed: dict[str, Any] = {name: deepen(part, rows) for name, part in values.items() if _is_retriever(part)}
+    changed: dict[str, Any] = {name: deepen(part, rows) for name, part in values.items() if is_retriever(part)}
     for name, parts in values.items():
-        if isinstance(parts, Mapping) and parts and all(map(_is_retriever, parts.values())):
+        if isinstance(parts, Mapping) and parts and all(map(is_retriever, parts.values())):
             changed[name] = {key: deepen(part, rows) for key, part in parts.items()}
     if changed and isinstance(depth := values.get("depth"), int):
         changed["depth"] = depth + rows
@@ -179,9 +129,10 @@ def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
     """Return the key under which `search_cached` stores rankings."""
     searched: dict[str, object] = {"queries": fingerprint_queries(queries, corpus), "asked": len(queries), "k": k}
-    if any(types := list_types(queries)) and reads_types(retriever):
+    capabilities = derive_capabilities(retriever)
+    if any(types := list_types(queries)) and capabilities.types:
         searched["types"] = fingerprint(*types)
-    if reads_ids(retriever):
+    if capabilities.ids:
         searched["ids"] = fingerprint(*list_ids(queries))
     if engines := list_engines(retriever):
         searched["engines"] = ", ".join(dict.fromkeys(engines))

@@ -7,14 +7,15 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from retrievers.base import Corpus, Rankings, build_rankings
+from retrievers.capabilities import Capabilities
 from retrievers.store import NoStore, Store
 from runner.sweep import workers
 
@@ -41,7 +42,7 @@ class Unruly:
 class Service(Unruly):
     """A service, whose results are never taken from an earlier time."""
 
-    live: bool = field(default=True, init=False, repr=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(live=True)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, QueryText, Rankings, list_filters
+from retrievers.capabilities import Capabilities, derive_capabilities
 from retrievers.composed.multistage import Base, CachedBase, complete_rankings
 from retrievers.filters import Filter
 from retrievers.llm.chat import Chat
@@ -76,9 +77,9 @@ class Expanded:
         check_prompt("hyde_prompt", self.hyde_prompt, "query")
 
     @property
-    def applies_filters(self) -> bool:
-        """Return whether the base applies filters."""
-        return getattr(self.base, "applies_filters", False) is True
+    def capabilities(self) -> Capabilities:
+        """Return what the search can do: it filters if the base does."""
+        return Capabilities(filters=derive_capabilities(self.base).filters)
 
     def index(self, corpus: Corpus, store: Store) -> ExpandedSearcher:
         """Return a searcher; the base is indexed by its first search."""

@@ -29,6 +29,7 @@ from retrievers.base import (
     list_ids,
     list_types,
 )
+from retrievers.capabilities import Capabilities
 from retrievers.composed.candidates import Candidates, Floats, lay_out, rank_candidates
 from retrievers.composed.fusion_methods import FUSIONS, Method, Normalization, Parameters, PartHits
 from retrievers.composed.query_weights import PartWeights, QueryWeights, load_query_weights
@@ -141,16 +142,6 @@ class Hybrid:
             weights = [1 - weights, weights]
         return dict(zip(self.parts, weights or [1.0] * len(self.parts), strict=True))
 
-    @property
-    def reads_types(self) -> bool:
-        """Return whether rankings depend on the types of queries."""
-        return bool(self.weights_by_type)
-
-    @property
-    def reads_ids(self) -> bool:
-        """Return whether rankings depend on the ids of queries."""
-        return bool(self._weights_by_query)
-
     def index(self, corpus: Corpus, store: Store) -> HybridSearcher:
         """Return a searcher; its parts are indexed through the store by their first search."""
         return HybridSearcher(self, corpus, MemoryStore() if isinstance(store, NoStore) else store)
@@ -162,14 +153,11 @@ class Hybrid:
         return Work(build_rankings_key(self, corpus, queries, k), needs, PlanStep.FUSE)
 
     @property
-    def applies_filters(self) -> bool:
-        """Return whether all parts that are searched apply filters."""
-        return all(getattr(part, "applies_filters", False) for part in self.weighted_parts.values())
-
-    @property
-    def reads_texts(self) -> bool:
-        """Return whether any part that is searched reads the texts of queries."""
-        return any(getattr(part, "reads_texts", True) for part in self.weighted_parts.values())
+    def capabilities(self) -> Capabilities:
+        """Return what follows from the parts that are searched, and whether weights depend on the query."""
+        searched = Capabilities.of_parts(self.weighted_parts.values())
+        by_query, by_type = bool(self._weights_by_query), bool(self.weights_by_type)
+        return Capabilities(filters=searched.filters, texts=searched.texts, ids=by_query, types=by_type)
 
     @property
     def weighted_parts(self) -> dict[str, Retriever]:
@@ -193,21 +181,22 @@ class HybridSearcher:
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best candidates of the parts; a query that failed in a part has no hits."""
         parts, depth = self.settings.weighted_parts, self.settings.depth or k
+        own = self.settings.capabilities
         weights = self._weigh(queries)
         searches = [search_part(part, self.corpus, queries, depth, store, self.store) for part in parts.values()]
         start = time.perf_counter()
         by_part = dict(zip(parts, map(_widen, align(searches, len(self.corpus))), strict=True))
-        if self.settings.reads_types or self.settings.reads_ids:
+        if own.types or own.ids:
             by_part = {name: _drop(rankings, weights[name] == 0) for name, rankings in by_part.items()}
         candidates = self._load_candidates(list(by_part.values()), store)
         fusion = FUSIONS[self.settings.method]
         parameters = Parameters(self.settings.normalization, self.settings.rrf_k)
         values = [fusion.weigh(PartHits(r, candidates), weights[name], parameters) for name, r in by_part.items()]
         fused = rank_candidates(candidates.documents, fusion.combine(candidates, values), k)
-        own = (time.perf_counter() - start) / max(len(queries), 1)
+        share = (time.perf_counter() - start) / max(len(queries), 1)
         seconds = [rankings.seconds for rankings in by_part.values()]
         known = [s for s in seconds if s is not None]
-        total = (np.sum(known, axis=0) + own).astype(np.float32) if len(known) == len(seconds) else None
+        total = (np.sum(known, axis=0) + share).astype(np.float32) if len(known) == len(seconds) else None
         diagnostics = {
             f"{name}.{figure}": value for name, r in by_part.items() for figure, value in r.diagnostics.items()
         }
@@ -215,9 +204,10 @@ class HybridSearcher:
 
     def _weigh(self, queries: Sequence[str]) -> dict[str, Floats]:
         """Return the weight of each part, of shape (1, 1), or (n, 1) if it depends on the types or ids of queries."""
-        if self.settings.reads_ids:
+        own = self.settings.capabilities
+        if own.ids:
             return self._weigh_each(queries)
-        types = list_types(queries) if self.settings.reads_types else [""]
+        types = list_types(queries) if own.types else [""]
         unused = sorted(self.settings.weights_by_type.keys() - set(types))
         if unused and len(queries) > 1:
             log.warning(

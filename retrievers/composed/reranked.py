@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, rank
+from retrievers.capabilities import Capabilities, derive_capabilities
 from retrievers.composed.multistage import Base, CachedBase, complete_rankings, list_hits
 from retrievers.llm.model_calls import CallsModelsPerCandidate, ModelCalls
 from retrievers.rerankers.base import Rerank, Reranker
@@ -45,9 +46,9 @@ class Reranked:
     depth: int = Field(default=100, ge=1)
 
     @property
-    def applies_filters(self) -> bool:
-        """Return whether the base applies filters."""
-        return getattr(self.base, "applies_filters", False) is True
+    def capabilities(self) -> Capabilities:
+        """Return what the search can do: it filters if the base does."""
+        return Capabilities(filters=derive_capabilities(self.base).filters)
 
     def index(self, corpus: Corpus, store: Store) -> RerankedSearcher:
         """Return a searcher; the first search indexes the base and opens the model."""

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
+from retrievers.capabilities import Capabilities
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.hits import read_hits
 from retrievers.engines.postgres_live import LiveStatement, build_query, open_columns
@@ -127,9 +128,9 @@ class Postgres:
         return self.table is not None or self.sql is not None
 
     @property
-    def applies_filters(self) -> bool:
-        """Return whether filters are applied: in all tables, and by a statement with `%(filter)s`."""
-        return self.sql is None or "%(filter)s" in self.sql
+    def capabilities(self) -> Capabilities:
+        """Return what the server can do: it filters all tables, and by a statement with `%(filter)s`."""
+        return Capabilities(filters=self.sql is None or "%(filter)s" in self.sql, live=self.live)
 
     @property
     def server(self) -> PostgresServer:
@@ -141,8 +142,7 @@ class Postgres:
         """Return whether every vector is compared in full precision."""
         return self.index_type == "flat" and self.type == "vector"
 
-    @property
-    def engine_version(self) -> str:
+    def read_engine_version(self) -> str:
         """Return the versions of the server and, for vectors, pgvector; raises `ServerError`."""
         if self.live:
             return ""
@@ -219,7 +219,7 @@ class Postgres:
 
     @property
     def _place(self) -> dict[str, str]:
-        return {"server": self.server.address, "schema": self.schema, "engine": self.engine_version}
+        return {"server": self.server.address, "schema": self.schema, "engine": self.read_engine_version()}
 
     def _words_key(self, corpus: Corpus) -> Key:
         parts = corpus.key_parts | corpus.field_parts

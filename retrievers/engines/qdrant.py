@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError, Searcher, create_empty_rankings, list_filters, rank
+from retrievers.capabilities import Capabilities
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.engines.folders import check_folder
 from retrievers.engines.hits import read_hits
@@ -72,7 +73,7 @@ class Qdrant:
     """
 
     access: ClassVar[Access] = Access()
-    applies_filters: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True)
 
     encoder: Encoder | None = None
     rank: Literal["vector", "text", "bm25", "rrf", "dbsf"] = "vector"
@@ -100,8 +101,7 @@ class Qdrant:
                 f"encoder: rank={self.rank} needs one, such as encoder=lsa; rank=text and rank=bm25 need none"
             )
 
-    @property
-    def engine_version(self) -> str:
+    def read_engine_version(self) -> str:
         """Return the name and version of the engine, a part of the keys of its indexes and rankings."""
         return read_engine_version()
 
@@ -174,7 +174,7 @@ class Qdrant:
         return WordSettings(self.language, SparseSettings(self.k1, self.b, self.mean_length))
 
     def _index_key(self, kind: WorkKind, corpus: Corpus) -> Key:
-        built_with: dict[str, object] = {"engine": self.engine_version, **corpus.field_parts}
+        built_with: dict[str, object] = {"engine": self.read_engine_version(), **corpus.field_parts}
         if self.rank != "vector":
             built_with["words"] = self._word_settings
         space = self._space(corpus)

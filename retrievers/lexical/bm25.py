@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings
+from retrievers.capabilities import Capabilities
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.block_search import Masks, search_in_parts
 from retrievers.lexical.postings import RESULTS_VERSION as POSTINGS_VERSION
@@ -60,7 +61,7 @@ class BM25:
     """
 
     access: ClassVar[Access] = Access()
-    applies_filters: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True)
 
     analyzer: Analyzer = Analyzer()
     k1: float = Field(default=0.9, ge=0, le=1e6, allow_inf_nan=False)  # a score must fit in 32 bits

@@ -14,6 +14,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError, check_search_fields
+from retrievers.capabilities import Capabilities
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import IDF, BM25Searcher, Weights
 from retrievers.lexical.bm25 import RESULTS_VERSION as BM25_VERSION
@@ -55,7 +56,7 @@ class BM25F:
     """
 
     access: ClassVar[Access] = Access()
-    applies_filters: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True)
 
     analyzer: Analyzer = Analyzer()
     fields: Annotated[dict[str, FieldWeight], AfterValidator(_sort)] = Field(default_factory=_FIELDS.copy)

@@ -33,6 +33,7 @@ from retrievers.base import (
     list_filters,
     rank,
 )
+from retrievers.capabilities import Capabilities
 from retrievers.engines.hits import advise_removal, read_hits
 from retrievers.filters import Mask
 from retrievers.search import Work, build_rankings_key
@@ -70,7 +71,7 @@ class SqliteFts:
     """
 
     access: ClassVar[Access] = Access()
-    applies_filters: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True)
 
     tokenizer: Literal["unicode61", "porter", "trigram"] = "unicode61"
     title_weight: Weight = 1.0

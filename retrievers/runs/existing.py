@@ -19,8 +19,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, Retriever, RetrieverError, Searcher, list_filters
+from retrievers.capabilities import Capabilities, derive_capabilities, refuse_filters
 from retrievers.filters import Filter
-from retrievers.search import refuse_filters
 from retrievers.services.filter_forms import format_filter
 from retrievers.services.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store
@@ -98,8 +98,8 @@ class ExistingRetriever:
     """
 
     access: ClassVar[Access] = Access(code=("factory",))
-    applies_filters: ClassVar[bool] = True  # only the object shows whether it takes filters; if not, the search raises
-    live: ClassVar[bool] = True
+    # Only the object shows whether it takes filters; if not, the search raises.
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True, live=True)
 
     factory: str
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -162,8 +162,6 @@ class GivenRetriever:
     An object with a method `index(corpus, store)`, such as a retriever of this library, indexes the documents first.
     """
 
-    live: ClassVar[bool] = True
-
     name: str
     retriever: object = Field(repr=False)
     interface: Interface = "auto"
@@ -172,10 +170,11 @@ class GivenRetriever:
     concurrency: int = Field(default=1, ge=1, repr=False)
 
     @property
-    def applies_filters(self) -> bool:
-        """Return whether the object may apply filters; the search raises if an object of another library does not."""
-        applies = getattr(self.retriever, "applies_filters", False) is True
-        return applies or find_search(self.retriever, self.interface) is not None
+    def capabilities(self) -> Capabilities:
+        """Return what the object may do; the search raises if an object of another library does not apply filters."""
+        if find_search(self.retriever, self.interface) is not None:
+            return Capabilities(filters=True, live=True)
+        return replace(derive_capabilities(self.retriever), live=True)
 
     def index(self, corpus: Corpus, store: Store) -> Searcher:
         """Return the object as a searcher; raises `RetrieverError` if it has no known interface."""

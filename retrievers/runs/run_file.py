@@ -21,6 +21,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import NOTHING, Corpus, Rankings, RetrieverError, create_empty_rankings
+from retrievers.capabilities import Capabilities
 from retrievers.id_table import select_ids
 from retrievers.runs.run_columns import Columns, DocumentIds, OrderedColumns, list_ranges
 from retrievers.runs.run_formats import COMPRESSIONS, FORMATS, RunFormat, find_format, read_columns
@@ -49,9 +50,9 @@ class RunFile:
     """
 
     access: ClassVar[Access] = Access(paths=("path",))
-    applies_filters: ClassVar[bool] = True  # by the system that wrote the file; reports count hits outside
-    reads_texts: ClassVar[bool] = False
-    live: ClassVar[bool] = True  # the file may have changed, and reading it is as quick as reading a cache
+    # Filters are applied by the system that wrote the file; reports count hits outside. The file may have changed, and
+    # reading it is as quick as reading a cache.
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True, texts=False, live=True)
 
     path: str
     format: RunFormat | None = None

@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings, RetrieverError
+from retrievers.capabilities import Capabilities
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.services.addresses import ApiAddress, check_items
 from retrievers.services.connection import HEALTH_TIMEOUT_S, Connection, ServiceError
@@ -68,7 +69,6 @@ class Http:
     """
 
     access: ClassVar[Access] = Access("services", names=("base_url", "ports"), secrets=("secret_headers",))
-    live: ClassVar[bool] = True
 
     base_url: str | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
@@ -118,15 +118,14 @@ class Http:
             raise RetrieverError("expected_items: needs items_path, the address of a reply with the number of items")
 
     @property
-    def applies_filters(self) -> bool:
-        """Return whether the request has a place for the filter of a query."""
-        return has_placeholder(self.request, "filter")
-
-    @property
-    def search_type(self) -> str | None:
-        """Return the parameter `search_type`, the kind of search that the API is asked for; None without one."""
-        value = self.parameters.get("search_type")
-        return None if value is None else str(value)
+    def capabilities(self) -> Capabilities:
+        """Return what the service can do: it filters if the request has a place for the filter of a query."""
+        search_type = self.parameters.get("search_type")
+        return Capabilities(
+            filters=has_placeholder(self.request, "filter"),
+            live=True,
+            search_type="" if search_type is None else str(search_type),
+        )
 
     @property
     def address(self) -> ApiAddress:

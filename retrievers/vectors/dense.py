@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
+from retrievers.capabilities import Capabilities
 from retrievers.encoders.base import Encoder, Vectors
 from retrievers.extras import check_installed
 from retrievers.search import Work
@@ -64,7 +65,7 @@ class Dense:
     """
 
     access: ClassVar[Access] = Access()
-    applies_filters: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True)
 
     encoder: Encoder
     index_type: Literal["flat", "ivf", "hnsw", "pq"] = "flat"

@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, Rankings
+from retrievers.capabilities import Capabilities
 from retrievers.encoders.sparse import RESULTS_VERSION as MODEL_VERSION
 from retrievers.encoders.sparse import SparseModel
 from retrievers.lexical.block_search import Masks, search_in_parts
@@ -46,7 +47,7 @@ class LearnedSparse(SparseModel):
 
     access: ClassVar[Access] = Access("models", names=("model",))
     MADE_BY: ClassVar[str] = SparseModel.__module__
-    applies_filters: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True)
 
     document_terms: int | None = Field(default=None, ge=1)
     query_terms: int | None = Field(default=None, ge=1)

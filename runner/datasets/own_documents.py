@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever
+from retrievers.capabilities import derive_capabilities
 from retrievers.search import deepen, resolve_search_depth
 from runner.config.patterns import compile_pattern, match_pattern
 
@@ -127,7 +128,7 @@ def search_others(
     deeper, wanted = leave_room(retriever, dataset, depth)
     rankings = search(deeper, wanted)
     lost = Counter(query for query, _ in _list_unknown(dataset, rankings))
-    if lost and getattr(retriever, "reads_texts", True) is False:  # rankings in files; a service may limit its results
+    if lost and not derive_capabilities(retriever).texts:  # rankings in files; a service may limit its results
         rankings = search(deeper, wanted + max(lost.values()))
     return exclude_own(dataset, rankings, depth)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from retrievers.base import Retriever
+from retrievers.capabilities import derive_capabilities
 from runner.config.environment import RESOLVER
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import Settled
@@ -55,7 +56,7 @@ class Experiment:
     @property
     def search_type(self) -> str:
         """Return the name by which a dataset may expect other items: a search API's search type, or the retriever's."""
-        return str(getattr(self.retriever, "search_type", None) or self.retriever_name)
+        return derive_capabilities(self.retriever).search_type or self.retriever_name
 
     def relabel(self, result: Result) -> Result:
         """Return an earlier result of the same combination with the name and the swept settings of this experiment."""

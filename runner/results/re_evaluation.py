@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from retrievers.base import Corpus, RetrieverError, iter_parts
+from retrievers.capabilities import read_declaration
 from retrievers.runs.existing import ExistingRetriever
 from retrievers.runs.run_file import RunFile
 from runner.comparison.comparability import NotComparable, check_comparable
@@ -194,7 +195,7 @@ def check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -
                 f"the retriever of {baseline.name} ({part.factory}) has its own index; only a retriever "
                 "with retriever.pass_corpus=true can search other documents"
             )
-        if getattr(part, "live", False) is True and not isinstance(part, ExistingRetriever):
+        if read_declaration(part).live and not isinstance(part, ExistingRetriever):
             raise NotComparable(f"{baseline.name} was measured on a live service, which may have changed since")
     recorded, now = baseline.environment.get("code"), describe_code(experiment.retriever)
     if recorded and not any_code:

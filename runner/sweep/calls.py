@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from retrievers.base import iter_parts
+from retrievers.capabilities import read_declaration
 from retrievers.llm.model_calls import iter_model_calls
 from runner.datasets.base import Dataset
 from runner.datasets.own_documents import leave_room
@@ -87,7 +88,7 @@ def _iter_encoders(settings: object, reads_documents: bool = True) -> Iterator[t
     if isinstance(settings, ApiEncoder):
         yield settings, reads_documents
         return
-    own = getattr(settings, "live", False) is not True
+    own = not read_declaration(settings).live
     for part in iter_parts(settings):
         yield from _iter_encoders(part, reads_documents and own)
 

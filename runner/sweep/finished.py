@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from retrievers.search import is_live
+from retrievers.capabilities import is_live
 from runner.config.objects import ConfigError
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from retrievers.search import Work, is_live, plan_rankings
+from retrievers.capabilities import is_live
+from retrievers.search import Work, plan_rankings
 from retrievers.store import MemoryStore
 from retrievers.work import PlanStep
 from runner.datasets.base import Dataset

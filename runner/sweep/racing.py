@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.blocks import join_blocks
+from retrievers.capabilities import is_live
 from retrievers.index_facts import remember_facts
 from retrievers.llm.model_calls import iter_model_calls
-from retrievers.search import is_live, search_block
+from retrievers.search import search_block
 from runner.comparison.race import DroppedCombination, RaceRecord, parse_race
 from runner.config.objects import ConfigError
 from runner.datasets.own_documents import exclude_own, leave_room

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from retrievers.search import is_live
+from retrievers.capabilities import is_live
 from runner.comparison.leaderboard import FailedCombination
 from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.config.values import without_secrets

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Corpus, Rankings, Retriever, Searcher
+from retrievers.capabilities import Capabilities, is_live
 from retrievers.composed.agentic import Agentic
 from retrievers.composed.expanded import Expanded
 from retrievers.composed.fusion import Hybrid
@@ -35,7 +36,7 @@ from retrievers.lexical.bm25f import BM25F
 from retrievers.lexical.rank_bm25 import RankBM25
 from retrievers.lexical.sqlite_fts import SqliteFts
 from retrievers.rerankers.listwise import ListwiseReranker
-from retrievers.search import Work, is_live, search_cached
+from retrievers.search import Work, search_cached
 from retrievers.services.http_api import Http
 from retrievers.store import Arrays, Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.vectors.dense import Dense
@@ -59,7 +60,7 @@ FAISS, MODELS = find_spec("faiss") is not None, find_spec("sentence_transformers
 class ServedBM25:
     """BM25 in a server of its own, given the corpus, and asked through `Http`."""
 
-    live: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(live=True)
     concurrency: int = 8
 
     def index(self, corpus: Corpus, store: Store) -> Searcher:

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Corpus, QueryText, Rankings, Retriever, RetrieverError
+from retrievers.capabilities import derive_capabilities
 from retrievers.composed.agentic import Agentic
 from retrievers.composed.expanded import Expanded
 from retrievers.composed.fusion import Hybrid
@@ -147,7 +148,7 @@ def test_the_fingerprint_follows_the_values_of_the_fields_alone() -> None:
     assert Metadata([{**row, "c": 1} for row in rows], ("a", "b")).fingerprint == own
 
 
-APPLIED = {name: retriever for name, retriever in EXACT.items() if getattr(retriever, "applies_filters", False)}
+APPLIED = {name: retriever for name, retriever in EXACT.items() if derive_capabilities(retriever).filters}
 ALONE = {
     name: retriever for name, retriever in APPLIED.items() if not isinstance(retriever, (Expanded, Hybrid, Reranked))
 }

@@ -14,6 +14,7 @@ import pytest
 
 from release.results import list_code, list_versions
 from retrievers.base import Corpus, Retriever
+from retrievers.capabilities import is_live
 from retrievers.code import code_of, find_version
 from retrievers.composed.reranked import Reranked
 from retrievers.encoders.base import Vectors
@@ -24,7 +25,7 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.rerankers import cross_encoder
 from retrievers.rerankers.cross_encoder import CrossEncoderReranker
 from retrievers.rerankers.late_interaction import LateInteractionReranker
-from retrievers.search import is_live, search_cached
+from retrievers.search import search_cached
 from retrievers.store import Arrays, Key, MemoryStore
 from retrievers.vectors.dense import Dense
 from retrievers.vectors.late_interaction import LateInteraction

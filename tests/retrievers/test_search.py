@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus, Rankings, create_empty_rankings
+from retrievers.capabilities import Capabilities
 from retrievers.composed.fusion import Hybrid
 from retrievers.lexical.bm25 import BM25
 from retrievers.notes import QueryNote
-from retrievers.search import is_live, search_cached
+from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 
 
@@ -53,13 +54,16 @@ def test_a_brief_query_that_took_long_is_timed_again(harbour: Corpus, monkeypatc
     assert seconds.tolist() == pytest.approx([0.001, 0.002, 0.01, 0.2, 0.001, 0.001, 0.001])
 
 
+CACHED, LIVE = Capabilities(), Capabilities(live=True)
+
+
 @dataclass(frozen=True)
 class Noting:
     """Finds nothing, counts how often it is asked, and says how it went."""
 
     asked: list[int] = field(default_factory=list, repr=False)
     settled: bool = True
-    live: bool = False
+    capabilities: Capabilities = CACHED
 
     def index(self, corpus: Corpus, store: Store) -> Noting:
         return self
@@ -82,7 +86,7 @@ def test_notes_are_kept_with_the_rankings(harbour: Corpus) -> None:
     assert retriever.asked == [2]
 
 
-@pytest.mark.parametrize("retriever", [Noting(settled=False), Noting(live=True)])
+@pytest.mark.parametrize("retriever", [Noting(settled=False), Noting(capabilities=LIVE)])
 def test_what_may_be_otherwise_next_time_is_not_kept(harbour: Corpus, retriever: Noting) -> None:
     store = MemoryStore()
     for asked in (retriever, retriever, Hybrid({"one": retriever, "other": BM25()})):
@@ -90,8 +94,3 @@ def test_what_may_be_otherwise_next_time_is_not_kept(harbour: Corpus, retriever:
         assert found.settled == retriever.settled
     assert found.notes == {1: QueryNote({"one": {"steps": 2}})}
     assert retriever.asked == [2, 2, 2]
-
-
-def test_a_service_anywhere_within_makes_the_whole_live() -> None:
-    assert is_live(Hybrid({"one": BM25(), "other": Hybrid({"one": BM25(), "other": Noting(live=True)})}))
-    assert not is_live(Hybrid({"one": BM25(), "other": Noting()}))

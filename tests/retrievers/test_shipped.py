@@ -7,7 +7,7 @@ import re
 import pytest
 
 from retrievers.base import Retriever
-from retrievers.search import FILTERING
+from retrievers.capabilities import derive_capabilities, iter_filtering
 from runner.config import CONF
 from runner.config.composing import open_loader
 from runner.config.values import settle
@@ -45,6 +45,7 @@ NOT_IN_MESSAGES = {
     "expanded": "applies filters if its base does",
     "hybrid": "named as a hybrid of the others",
     "object": "applies filters if its object does",
+    "pgvector": "postgres with vectors",
     "qdrant_text": "qdrant with other settings",
     "reranked": "applies filters if its base does",
     "run": "its rankings are taken as they are",
@@ -76,8 +77,8 @@ def test_the_time_of_every_retriever_can_be_estimated(shipped: dict[str, Retriev
 
 
 def test_messages_and_documents_name_the_retrievers_that_apply_filters(shipped: dict[str, Retriever]) -> None:
-    applying = {name for name, retriever in shipped.items() if getattr(retriever, "applies_filters", False)}
-    in_messages = set(FILTERING.removesuffix(" or a hybrid of these").split(", "))
+    applying = {name for name, retriever in shipped.items() if derive_capabilities(retriever).filters}
+    in_messages = set(iter_filtering())
     assert in_messages <= applying
     assert applying - in_messages == set(NOT_IN_MESSAGES)
     (table,) = re.findall(r"^\| retriever \| filter \|\n(?:\|.*\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)

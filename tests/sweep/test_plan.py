@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from retrievers.base import Corpus, Retriever
+from retrievers.capabilities import is_live
 from retrievers.composed.agentic import Agentic
 from retrievers.composed.expanded import Expanded
 from retrievers.composed.fusion import Hybrid
@@ -28,7 +29,7 @@ from retrievers.encoders.shards import SHARD
 from retrievers.lexical.bm25 import BM25
 from retrievers.lexical.rank_bm25 import RankBM25
 from retrievers.lexical.sqlite_fts import SqliteFts
-from retrievers.search import Work, is_live, plan_rankings, search_cached
+from retrievers.search import Work, plan_rankings, search_cached
 from retrievers.store import Arrays, Key, MemoryStore
 from retrievers.vectors.dense import Dense
 from retrievers.work import (

@@ -137,7 +137,7 @@ def test_a_flat_index_has_no_settings_of_a_graph() -> None:
 
 def test_rankings_and_indexes_depend_on_the_version_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, retriever, keys = corpus_of(DOCUMENTS[::10]), Qdrant(Numbers()), set()
-    assert list_engines(Hybrid({"a": retriever, "b": Dense(Numbers())})) == [retriever.engine_version]
+    assert list_engines(Hybrid({"a": retriever, "b": Dense(Numbers())})) == [retriever.read_engine_version()]
     for version in ("qdrant-edge-py 0.9.0", "qdrant-edge-py 0.9.1"):
         monkeypatch.setattr("retrievers.engines.qdrant.read_engine_version", lambda version=version: version)
         work = retriever.plan(corpus, QUERIES, 5, NoStore())
