@@ -40,6 +40,9 @@ class Capabilities:
     live: bool = False
     """Searches an index that may change without the settings, such as that of a service. Rankings are not cached."""
 
+    scans: bool = True
+    """The time of a search grows with the number of documents, not with that of queries alone."""
+
     search_type: str = ""
     """The name by which a dataset may have judgments of its own for this search; "" for the retriever's name."""
 
@@ -60,6 +63,7 @@ class Capabilities:
             ids=any(part.ids for part in derived),
             types=any(part.types for part in derived),
             live=any(part.live for part in derived),
+            scans=any(part.scans for part in derived),
         )
 
 

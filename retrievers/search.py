@@ -20,7 +20,14 @@ from retrievers.base import (
     list_ids,
     list_types,
 )
-from retrievers.capabilities import check_filters, check_texts, derive_capabilities, is_live, is_retriever
+from retrievers.capabilities import (
+    check_filters,
+    check_texts,
+    derive_capabilities,
+    is_live,
+    is_retriever,
+    read_declaration,
+)
 from retrievers.index_facts import describe_indexes
 from retrievers.store import Arrays, Key, NoStore, Store, check_rows, fingerprint
 from retrievers.stored_rankings import check_rankings, pack_rankings, unpack_rankings
@@ -32,6 +39,7 @@ from retrievers.work import (
     RANKINGS_OF_A_BLOCK,
     SEARCHER,
     PlanStep,
+    SizeName,
     WorkKind,
 )
 
@@ -49,12 +57,14 @@ another program may have used the processor for a moment."""
 class Work:
     """A piece of planned work: its key in the store, the work it needs, and the step of the plan that it belongs to.
 
-    `needs` is only done if the work itself is not in the store. Without a `step`, it is that of the kind of work.
+    `needs` is only done if the work itself is not in the store. Without a `step` or sizes that it `grows_with`, these
+    are those of the kind of work.
     """
 
     key: Key
     needs: tuple[Work, ...] = ()
     step: PlanStep | None = None
+    grows_with: tuple[SizeName, ...] = ()
 
     @property
     def title(self) -> str:
@@ -122,8 +132,12 @@ def list_diagnosed_depths(k: int) -> list[int]:
 def plan_rankings(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Work:
     """Return the work of `search_cached`; a retriever without a method `plan` has one piece of work."""
     if isinstance(retriever, Planned):
-        return retriever.plan(corpus, queries, k, store)
-    return Work(build_rankings_key(retriever, corpus, queries, k))
+        work = retriever.plan(corpus, queries, k, store)
+    else:
+        work = Work(build_rankings_key(retriever, corpus, queries, k))
+    if not read_declaration(retriever).scans:
+        return work
+    return replace(work, grows_with=("asked", "documents"))
 
 
 def build_rankings_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:

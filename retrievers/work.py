@@ -8,6 +8,8 @@ from enum import StrEnum
 from typing import Literal
 
 WorkStage = Literal["index", "search", "setup", "measure"]
+SizeName = Literal["documents", "characters", "rows", "asked"]
+"""A size in the keys of work; `rows` is a number of texts, `asked` one of queries."""
 
 
 class PlanStep(StrEnum):
@@ -34,7 +36,7 @@ class WorkKind:
 
     The result of `external` work is kept in a server; the store only records that it exists. `sharded` work encodes
     documents in shards, which the workers of a sweep share. `step` is the step of a plan that the work belongs to, None
-    for work that is not planned.
+    for work that is not planned. `grows_with` names the sizes in its key whose product its time and bytes grow with.
 
     Work of the stage `index` depends on documents, that of `search` on queries. `setup` loads models and compiles code,
     and `measure` only computes figures for a report.
@@ -49,6 +51,7 @@ class WorkKind:
     external: bool = False
     sharded: bool = False
     step: PlanStep | None = None
+    grows_with: tuple[SizeName, ...] = ()
     exists: InitVar[bool] = True
 
     def __post_init__(self, exists: bool) -> None:
@@ -66,31 +69,37 @@ class WorkKind:
         return self.stage == "index" and self.counted
 
 
-POSTINGS = WorkKind("postings", "index", step=PlanStep.COUNT_TERMS)
+POSTINGS = WorkKind("postings", "index", step=PlanStep.COUNT_TERMS, grows_with=("characters",))
 LIVE_POSTINGS = WorkKind("live postings", "index", "postings in memory", counted=False)
-TOKENS_BY_TIE_ORDER = WorkKind("tokens by tie order", "index", "tokens", step=PlanStep.COUNT_TERMS)
-FTS5_DATABASE = WorkKind("fts5 database", "index", step=PlanStep.INDEX)
+TOKENS_BY_TIE_ORDER = WorkKind(
+    "tokens by tie order", "index", "tokens", step=PlanStep.COUNT_TERMS, grows_with=("characters",)
+)
+FTS5_DATABASE = WorkKind("fts5 database", "index", step=PlanStep.INDEX, grows_with=("characters",))
 LIVE_FTS5_DATABASE = WorkKind("live fts5 database", "index", "FTS5 database in memory", counted=False)
-DOCUMENT_VECTORS = WorkKind("document vectors", "index", step=PlanStep.EMBED, sharded=True)
-DOCUMENT_TERM_WEIGHTS = WorkKind("document term weights", "index", step=PlanStep.EMBED, sharded=True)
-WEIGHTED_POSTINGS = WorkKind("weighted postings", "index", step=PlanStep.INDEX)
-DOCUMENT_TOKEN_VECTORS = WorkKind("document token vectors", "index", step=PlanStep.EMBED, sharded=True)
-POOLED_TOKEN_VECTORS = WorkKind("pooled token vectors", "index", step=PlanStep.POOL_TOKENS)
-LSA = WorkKind("lsa", "index", step=PlanStep.EMBED)
+DOCUMENT_VECTORS = WorkKind("document vectors", "index", step=PlanStep.EMBED, grows_with=("characters",), sharded=True)
+DOCUMENT_TERM_WEIGHTS = WorkKind(
+    "document term weights", "index", step=PlanStep.EMBED, grows_with=("characters",), sharded=True
+)
+WEIGHTED_POSTINGS = WorkKind("weighted postings", "index", step=PlanStep.INDEX, grows_with=("characters",))
+DOCUMENT_TOKEN_VECTORS = WorkKind(
+    "document token vectors", "index", step=PlanStep.EMBED, grows_with=("characters",), sharded=True
+)
+POOLED_TOKEN_VECTORS = WorkKind("pooled token vectors", "index", step=PlanStep.POOL_TOKENS, grows_with=("characters",))
+LSA = WorkKind("lsa", "index", step=PlanStep.EMBED, grows_with=("characters",))
 POINTS = WorkKind("points", "index")
-VECTOR_INDEX = WorkKind("vector index", "index", step=PlanStep.INDEX)
+VECTOR_INDEX = WorkKind("vector index", "index", step=PlanStep.INDEX, grows_with=("documents",))
 LIVE_VECTOR_INDEX = WorkKind("live vector index", "index", "vector index in memory", counted=False)
-QDRANT_INDEX = WorkKind("qdrant index", "index", step=PlanStep.INDEX)
-POSTGRES_INDEX = WorkKind("postgres index", "index", external=True, step=PlanStep.INDEX)
+QDRANT_INDEX = WorkKind("qdrant index", "index", step=PlanStep.INDEX, grows_with=("documents",))
+POSTGRES_INDEX = WorkKind("postgres index", "index", external=True, step=PlanStep.INDEX, grows_with=("documents",))
 LIVE_QDRANT_INDEX = WorkKind("live qdrant index", "index", "Qdrant index opened", counted=False)
 SEARCHER = WorkKind("searcher", "index", "search made ready", counted=False)
-RANKINGS = WorkKind("rankings", "search", step=PlanStep.SEARCH)
+RANKINGS = WorkKind("rankings", "search", step=PlanStep.SEARCH, grows_with=("asked",))
 RANKINGS_OF_A_BLOCK = WorkKind("rankings of a block", "search")
 LIVE_RANKINGS = WorkKind("live rankings", "search", "rankings of a service in memory", counted=False)
 QUERY_TERMS = WorkKind("query terms", "search", "query analysis", counted=False)
-QUERY_VECTORS = WorkKind("query vectors", "search", step=PlanStep.EMBED)
-QUERY_TERM_WEIGHTS = WorkKind("query term weights", "search", step=PlanStep.EMBED)
-QUERY_TOKEN_VECTORS = WorkKind("query token vectors", "search", step=PlanStep.EMBED)
+QUERY_VECTORS = WorkKind("query vectors", "search", step=PlanStep.EMBED, grows_with=("rows",))
+QUERY_TERM_WEIGHTS = WorkKind("query term weights", "search", step=PlanStep.EMBED, grows_with=("rows",))
+QUERY_TOKEN_VECTORS = WorkKind("query token vectors", "search", step=PlanStep.EMBED, grows_with=("rows",))
 CANDIDATES = WorkKind("candidates", "search")
 PAIR_SCORES = WorkKind("pair scores", "search")
 LIVE_PAIR_SCORES = WorkKind("live pair scores", "search", "pair scores in memory", counted=False)
@@ -102,11 +111,16 @@ ENCODING_PLANNED = WorkKind("encoding planned", "setup", counted=False)
 BUNDLES = WorkKind("bundles", "setup")
 DRAFTS = WorkKind("drafts", "setup")
 VERDICTS = WorkKind("verdicts", "setup")
-LATENCY = WorkKind("latency", "measure", "queries timed alone", counted=False)
-DIAGNOSTICS = WorkKind("diagnostics", "measure", counted=False)
+LATENCY = WorkKind("latency", "measure", "queries timed alone", counted=False, grows_with=("documents",))
+DIAGNOSTICS = WorkKind("diagnostics", "measure", counted=False, grows_with=("asked", "documents"))
 TEXTS_CUT = WorkKind("texts cut", "measure", counted=False)
 EXACT_NEIGHBOURS = WorkKind(
-    "exact neighbours", "measure", "exact search, for recall", counted=False, step=PlanStep.SEARCH_EXACTLY
+    "exact neighbours",
+    "measure",
+    "exact search, for recall",
+    counted=False,
+    step=PlanStep.SEARCH_EXACTLY,
+    grows_with=("asked", "documents"),
 )
 
 

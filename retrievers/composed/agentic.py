@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import NOTHING, Corpus, Rankings, create_empty_rankings, rank
+from retrievers.capabilities import Capabilities
 from retrievers.composed.multistage import Base, CachedBase, complete_rankings, list_hits
 from retrievers.llm.chat import Chat
 from retrievers.llm.model_calls import ModelCalls, count_bytes, count_passage_bytes
@@ -69,6 +70,7 @@ class Agentic:
     """
 
     access: ClassVar[Access] = Access()
+    capabilities: ClassVar[Capabilities] = Capabilities(scans=False)
 
     base: Base
     llm: Chat

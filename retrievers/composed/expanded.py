@@ -79,7 +79,7 @@ class Expanded:
     @property
     def capabilities(self) -> Capabilities:
         """Return what the search can do: it filters if the base does."""
-        return Capabilities(filters=derive_capabilities(self.base).filters)
+        return Capabilities(filters=derive_capabilities(self.base).filters, scans=False)
 
     def index(self, corpus: Corpus, store: Store) -> ExpandedSearcher:
         """Return a searcher; the base is indexed by its first search."""

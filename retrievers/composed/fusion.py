@@ -157,7 +157,7 @@ class Hybrid:
         """Return what follows from the parts that are searched, and whether weights depend on the query."""
         searched = Capabilities.of_parts(self.weighted_parts.values())
         by_query, by_type = bool(self._weights_by_query), bool(self.weights_by_type)
-        return Capabilities(filters=searched.filters, texts=searched.texts, ids=by_query, types=by_type)
+        return Capabilities(searched.filters, searched.texts, by_query, by_type, scans=False)
 
     @property
     def weighted_parts(self) -> dict[str, Retriever]:

@@ -48,7 +48,7 @@ class Reranked:
     @property
     def capabilities(self) -> Capabilities:
         """Return what the search can do: it filters if the base does."""
-        return Capabilities(filters=derive_capabilities(self.base).filters)
+        return Capabilities(filters=derive_capabilities(self.base).filters, scans=False)
 
     def index(self, corpus: Corpus, store: Store) -> RerankedSearcher:
         """Return a searcher; the first search indexes the base and opens the model."""

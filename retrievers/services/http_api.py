@@ -124,6 +124,7 @@ class Http:
         return Capabilities(
             filters=has_placeholder(self.request, "filter"),
             live=True,
+            scans=False,
             search_type="" if search_type is None else str(search_type),
         )
 

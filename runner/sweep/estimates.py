@@ -1,185 +1,158 @@
-"""Estimates the time and disk space of work from similar work in the store, or else from rough figures.
+"""Estimates the time and disk space of work from rates that earlier runs measured; what was never measured has none.
 
-A cost model for each kind of work describes growth with size; the entries of the store show how fast this machine is.
+Entries of the store give the time and size of work that is kept there, logged runs the time of work that is not. A rate
+holds for work of the same kind by the same class or model; its time grows with the sizes that the kind names.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import median
 
-from retrievers.search import TIMED_QUERIES
-from retrievers.store import Key
-from retrievers.work import (
-    DIAGNOSTICS,
-    DOCUMENT_TERM_WEIGHTS,
-    DOCUMENT_TOKEN_VECTORS,
-    DOCUMENT_VECTORS,
-    EXACT_NEIGHBOURS,
-    FTS5_DATABASE,
-    LATENCY,
-    LIVE_MODEL,
-    LSA,
-    POSTINGS,
-    QUERY_TERM_WEIGHTS,
-    QUERY_TOKEN_VECTORS,
-    QUERY_VECTORS,
-    RANKINGS,
-    TOKENS_BY_TIE_ORDER,
-    VECTOR_INDEX,
-    WEIGHTED_POSTINGS,
-    WorkKind,
-)
+from retrievers.search import Work
+from retrievers.work import DIAGNOSTICS, LATENCY, RANKINGS, kind_of
+from runner.evaluation.result import Result
 from runner.store.base import Entry
 
 MOST_ALIKE = 100
 """The largest number of entries of a kind to use; the most recently used show the current speed of this machine."""
 
+FAR = 10.0
+"""Work that is more than this many times as large as what was measured has a rough estimate."""
 
-@dataclass(frozen=True)
-class Estimate:
-    """The cost of a unit of work; `seconds` is None if unknown. A `rough` estimate was measured on another machine."""
-
-    seconds: float | None
-    bytes: float
-    rough: bool
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """The input sizes of a unit of work that its key contains; others are 0."""
-
-    documents: float = 0
-    characters: float = 0
-    rows: float = 0
-    queries: float = 0
-    k: float = 0
-
-
-@dataclass(frozen=True)
-class _CostModel:
-    """Seconds and bytes as functions of sizes; if not `known`, only up to a constant factor."""
-
-    seconds: Callable[[_Sizes], float]
-    bytes: Callable[[_Sizes], float] = lambda n: 0
-    known: bool = True
-
-
-def _search(query: float, document: float) -> _CostModel:
-    """Return the model of a search, given the seconds per query and per document of each query."""
-    return _CostModel(lambda n: n.queries * (query + document * n.documents), _rankings)
-
-
-def _rankings(n: _Sizes) -> float:
-    return _ENTRY + n.queries * (8 * n.k + 4)
-
-
-def _terms(n: _Sizes) -> float:
-    """Return the number of distinct terms, by Heaps' law."""
-    return 0.6 * math.pow(n.characters, 0.67)
-
-
-_ENTRY = 1_000  # bytes of a manifest and of the headers of arrays
-_FIRST_S = 0.02  # seconds of a first call, the largest part of small work
-
-_UNKNOWN = _CostModel(lambda n: 1, lambda n: 1, known=False)
-
-# Fitted to adi, scifact and medquad on one core of an AMD EPYC; two models encode with all-MiniLM-L6-v2.
-_MODELS: Mapping[WorkKind, _CostModel] = {
-    POSTINGS: _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 0.35 * n.characters + 16 * _terms(n)),
-    TOKENS_BY_TIE_ORDER: _CostModel(lambda n: 1.2e-7 * n.characters),
-    FTS5_DATABASE: _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + n.characters),
-    LIVE_MODEL: _CostModel(lambda n: 6),
-    DOCUMENT_VECTORS: _CostModel(
-        lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 1_150 * n.rows),  # the model reads 256 tokens of a text
-        lambda n: _ENTRY + 4 * 384 * n.rows,
-    ),
-    QUERY_VECTORS: _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 4 * 385 * n.rows),
-    DOCUMENT_TERM_WEIGHTS: _CostModel(lambda n: 7e-5 * min(n.characters, 2_300 * n.rows), lambda n: 8 * 250 * n.rows),
-    DOCUMENT_TOKEN_VECTORS: _CostModel(
-        lambda n: 0.02 * n.rows + 4.2e-5 * min(n.characters, 2_300 * n.rows),
-        lambda n: 128 * min(n.characters, 2_300 * n.rows),
-    ),
-    QUERY_TOKEN_VECTORS: _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 16_000 * n.rows),
-    QUERY_TERM_WEIGHTS: _CostModel(lambda n: 0.015 * n.rows, lambda n: _ENTRY + 8 * 50 * n.rows),
-    WEIGHTED_POSTINGS: _CostModel(lambda n: 4e-8 * n.characters, lambda n: _ENTRY + 1.3 * n.characters),
-    LSA: _CostModel(lambda n: 1.5 + 6e-7 * n.characters, lambda n: _ENTRY + 4 * 256 * (n.documents + _terms(n))),
-    VECTOR_INDEX: _CostModel(lambda n: 1.5e-4 * n.documents, lambda n: _ENTRY + 4 * 384 * n.documents),
-    EXACT_NEIGHBOURS: _CostModel(lambda n: 1.5e-7 * n.queries * n.documents, lambda n: _ENTRY + 4 * n.queries * n.k),
-    RANKINGS: _CostModel(lambda n: n.queries, _rankings, known=False),
-    LATENCY: _CostModel(lambda n: min(n.queries, TIMED_QUERIES) * n.documents, known=False),
-    DIAGNOSTICS: _CostModel(lambda n: n.queries * n.documents, known=False),
-}
-
-_SEARCHES: Mapping[str, _CostModel] = {
-    "BM25": _search(5e-5, 2e-9),
-    "BM25F": _search(6e-5, 3e-9),
-    "LearnedSparse": _search(2e-4, 3e-8),
-    "RankBM25": _search(3e-4, 1.9e-6),
-    "SqliteFts": _search(3e-4, 2.5e-6),
-    "Dense": _search(3e-4, 1.5e-7),
-    "Hybrid": _CostModel(lambda n: 7e-8 * n.queries * n.k, _rankings),
-}
-"""The cost models of rankings, by the class of the retriever."""
-
-_BESIDE_RANKINGS = (LATENCY, DIAGNOSTICS)
+_OF_A_SEARCH = (LATENCY, DIAGNOSTICS)
 """Kinds of work that are done together with rankings."""
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """The cost of work; `seconds` is None if comparable work was never measured, `rough` if it was far smaller."""
+
+    seconds: float | None = None
+    bytes: float = 0.0
+    rough: bool = False
+
+
+@dataclass(frozen=True)
+class _Measurement:
+    """The cost of a piece of work, its sizes by their names in keys, and the words of its settings."""
+
+    seconds: float
+    bytes: float
+    sizes: Mapping[str, float]
+    words: frozenset[str]
+
+
 class Estimator:
-    """Estimates work by the entries of a store."""
+    """Estimates work by the entries of a store and the results of logged runs, both latest first."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._entries: dict[str, list[tuple[Entry, frozenset[str]]]] = {}
-        for entry in reversed(list(entries)):  # most recently used first
-            same = self._entries.setdefault(_sort(entry.kind, entry.parts), [])
+    def __init__(self, entries: Iterable[Entry], results: Sequence[Result] = ()) -> None:
+        self._kept: dict[tuple[str, str], list[_Measurement]] = {}
+        for entry in entries:
+            same = self._kept.setdefault((entry.kind, _name_class(entry.parts)), [])
             if entry.seconds > 0 and len(same) < MOST_ALIKE:
-                same.append((entry, _words(entry.parts)))
+                words = _list_words(entry.parts.values())
+                same.append(_Measurement(entry.seconds, entry.bytes, _read_sizes(entry.parts), words))
+        self._logged: dict[str, list[_Measurement]] = {}
+        for result in results:
+            for kind, measured in _iter_logged(result):
+                self._logged.setdefault(kind, []).append(measured)
+        queries = [(result.timings.score_s, result.dataset.queries) for result in results]
+        self.score_s = median(seconds / n for seconds, n in queries if n) if any(n for _, n in queries) else None
+        """The seconds to measure the ranking of one query; None without a logged run."""
 
-    def of(self, key: Key) -> Estimate:
-        """Return the estimate of the work of a key."""
-        parts = dict(key.parts)
-        made = self._of(key.kind, parts)
-        if made.seconds is None:
-            return made
-        kinds = _BESIDE_RANKINGS if key.kind == RANKINGS else ()
-        beside = sum(self._of(kind, parts).seconds or 0.0 for kind in kinds)
-        return Estimate(made.seconds + beside, made.bytes, made.rough)
+    def estimate(self, work: Work, settings: object = None) -> Estimate:
+        """Return the estimate of work for a retriever with these settings, as in a config.
 
-    def _of(self, kind: WorkKind, parts: Mapping[str, str]) -> Estimate:
-        sort, sizes = _sort(kind.name, parts), _sizes(parts)
-        model = _SEARCHES.get(_class_of(parts)) if kind == RANKINGS else None
-        model = model or _MODELS.get(kind, _UNKNOWN)
-        seconds, size = model.seconds(sizes), model.bytes(sizes)
-        if sort not in self._entries or not self._entries[sort]:
-            return Estimate(seconds if model.known else None, size if model.known else 0.0, rough=True)
-        words = _words(parts)
-        shared = [len(words & others) for _, others in self._entries[sort]]
-        nearest = [e for (e, _), n in zip(self._entries[sort], shared, strict=True) if n == max(shared)]
-        slower = median(e.seconds / (_FIRST_S + model.seconds(_sizes(e.parts))) for e in nearest)
-        larger = median(e.bytes / (model.bytes(_sizes(e.parts)) or 1) for e in nearest)
-        return Estimate(slower * seconds, larger * size, rough=False)
+        That of rankings includes the figures measured with them.
+        """
+        kind, parts = work.key.kind, dict(work.key.parts)
+        own = self._estimate(kind.name, parts, work.grows_with or kind.grows_with, settings)
+        if own.seconds is None or kind != RANKINGS:
+            return own
+        beside = (self._estimate(kind.name, parts, kind.grows_with, settings).seconds for kind in _OF_A_SEARCH)
+        return Estimate(own.seconds + sum(filter(None, beside)), own.bytes, own.rough)
+
+    def _estimate(self, kind: str, parts: Mapping[str, str], grows_with: Sequence[str], settings: object) -> Estimate:
+        nearest = self._find_nearest(kind, parts, settings)
+        if not nearest:
+            return Estimate()
+        sizes = _read_sizes(parts)
+        ratios = [_compare_sizes(sizes, measured.sizes, grows_with) for measured in nearest]
+        pairs = list(zip(ratios, nearest, strict=True))
+        return Estimate(
+            median(ratio * measured.seconds for ratio, measured in pairs),
+            median(ratio * measured.bytes for ratio, measured in pairs),
+            min(ratios) > FAR,
+        )
+
+    def _find_nearest(self, kind: str, parts: Mapping[str, str], settings: object) -> list[_Measurement]:
+        """Return the entries whose settings share most words with a key, else logged work of the same class or model.
+
+        A key has a hash of its model, a logged run the name, so the settings have to say which name that is.
+        """
+        name = _name_class(parts)
+        if same := self._kept.get((kind, name)):
+            words = _list_words(parts.values())
+            most = max(len(words & measured.words) for measured in same)
+            return [measured for measured in same if len(words & measured.words) == most]
+        names = {name} if name and name != parts.get("model") else set(_list_texts(settings, "model"))
+        return [measured for measured in self._logged.get(kind, []) if not name or names & measured.words]
 
 
-def _sort(kind: str, parts: Mapping[str, str]) -> str:
-    """Return the class of comparable work: its kind, and its retriever, encoder or model."""
-    return f"{kind} {_class_of(parts) or parts.get('model', '')}"
+def _iter_logged(result: Result) -> Iterator[tuple[str, _Measurement]]:
+    """Yield the kinds and the costs of the work of a run.
+
+    Costs do not name the class that did the work. The first rankings are those of the retriever itself; those after
+    them, of its parts, are left out, or the time of a part would be taken for that of its hybrid.
+    """
+    settings = result.config.get("retriever") or {}
+    words = frozenset(_list_texts(settings))
+    own = frozenset([str(settings.get("_target_", "")).rpartition(".")[2]])
+    size = float(result.dataset.chunks or result.dataset.documents)
+    sizes = {"documents": size, "asked": float(result.dataset.queries)}
+    stages = [cost for cost in result.timings.stages if cost.seconds > 0]
+    searches = [cost for cost in stages if cost.kind == RANKINGS.name]
+    for cost in stages:
+        if cost.kind == RANKINGS.name or kind_of(cost.kind) in _OF_A_SEARCH:
+            if cost is searches[0] if cost in searches else len(searches) == 1:
+                yield cost.kind, _Measurement(cost.seconds, 0.0, sizes, own)
+        else:
+            yield cost.kind, _Measurement(cost.seconds, 0.0, sizes, words)
 
 
-def _class_of(parts: Mapping[str, str]) -> str:
-    """Return the class of the retriever or the encoder in a key."""
-    return (parts.get("retriever") or parts.get("encoder", "")).partition("(")[0]
+def _list_texts(settings: object, key: str = "") -> Iterator[str]:
+    """Yield the texts in the settings of a config, classes by their names alone; with `key`, only those of this key."""
+    for name, value in settings.items() if isinstance(settings, Mapping) else ():
+        if isinstance(value, str) and key in ("", name):
+            yield value.rpartition(".")[2] if name == "_target_" else value
+        yield from _list_texts(value, key)
 
 
-def _words(parts: Mapping[str, str]) -> frozenset[str]:
-    """Return the settings in a key; the more settings two keys share, the more similar is their work."""
-    return frozenset(word for value in parts.values() for word in re.findall(r"[^\s(),]+", value))
+def _compare_sizes(sizes: Mapping[str, float], measured: Mapping[str, float], grows_with: Sequence[str]) -> float:
+    """Return how many times as large as what was measured a piece of work is; 1 for a size that is not known of both.
+
+    Logged runs record no characters; their number of documents stands for it.
+    """
+    names = ["documents" if name == "characters" and name not in measured else name for name in grows_with]
+    return math.prod(sizes[name] / measured[name] for name in names if sizes.get(name) and measured.get(name))
 
 
-def _sizes(parts: Mapping[str, str]) -> _Sizes:
-    sizes = {**parts, "queries": parts.get("asked", "")}  # the part "queries" is a fingerprint
-    names = (field.name for field in fields(_Sizes))
-    return _Sizes(**{name: float(sizes[name]) for name in names if sizes.get(name, "").isdecimal()})
+def _name_class(parts: Mapping[str, str]) -> str:
+    """Return the class of the retriever or the encoder in a key, or the name of its model; "" without either."""
+    kind = (parts.get("retriever") or parts.get("encoder", "")).partition("(")[0]
+    return kind or parts.get("model", "")
+
+
+def _list_words(texts: Iterable[str]) -> frozenset[str]:
+    """Return the words of settings; the more words two keys share, the more similar is their work."""
+    return frozenset(word for value in texts for word in re.findall(r"[^\s(),]+", value))
+
+
+def _read_sizes(parts: Mapping[str, str]) -> dict[str, float]:
+    """Return the sizes in a key: numbers of documents, characters, texts (`rows`) and queries (`asked`)."""
+    names = ("documents", "characters", "rows", "asked")
+    return {name: float(parts[name]) for name in names if parts.get(name, "").isdecimal()}

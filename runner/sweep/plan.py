@@ -6,8 +6,10 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 
 from retrievers.capabilities import is_live
 from retrievers.search import Work, plan_rankings
@@ -17,7 +19,7 @@ from runner.datasets.base import Dataset
 from runner.datasets.own_documents import leave_room
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
-from runner.evaluation.result import ResultError
+from runner.evaluation.result import Result, ResultError
 from runner.llm.spending import iter_models
 from runner.pages import console
 from runner.pages.progress import Status
@@ -31,11 +33,11 @@ from runner.sweep.report.printing import show_plan
 from runner.sweep.settings import SweepSettings
 from runner.sweep.work import Plan, PlannedStage, SearchPlan
 from runner.tracking.background import BackgroundTracker
+from runner.tracking.fetching import Runs
 from runner.tracking.logged import LoggedRun, State, Sweep
 
-START_S, WORKERS_S, SCORE_S, LOG_S = 6.0, 4.0, 0.035, 0.012
-"""Seconds before the first and after the last combination, to start workers, to score a combination, and to log it,
-which happens during the next one; measured on two cores."""
+LATEST_RUNS, OF_A_SWEEP = 10, 5
+"""The largest number of logged runs whose times are read, and of combinations of a sweep among them."""
 
 
 def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tracker: BackgroundTracker) -> int:
@@ -47,7 +49,8 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
             for combination, run in state.finished.items()
             if combination in wanted and not (_may_fail(wanted[combination]) and _is_unfinished(run, tracker))
         }
-        made = plan_combinations(sweep.name, wanted, finished, declared.bench, _workers(declared.settings))
+        earlier = _list_earlier(tracker) if tracker.keeps_runs else ()
+        made = plan_combinations(sweep.name, wanted, finished, declared.bench, _workers(declared.settings), earlier)
         if declared.settings.race:
             check_race(wanted, declared.bench)
             made = replace(made, race=describe_saving(wanted, declared.bench, declared.settings))
@@ -67,9 +70,17 @@ def _show(made: Plan | SearchPlan) -> None:
 
 
 def plan_combinations(
-    name: str, wanted: Mapping[str, Experiment], finished: Collection[str], bench: Bench, workers: int
+    name: str,
+    wanted: Mapping[str, Experiment],
+    finished: Collection[str],
+    bench: Bench,
+    workers: int,
+    earlier: Sequence[Result] = (),
 ) -> Plan:
-    """Return the plan of a sweep, given its combinations and those that are finished."""
+    """Return the plan of a sweep, given its combinations and those that are finished.
+
+    Times are rates of the work in the store and of `earlier` results, latest first.
+    """
     to_do = {
         combination: experiment
         for combination, experiment in wanted.items()
@@ -79,9 +90,15 @@ def plan_combinations(
     kept = bench.store.list_entries()
     there = {entry.digest for entry in kept if entry.parts}
     needed = {combination: _add_work({}, works[combination], there) for combination in to_do}
-    distinct = {digest: work for works_of_one in needed.values() for digest, work in works_of_one.items()}
-    estimator = Estimator(kept)
-    estimates = {digest: _estimate(estimator, work) for digest, work in distinct.items()}
+    estimator = Estimator(sorted(kept, key=lambda entry: entry.used, reverse=True), earlier)
+    estimates = {
+        digest: _estimate(estimator, work, wanted[combination])
+        for combination, works_of_one in needed.items()
+        for digest, work in works_of_one.items()
+    }
+    scoring = {combination: _estimate_scoring(estimator, bench.dataset(e)) for combination, e in to_do.items()}
+    stages = [*_stages(works.values(), there, estimates), _list_scoring(len(wanted), scoring)]
+    is_estimated = any(stage.unknown < stage.to_do for stage in stages)
     workers = min(workers, max(len(to_do), 1))
     return Plan(
         name=name,
@@ -89,8 +106,8 @@ def plan_combinations(
         combinations=len(wanted),
         finished=len(wanted) - len(to_do),
         to_do=[experiment.name for experiment in to_do.values()],
-        stages=[*_stages(works.values(), there, estimates), _scoring(len(wanted), len(to_do))],
-        wall_seconds=_wall(needed, estimates, workers),
+        stages=stages,
+        wall_seconds=_wall(needed, estimates, scoring, workers) if is_estimated or not to_do else None,
         workers=workers,
         store=bench.store.location,
         calls=estimate_calls(
@@ -135,8 +152,22 @@ def _add_work(works: dict[str, Work], work: Work, there: Collection[str] = ()) -
     return works
 
 
-def _estimate(estimator: Estimator, work: Work) -> Estimate:
-    made = estimator.of(work.key)
+def _list_earlier(tracker: BackgroundTracker) -> list[Result]:
+    """Return results of the latest evaluations, without rankings; runs without a readable record are left out.
+
+    Those of a sweep are spread over its combinations, because those next to each other may be of one retriever.
+    """
+    runs, results = Runs(tracker.tracking), list[Result]()
+    for run in islice((run for run in runs.list_ended() if run.status == "FINISHED"), LATEST_RUNS):
+        combinations = runs.of_sweep(run) if run.kind == "sweep" else [run]
+        for one in combinations[:: -(-len(combinations) // OF_A_SWEEP) or 1]:
+            with suppress(ResultError):
+                results.append(runs.record(one, rankings=False))
+    return results
+
+
+def _estimate(estimator: Estimator, work: Work, experiment: Experiment) -> Estimate:
+    made = estimator.estimate(work, experiment.config.get("retriever"))
     cheap = made.seconds is not None and made.seconds < WORTH_KEEPING_S
     return replace(made, bytes=0.0) if cheap else made
 
@@ -163,18 +194,27 @@ def _stages(works: Iterable[Work], there: Collection[str], estimates: Mapping[st
         )
 
 
-def _scoring(combinations: int, to_do: int) -> PlannedStage:
-    there, seconds = combinations - to_do, to_do * (SCORE_S + LOG_S)
-    return PlannedStage("score and log", combinations, there, to_do, seconds, 0.0)
+def _estimate_scoring(estimator: Estimator, dataset: Dataset) -> float | None:
+    return None if estimator.score_s is None else estimator.score_s * len(dataset.queries)
 
 
-def _wall(needed: Mapping[str, Collection[str]], estimates: Mapping[str, Estimate], workers: int) -> float:
+def _list_scoring(combinations: int, scoring: Mapping[str, float | None]) -> PlannedStage:
+    there, seconds = combinations - len(scoring), sum(filter(None, scoring.values()))
+    unknown = sum(one is None for one in scoring.values())
+    return PlannedStage("score", combinations, there, len(scoring), seconds, 0.0, unknown=unknown)
+
+
+def _wall(
+    needed: Mapping[str, Collection[str]],
+    estimates: Mapping[str, Estimate],
+    scoring: Mapping[str, float | None],
+    workers: int,
+) -> float:
     """Return the total time in seconds, given the work of each combination: at least that of the longest one."""
     seconds = {digest: estimate.seconds or 0.0 for digest, estimate in estimates.items()}
-    longest = max((SCORE_S + sum(seconds[digest] for digest in works) for works in needed.values()), default=0.0)
-    computing = sum(seconds.values()) + SCORE_S * len(needed)
-    starting = START_S + (WORKERS_S if workers > 1 else 0.0)
-    return starting + max(computing / workers, longest, LOG_S * len(needed))
+    combinations = (sum(seconds[digest] for digest in works) + (scoring[name] or 0.0) for name, works in needed.items())
+    computing = sum(seconds.values()) + sum(filter(None, scoring.values()))
+    return max([computing / workers, *combinations])
 
 
 def _workers(settings: SweepSettings) -> int:

@@ -15,8 +15,8 @@ LEAST_S = 0.1
 class PlannedStage:
     """The work of one kind: the number of distinct pieces, of cached pieces (`there`), and of pieces to do.
 
-    `seconds` and `bytes` are those of the pieces to do; `unknown` of these have no estimate. A `rough` estimate was
-    measured on another machine.
+    `seconds` and `bytes` are those of the pieces to do; `unknown` of these have no estimate, because no comparable work
+    was measured. A `rough` estimate comes from far smaller work.
     """
 
     name: str
@@ -53,8 +53,9 @@ class PlannedCalls:
 class Plan:
     """The work of a sweep: the number of combinations, the names of those to do, and the stages of the work.
 
-    `wall_seconds` is the time from the command to the report with this many `workers`, without the `calls` of language
-    models. `race` describes the saving of a race, which the other figures leave out; "" without a race.
+    `wall_seconds` is the time of the work with this many `workers`, without starting these, logging, and the `calls` of
+    language models; None if nothing has an estimate. `race` describes the saving of a race, which the other figures
+    leave out; "" without a race.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Plan:
     finished: int
     to_do: Sequence[str]
     stages: Sequence[PlannedStage]
-    wall_seconds: float
+    wall_seconds: float | None
     workers: int
     store: str
     calls: Sequence[PlannedCalls] = field(default_factory=tuple)
@@ -76,7 +77,7 @@ class Plan:
 
     @property
     def rough(self) -> bool:
-        """Return whether a time of at least `LEAST_S` was measured on another machine."""
+        """Return whether a time of at least `LEAST_S` comes from far smaller work."""
         return any(stage.rough and stage.seconds >= LEAST_S for stage in self.stages)
 
     @property

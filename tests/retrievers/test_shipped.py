@@ -13,7 +13,6 @@ from runner.config.composing import open_loader
 from runner.config.values import settle
 from runner.evaluation.experiment import build_experiment
 from runner.sweep.compose import Composer
-from runner.sweep.estimates import _SEARCHES
 from tests.config.files import list_names
 from tests.config.test_conf import find_place
 from tests.retrievers.test_contract import ANY, QDRANT
@@ -28,18 +27,6 @@ NOT_IN_THE_CONTRACT = {
     "Postgres": "needs a server: tests/retrievers/engines/test_postgres.py",
     "RunFile": "does not search by content: tests/retrievers/runs/test_run_file.py",
 } | ({} if QDRANT else {"Qdrant": "qdrant-edge is not installed"})
-
-WITHOUT_ESTIMATE = {
-    "Agentic": "depends on a language model",
-    "ExistingRetriever": "an object of any kind",
-    "Expanded": "depends on a language model",
-    "Http": "depends on a service",
-    "LateInteraction": "depends on the model, which determines the vectors of a text",
-    "Postgres": "depends on a server",
-    "Qdrant": "depends on the index and its settings",
-    "Reranked": "depends on the reranker",
-    "RunFile": "only reads a file",
-}
 
 NOT_IN_MESSAGES = {
     "expanded": "applies filters if its base does",
@@ -70,10 +57,6 @@ def list_classes(shipped: dict[str, Retriever]) -> set[str]:
 def test_every_retriever_keeps_the_contract(shipped: dict[str, Retriever]) -> None:
     tested = {kind.__name__ for retriever in ANY.values() for kind in type(retriever).__mro__}
     assert list_classes(shipped) - tested == set(NOT_IN_THE_CONTRACT)
-
-
-def test_the_time_of_every_retriever_can_be_estimated(shipped: dict[str, Retriever]) -> None:
-    assert list_classes(shipped) - set(_SEARCHES) == set(WITHOUT_ESTIMATE)
 
 
 def test_messages_and_documents_name_the_retrievers_that_apply_filters(shipped: dict[str, Retriever]) -> None:

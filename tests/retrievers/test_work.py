@@ -10,25 +10,11 @@ from retrievers import work
 from retrievers.search import Work
 from retrievers.store import Key
 from retrievers.work import KINDS, LSA, POOLED_TOKEN_VECTORS, RANKINGS, PlanStep, WorkKind, kind_of
-from runner.sweep.estimates import _MODELS
 
 ROOT = Path(__file__).parents[2]
 
 OWN = {name: value for name, value in vars(work).items() if isinstance(value, WorkKind)}
 """The kinds of work of this program, by the names of their constants."""
-
-NO_MODEL = {
-    "candidates", "live pair scores", "live vectors", "query terms", "points", "searcher", "encoding planned",
-    "live code", "live postings", "live fts5 database", "live vector index", "live qdrant index", "live pair model",
-    "live rankings", "texts cut",
-}  # fmt: skip
-"""The kinds of work in memory only, or so brief, that no plan lists them."""
-
-NOT_PLANNED = {"rankings of a block", "pair scores", "bundles", "drafts", "verdicts"}
-"""The kinds of work that no plan lists, because what they are done for shows only during a search or synthesis."""
-
-NOT_MEASURED = {"pooled token vectors", "qdrant index", "postgres index"}
-"""The kinds of work whose time depends on a library or server; a plan says that it is unknown until it is measured."""
 
 
 def test_every_kind_of_work_is_used() -> None:
@@ -41,11 +27,8 @@ def test_the_name_of_a_constant_is_that_of_the_kind() -> None:
     assert {name: kind.name.upper().replace(" ", "_") for name, kind in OWN.items()} == {name: name for name in OWN}
 
 
-def test_every_kind_of_work_has_a_cost_model_or_a_reason_to_have_none() -> None:
-    without = {kind.name for kind in OWN.values() if kind not in _MODELS}
-    assert without == NO_MODEL | NOT_PLANNED | NOT_MEASURED
-    assert {kind.name for kind in OWN.values() if kind.step is None}.isdisjoint(NOT_MEASURED)
-    assert all(kind.step is None for kind in OWN.values() if kind.name in NO_MODEL | NOT_PLANNED)
+def test_every_planned_kind_of_work_names_the_sizes_that_it_grows_with() -> None:
+    assert {kind.name for kind in OWN.values() if kind.step and not kind.grows_with} == {"live model"}
 
 
 def test_a_kind_of_a_plug_in_is_created_and_exists(monkeypatch: pytest.MonkeyPatch) -> None:

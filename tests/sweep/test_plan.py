@@ -7,7 +7,9 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,17 +42,19 @@ from retrievers.work import (
     RANKINGS,
     TEXTS_CUT,
     TOKENS_BY_TIE_ORDER,
+    Cost,
     WorkKind,
 )
 from runner.__main__ import main
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
+from runner.evaluation.result import Result
 from runner.metrics.settings import MetricSettings
 from runner.store import disk, entries
 from runner.store.base import Entry
 from runner.store.disk import DiskStore
-from runner.sweep.estimates import Estimator
-from runner.sweep.plan import LOG_S, SCORE_S, START_S, WORKERS_S, plan_combinations
+from runner.sweep.estimates import Estimate, Estimator
+from runner.sweep.plan import plan_combinations
 from runner.sweep.report.printing import show_plan
 from runner.sweep.work import Plan, PlannedCalls, PlannedStage
 from runner.tracking.settings import Tracking
@@ -183,9 +187,22 @@ def experiment(retriever: Retriever, name: str = "one") -> Experiment:
     return Experiment(name, "bm25", retriever, Small(), METRICS, {"choices": {}}, {})
 
 
-def plan_for(bench: Bench, *wanted: Retriever, finished: Sequence[str] = (), workers: int = 1) -> Plan:
+@cache
+def evaluate_once() -> Result:
+    """Return a result, for tests that give it other times."""
+    with TemporaryDirectory() as folder:
+        return Bench(DiskStore(Path(folder))).evaluate(experiment(BM25()))
+
+
+def plan_for(
+    bench: Bench,
+    *wanted: Retriever,
+    finished: Sequence[str] = (),
+    workers: int = 1,
+    earlier: Sequence[Result] = (),
+) -> Plan:
     by_name = {str(n): experiment(retriever, str(n)) for n, retriever in enumerate(wanted)}
-    return plan_combinations("sweep", by_name, finished, bench, workers)
+    return plan_combinations("sweep", by_name, finished, bench, workers, earlier)
 
 
 def counted(plan: Plan) -> dict[str, tuple[int, int, int]]:
@@ -204,7 +221,7 @@ def test_once_evaluated_all_that_is_kept_is_there(
     after = plan_for(Bench(DiskStore(tmp_path)), retriever)
     in_memory = {w.title for w in works(plan_rankings(retriever, Small().load().corpus, [], 4, MemoryStore()))}
     for stage in after.stages:
-        if stage.name == "score and log" or is_live(retriever):
+        if stage.name == "score" or is_live(retriever):
             assert stage.to_do == 1
         else:
             assert stage.to_do == 0
@@ -220,7 +237,7 @@ def test_works_that_combinations_share_are_counted_once(tmp_path: Path) -> None:
         "embed": (1, 0, 1),
         "search": (4, 0, 4),
         "fuse": (3, 0, 3),
-        "score and log": (5, 0, 5),
+        "score": (5, 0, 5),
     }
 
 
@@ -236,13 +253,15 @@ def test_a_plan_leaves_the_store_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
-def test_workers_share_the_work_but_no_combination_is_done_by_two(tmp_path: Path) -> None:
+def test_workers_share_the_work_but_no_combination_is_split(tmp_path: Path) -> None:
     bench, same = Bench(DiskStore(tmp_path)), [RankBM25(k1=k1) for k1 in (1.0, 1.2, 1.4, 1.6)]
-    plans = {workers: plan_for(bench, *same, workers=workers) for workers in (1, 2, 4, 100)}
-    walls = [p.wall_seconds - START_S - (WORKERS_S if workers > 1 else 0) for workers, p in plans.items()]
-    assert walls[0] == pytest.approx(sum(stage.seconds for stage in plan_for(bench, *same).stages) - 4 * LOG_S)
-    assert walls[1] == pytest.approx(walls[0] / 2)
-    assert walls[2] == walls[3] >= max(SCORE_S, walls[0] / 4)
+    earlier = [timed(RankBM25(), score_s=2.0, rankings=10.0)]
+    one, two, four, many = (
+        plan_for(bench, *same, workers=workers, earlier=earlier).wall_seconds for workers in (1, 2, 4, 100)
+    )
+    assert one == pytest.approx(4 * 12.0)
+    assert two == pytest.approx(24.0)
+    assert four == many == pytest.approx(12.0)
 
 
 # Estimates
@@ -253,70 +272,129 @@ def entry(kind: WorkKind, seconds: float, size: int, **parts: object) -> Entry:
     return Entry(kind.name, key.digest, kind.name, dict(key.parts), size, seconds, 0.0, ())
 
 
-def postings(characters: int, **parts: object) -> Key:
-    return Key.of(POSTINGS, "retrievers.search", corpus=str(characters), characters=characters, **parts)
+def postings(characters: int, **parts: object) -> Work:
+    return Work(Key.of(POSTINGS, "retrievers.search", corpus=str(characters), characters=characters, **parts))
+
+
+def search_of(retriever: str, documents: int, asked: int, scans: bool = True) -> Work:
+    key = Key.of(RANKINGS, "retrievers.search", retriever=retriever, documents=documents, asked=asked, k=10)
+    return Work(key, grows_with=("asked", "documents") if scans else ("asked",))
+
+
+def timed(retriever: Retriever, score_s: float, **stages: float) -> Result:
+    """Return the result of an evaluation of four documents by two queries that took these times."""
+    config = {"retriever": {"_target_": f"{type(retriever).__module__}.{type(retriever).__name__}"}}
+    costs = [Cost(kind.replace("_", " "), seconds) for kind, seconds in stages.items()]
+    return replace(
+        evaluate_once(), config=config, timings=replace(evaluate_once().timings, score_s=score_s, stages=costs)
+    )
 
 
 def test_an_estimate_is_in_proportion_to_what_was_measured() -> None:
     kept = [entry(POSTINGS, 700.0, 10_000_000, corpus="c", characters=10**10, analyzer="Analyzer()")]
-    whole, half = (Estimator(kept).of(postings(n, analyzer="Analyzer()")) for n in (10**10, 5 * 10**9))
-    assert whole.seconds == pytest.approx(700, rel=0.01)
-    assert whole.bytes == pytest.approx(10_000_000)
-    assert half.seconds == pytest.approx(350, rel=0.01)
-    assert half.bytes == pytest.approx(5_000_000, rel=0.01)
-    assert not whole.rough
+    whole, half = (Estimator(kept).estimate(postings(n, analyzer="Analyzer()")) for n in (10**10, 5 * 10**9))
+    assert whole == Estimate(700.0, 10_000_000)
+    assert half == Estimate(350.0, 5_000_000)
 
 
-def test_the_most_alike_are_asked() -> None:
+def test_an_estimate_is_rough_if_what_was_measured_is_far_smaller() -> None:
+    kept = [entry(POSTINGS, 2.0, 1000, corpus="c", characters=1000)]
+    assert Estimator(kept).estimate(postings(10_000)) == Estimate(20.0, 10_000, rough=False)
+    assert Estimator(kept).estimate(postings(10_001)).rough
+
+
+def test_work_with_the_most_similar_settings_is_used() -> None:
     kept = [
         entry(POSTINGS, seconds, 1, corpus="c", characters=10**10, analyzer=f"Analyzer(stemmer={stemmer!r})")
         for stemmer, seconds in (("english", 10.0), ("german", 1000.0), ("german", 3000.0))
     ]
-    found = Estimator(kept).of(postings(10**10, analyzer="Analyzer(stemmer='english')"))
-    assert found.seconds == pytest.approx(10, rel=0.01)
-    several = Estimator(kept).of(postings(10**10, analyzer="Analyzer(stemmer='german')"))
-    assert several.seconds == pytest.approx(2000, rel=0.01)
+    assert Estimator(kept).estimate(postings(10**10, analyzer="Analyzer(stemmer='english')")).seconds == 10
+    assert Estimator(kept).estimate(postings(10**10, analyzer="Analyzer(stemmer='german')")).seconds == 2000
 
 
-def test_a_search_is_not_compared_with_another_retrievers() -> None:
-    asked = {"documents": 1000, "asked": 100, "k": 10}
-    kept = [entry(RANKINGS, 5.0, 1, retriever="RankBM25(k1=1.5)", **asked)]
-    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.search", retriever="BM25(k1=1.5)", **asked)).rough
-    assert not Estimator(kept).of(Key.of(RANKINGS, "retrievers.search", retriever="RankBM25(k1=2.0)", **asked)).rough
+def test_a_search_is_only_compared_with_searches_of_its_class() -> None:
+    kept = [entry(RANKINGS, 5.0, 1, retriever="RankBM25(k1=1.5)", documents=1000, asked=100, k=10)]
+    assert Estimator(kept).estimate(search_of("BM25(k1=1.5)", 1000, 100)).seconds is None
+    assert Estimator(kept).estimate(search_of("RankBM25(k1=2.0)", 1000, 100)).seconds == 5
 
 
-def test_measuring_is_part_of_a_search() -> None:
+def test_a_search_grows_with_documents_if_its_class_scans_them() -> None:
+    kept = [entry(RANKINGS, 5.0, 1, retriever="R()", documents=1000, asked=100, k=10)]
+    assert Estimator(kept).estimate(search_of("R()", 3000, 200)).seconds == 30
+    assert Estimator(kept).estimate(search_of("R()", 3000, 200, scans=False)).seconds == 10
+
+
+@pytest.mark.parametrize(
+    ("retriever", "grows_with"),
+    [
+        (BM25(), ("asked", "documents")),
+        (Dense(LSAEncoder()), ("asked", "documents")),
+        (Broken("never"), ("asked", "documents")),
+        (Hybrid({"a": BM25(), "b": RankBM25()}), ()),
+        (ALL["reranked"], ()),
+        (ALL["expanded"], ()),
+        (ALL["agentic"], ()),
+    ],
+)
+def test_the_class_of_a_retriever_declares_what_its_search_grows_with(
+    retriever: Retriever, grows_with: tuple[str, ...], harbour: Corpus
+) -> None:
+    assert plan_rankings(retriever, harbour, ["ships"], 5, MemoryStore()).grows_with == grows_with
+    assert RANKINGS.grows_with == ("asked",)
+
+
+def test_the_figures_of_a_search_are_part_of_its_time() -> None:
     parts = {"documents": 10**6, "asked": 1000, "k": 10, "retriever": "Dense(index_type='hnsw')"}
-    alone = Estimator([entry(RANKINGS, 150.0, 1, **parts)]).of(Key.of(RANKINGS, "retrievers.search", **parts))
     kept = [entry(RANKINGS, 150.0, 1, **parts), entry(DIAGNOSTICS, 300.0, 1, **parts)]
-    assert Estimator(kept).of(Key.of(RANKINGS, "retrievers.search", **parts)).seconds == pytest.approx(
-        (alone.seconds or 0) + 300
-    )
+    assert Estimator(kept).estimate(search_of("Dense(index_type='hnsw')", 10**6, 1000)).seconds == 450
 
 
-def test_nothing_is_made_up_for_what_nobody_has_measured() -> None:
-    for key in (
-        Key.of(RANKINGS, "retrievers.search", retriever="Mine()", documents=10, asked=10, k=5),
-        Key.of(MINE, "retrievers.search", a=1),
-    ):
-        assert Estimator([]).of(key).seconds is None
-    measured = Estimator([entry(MINE, 7.0, 100, a=2)]).of(Key.of(MINE, "retrievers.search", a=1))
-    assert measured.seconds == pytest.approx(7, rel=0.05)
+def test_work_without_sizes_takes_as_long_as_before() -> None:
+    key = Key.of(MINE, "retrievers.search", a=1)
+    assert Estimator([]).estimate(Work(key)) == Estimate()
+    assert Estimator([entry(MINE, 7.0, 100, a=2)]).estimate(Work(key)) == Estimate(7.0, 100)
 
 
-@given(st.integers(0, 10**7), st.integers(0, 10**4), st.integers(1, 1000))
+def test_work_that_no_store_keeps_has_the_rate_of_logged_runs() -> None:
+    estimator = Estimator([], [timed(RankBM25(), 0.5, rankings=0.02, postings=0.01)])
+    documents, queries = evaluate_once().dataset.documents, evaluate_once().dataset.queries
+    twice = search_of("RankBM25(k1=9)", 2 * documents, queries)
+    assert estimator.estimate(twice).seconds == pytest.approx(0.04)
+    assert estimator.estimate(search_of("BM25()", documents, queries)).seconds is None
+    assert estimator.estimate(postings(100, documents=3 * documents)).seconds == pytest.approx(0.03)
+    assert estimator.score_s == pytest.approx(0.5 / queries)
+
+
+def test_logged_rankings_of_a_hybrid_are_its_own_and_not_those_of_its_parts() -> None:
+    hybrid = Hybrid({"a": BM25(), "b": RankBM25()})
+    logged = timed(hybrid, 0.5)
+    costs = [Cost("rankings", 1.0), Cost("rankings", 40.0), Cost("rankings", 90.0), Cost("latency", 30.0)]
+    estimator = Estimator([], [replace(logged, timings=replace(logged.timings, stages=costs))])
+    size = evaluate_once().dataset.documents, evaluate_once().dataset.queries
+    assert estimator.estimate(search_of("Hybrid(parts)", *size, scans=False)).seconds == 1.0
+    assert estimator.estimate(search_of("BM25()", *size)).seconds is None
+
+
+def test_a_model_is_opened_at_the_rate_of_runs_with_the_same_model() -> None:
+    settings = {"_target_": "retrievers.vectors.dense.Dense", "encoder": {"model": "models/small"}}
+    logged = timed(BM25(), 0.5, live_model=6.0)
+    estimator = Estimator([], [replace(logged, config={"retriever": settings})])
+    opening = Work(Key.of(LIVE_MODEL, "retrievers.search", model="a hash of its files"))
+    assert estimator.estimate(opening, settings).seconds == 6.0
+    assert estimator.estimate(opening, {"encoder": {"model": "models/large"}}).seconds is None
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**4), st.integers(1, 1000))
 def test_more_takes_longer(documents: int, asked: int, more: int) -> None:
-    for retriever in ("BM25", "RankBM25", "SqliteFts", "Dense", "Hybrid"):
-        less, most = (
-            Estimator([]).of(
-                Key.of(RANKINGS, "retrievers.search", retriever=f"{retriever}()", documents=d, asked=a, k=10)
-            )
-            for d, a in ((documents, asked), (documents + more, asked + more))
-        )
-        assert less.seconds is not None
-        assert most.seconds is not None
-        assert 0 <= less.seconds <= most.seconds
-        assert 0 < less.bytes <= most.bytes
+    kept = [entry(RANKINGS, 5.0, 100, retriever="R()", documents=100, asked=10, k=10)]
+    less, most = (
+        Estimator(kept).estimate(search_of("R()", d, a))
+        for d, a in ((documents, asked), (documents + more, asked + more))
+    )
+    assert less.seconds is not None
+    assert most.seconds is not None
+    assert 0 < less.seconds < most.seconds
+    assert 0 < less.bytes < most.bytes
 
 
 # The command
@@ -363,6 +441,38 @@ def test_a_dry_run_says_the_same_and_neither_computes_nor_logs(here: Path, capsy
     assert not (here / "mlruns" / "cache").exists()
     with closing(sqlite3.connect(here / "mlruns" / "mlflow.db")) as database:
         assert database.execute("SELECT count(*) FROM runs").fetchone() == (0,)
+
+
+def list_stages(plan: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {stage["name"]: stage for stage in plan["stages"]}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_plan_has_times_only_after_a_run_has_measured_them(capsys: pytest.CaptureFixture[str]) -> None:
+    more = ("retriever=bm25", "retriever.k1=0.6,0.9,1.2")
+    assert main(["plan", *more]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "no time or disk space: no comparable work was measured" in out
+    assert not re.search(r"\d s\b", out)
+    before = read_plan(capsys, "plan", "--json", *more)
+    assert before["wall_seconds"] is None
+    assert before["unknown"] == ["count terms", "search", "score"]
+    assert main(["-m", *AXES, "tracking.background=false"]) == 0
+    after = read_plan(capsys, "plan", "--json", *more)
+    stages = list_stages(after)
+    assert after["unknown"] == []
+    assert stages["search"]["to_do"] == stages["score"]["to_do"] == 1
+    assert after["wall_seconds"] == pytest.approx(sum(stage["seconds"] for stage in after["stages"]))
+    assert stages["score"]["seconds"] > 0
+    assert stages["search"]["seconds"] > 0
+
+
+@pytest.mark.usefixtures("here")
+def test_the_times_of_one_retriever_say_nothing_of_another(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retriever=bm25", "tracking.background=false"]) == 0
+    after = read_plan(capsys, "plan", "--json", "retriever=rank_bm25")
+    assert "search" in after["unknown"]
+    assert "score" not in after["unknown"]
 
 
 @pytest.mark.usefixtures("here")
@@ -422,7 +532,7 @@ PLAN = Plan(
         PlannedStage("count terms", 1, 1, 0, 0.0, 0.0),
         PlannedStage("embed", 22, 2, 20, 312.4, 31_000_000.0),
         PlannedStage("search", 1002, 2, 1000, 40.0, 0.0, rough=True),
-        PlannedStage("score and log", 1002, 2, 1000, 47.0, 0.0, rough=True),
+        PlannedStage("score", 1002, 2, 1000, 47.0, 0.0, rough=True),
     ],
     wall_seconds=400.0,
     workers=1,
@@ -452,8 +562,8 @@ def test_a_plan_ends_with_what_it_all_takes(
     out = capsys.readouterr().out
     assert "1,002 combinations on scifact (test): 5,183 documents, 300 queries; 2 already finished, 1,000 to do" in out
     assert "to do: k1=0; k1=1; k1=2; and 997 more" in out
-    assert "about 6 min 40 s with 1 worker; 31.0 MB more in mlruns/cache" in out
-    assert "~ measured on another machine" in out
+    assert "about 6 min 40 s of work with 1 worker; 31.0 MB more in mlruns/cache" in out
+    assert "~ from earlier work that was less than a tenth as large" in out
     assert "nothing was computed or logged" in out
 
 
@@ -491,7 +601,7 @@ def test_what_has_no_estimate_is_said(capsys: pytest.CaptureFixture[str]) -> Non
     out = capsys.readouterr().out
     assert "2.0 s or more" in out
     assert "at least 6 min 40 s" in out
-    assert "incomplete estimate for: search, fuse" in out
+    assert "not measured yet, and not included: search, fuse" in out
 
 
 def test_where_all_is_finished_nothing_is_to_do(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ NAMED = 3
 """Most names of combinations to do."""
 
 ROUGH, MOST = "~", "\N{LESS-THAN OR EQUAL TO}"
-"""Marks of a figure that was measured on another machine, and of an upper bound."""
+"""Marks of a rough figure and of an upper bound."""
 
 _NO_SUCH_CALL = "the ledger has no call of this kind"
 
@@ -111,19 +111,24 @@ def closing(plan: Plan) -> list[str]:
     """Return the total time and disk space, and how reliable the estimates are."""
     if not plan.to_do:
         return ["Nothing to do."]
-    least = "at least" if plan.unknown else "about"
-    lines = [
-        f"{least} {_about(plan.wall_seconds)} with {format_count(plan.workers, 'worker', 'workers')};"
-        f" {_size(plan.bytes) if plan.bytes else 'nothing'} more in {plan.store}"
-    ]
-    lines += _describe_calls(plan)
+    lines = [*_describe_total(plan), *_describe_calls(plan)]
     if plan.race:
         lines.append(plan.race)
     if plan.rough:
-        lines.append(f"{ROUGH} measured on another machine, because the store has no comparable work")
-    if plan.unknown:
-        lines.append(f"incomplete estimate for: {', '.join(plan.unknown)}")
+        lines.append(f"{ROUGH} from earlier work that was less than a tenth as large")
+    if plan.unknown and plan.wall_seconds is not None:
+        lines.append(f"not measured yet, and not included: {', '.join(plan.unknown)}")
     return [*lines, "nothing was computed or logged"]
+
+
+def _describe_total(plan: Plan) -> list[str]:
+    """Return the total time and the growth of the store, or that nothing comparable was measured yet."""
+    if plan.wall_seconds is None:
+        return [f"no time or disk space: no comparable work was measured with {plan.store} and these runs yet"]
+    least = "at least" if plan.unknown else "about"
+    grows = _size(plan.bytes) if plan.bytes else "nothing"
+    workers = format_count(plan.workers, "worker", "workers")
+    return [f"{least} {_about(plan.wall_seconds)} of work with {workers}; {grows} more in {plan.store}"]
 
 
 def _time(stage: PlannedStage) -> str:
