@@ -19,7 +19,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import yaml
 from pydantic.fields import FieldInfo
 
+from retrievers.choices import list_choices
 from runner.commands import list_commands
+from runner.commands.help import SETTINGS
 from runner.config.addresses import LocalPath, RequiredPath
 
 ROOT = Path(__file__).parents[1]
@@ -31,7 +33,7 @@ ALIGNED = re.compile(r"^(.+?):  (\S.*)$")
 COMMAND = re.compile(r"(?<!`)(python -m runner)")
 LISTED = ("analyzer", "experiment")
 """Groups whose choices differ only in values, and are listed in one table."""
-TARGETS = {("_statistics", ""): "runner.statistics.settings.Statistics"} | {
+TARGETS = {(f"_{key}", ""): target for key, target in SETTINGS.items()} | {
     (name, key): target for name, command in list_commands().items() for key, target in command.settings.items()
 }
 """Classes of settings that no `_target_` names, by file and key; a dataclass field has the settings of its class."""
@@ -146,6 +148,8 @@ def describe_type(kind: object, limits: tuple[object, ...] = ()) -> str:
     if kind in PATHS:
         return "path"
     if origin is Annotated:
+        if choices := list_choices(kind):
+            return ", ".join(f"`{name}`" for name in choices)
         own = [
             part for limit in arguments[1:] for part in (limit.metadata if isinstance(limit, FieldInfo) else [limit])
         ]

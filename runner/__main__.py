@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runner.commands import list_commands
-from runner.commands.help import render_help
+from runner.commands.help import render_help, render_topic
 from runner.config.completion import FLAGS, complete_verb, complete_word
 from runner.config.features import Command, FeatureError
 from runner.system.processes import main_module_not_imported_again
@@ -53,9 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not FLAGS.isdisjoint(words):
         verb, *choices = complete_verb(words, sorted(commands), _take_verb)
         sys.stdout.write("".join(f"{choice}\n" for choice in choices))
+    asks_help = not {"--help", "-h"}.isdisjoint(words)
+    topic = verb if verb not in commands else words[-1]  # --help GROUP, or GROUP=CHOICE
+    if asks_help and (text := render_topic(topic)) is not None:
+        sys.stdout.write(text)
+        return 0
     if verb in commands:
         words = [complete_word(commands[verb], word) for word in words]
-        if not {"--help", "-h"}.isdisjoint(words):
+        if asks_help:
             sys.stdout.write(render_help(verb, commands))  # before anything is loaded
             return 0
     if "--version" in words:

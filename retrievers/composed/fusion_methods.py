@@ -8,20 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
+from retrievers.choices import OneOf
 from retrievers.composed.candidates import Candidates, Floats
 
 Mask = NDArray[np.bool_]
 Values = tuple[Floats, Floats | float]
 """The values of hits, broadcast to shape (n, depth), and the value of documents that the part did not return, (n,)."""
-
-Normalization = Literal["minmax", "zscore", "max", "rank", "none"]
-Method = Literal["weighted", "combmnz", "combanz", "combmax", "combmin", "dbsf", "rrf", "isr", "log_isr", "borda"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ class PartHits:
 class Parameters(NamedTuple):
     """The settings that formulas use."""
 
-    normalization: Normalization
+    normalization: str
     rrf_k: float
 
 
@@ -93,12 +91,14 @@ class Fusion:
 
 
 def _minmax(scores: Floats, present: Mask) -> Values:
+    """Return 0 for the lowest hit, 1 for the highest, and shares between."""
     low = _lowest(scores, present)
     span = scores[:, :1] - low
     return np.divide(scores - low, span, out=np.ones_like(scores), where=span > 0), 0.0
 
 
 def _zscore(scores: Floats, present: Mask) -> Values:
+    """Return standard deviations from the mean."""
     n, deviations = _deviations(scores, present)
     spread = np.sqrt(np.square(deviations).sum(axis=1, keepdims=True) / n)
     values = np.divide(deviations, spread, out=np.zeros_like(scores), where=spread > 0)
@@ -108,6 +108,7 @@ def _zscore(scores: Floats, present: Mask) -> Values:
 
 
 def _max(scores: Floats, present: Mask) -> Values:
+    """Return shares of the largest absolute score."""
     highest, lowest = scores[:, :1], _lowest(scores, present)
     largest = np.maximum(np.abs(highest), np.abs(lowest))
     # Equal scores up to 0 would give their hits the value of missing documents, and the part no influence.
@@ -117,10 +118,12 @@ def _max(scores: Floats, present: Mask) -> Values:
 
 
 def _rank(scores: Floats, present: Mask) -> Values:
+    """Return 1 for the first hit, down to 1/n for the last of n."""
     return 1 - np.arange(scores.shape[1]) / _count(present), 0.0
 
 
 def _none(scores: Floats, present: Mask) -> Values:
+    """Return the scores themselves."""
     return scores, 0.0
 
 
@@ -140,7 +143,7 @@ def _lowest(scores: Floats, present: Mask) -> Floats:
     return np.take_along_axis(scores, last, axis=1)
 
 
-NORMALIZATIONS: dict[Normalization, Callable[[Floats, Mask], Values]] = {
+NORMALIZATIONS: dict[str, Callable[[Floats, Mask], Values]] = {
     "minmax": _minmax,
     "zscore": _zscore,
     "max": _max,
@@ -179,7 +182,7 @@ def _points(hits: PartHits, parameters: Parameters) -> Values:
 _FOX = "Fox and Shaw (1994), Combination of multiple searches"
 _MOURAO = "Mourão, Martins and Magalhães (2015), Multimodal medical information retrieval with unsupervised rank fusion"
 
-FUSIONS: dict[Method, Fusion] = {
+FUSIONS: dict[str, Fusion] = {
     "weighted": Fusion("sum of w v", "scores", f"CombSUM; {_FOX}", _normalize),
     "combmnz": Fusion("n * sum of w v", "scores", _FOX, _normalize, scale=np.positive),
     "combanz": Fusion("1/n * sum of w v", "scores", _FOX, _normalize, scale=np.reciprocal),
@@ -207,3 +210,9 @@ FUSIONS: dict[Method, Fusion] = {
     ),
 }
 """The methods of fusion by name. docs/fusion.md has the same table."""
+
+Method = Annotated[str, OneOf({name: fusion.formula for name, fusion in FUSIONS.items()})]
+
+Normalization = Annotated[
+    str, OneOf({name: (own.__doc__ or "").removeprefix("Return ").rstrip(".") for name, own in NORMALIZATIONS.items()})
+]

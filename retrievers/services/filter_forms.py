@@ -9,22 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any
 
+from retrievers.choices import OneOf
 from retrievers.filters import Condition, Filter, Scalar
 
-FilterForm = Literal[
-    "json", "chroma", "elasticsearch", "haystack", "meilisearch", "milvus", "qdrant", "solr", "typesense", "vespa",
-    "weaviate",
-]  # fmt: skip
-
-CONTINUING: frozenset[FilterForm] = frozenset(("vespa", "weaviate"))
+CONTINUING: frozenset[str] = frozenset(("vespa", "weaviate"))
 """Forms that are appended to the text of a query; they are empty for a query without a filter."""
 
 Conditions = Sequence[Condition]
 
 
-def format_filter(own: Filter | None, form: FilterForm, names: Mapping[str, str]) -> Any:  # noqa: ANN401 (any JSON)
+def format_filter(own: Filter | None, form: str, names: Mapping[str, str]) -> Any:  # noqa: ANN401 (any JSON)
     """Return a filter in the form of an engine; `names` are the engine's names of fields that it names differently.
 
     Without a filter, return None, or "" in a form that continues a text.
@@ -195,7 +191,7 @@ def _format_boolean(value: Scalar) -> Scalar:
     return json.dumps(value) if isinstance(value, bool) else value
 
 
-FORMS: Mapping[FilterForm, Callable[[Conditions], object]] = {
+FORMS: Mapping[str, Callable[[Conditions], object]] = {
     "json": _format_json,
     "chroma": _format_chroma,
     "elasticsearch": _format_elasticsearch,
@@ -209,3 +205,5 @@ FORMS: Mapping[FilterForm, Callable[[Conditions], object]] = {
     "weaviate": _format_weaviate,
 }
 """How conditions are written, by form. json is the form of datasets (`retrievers.filters.parse_filter`)."""
+
+FilterForm = Annotated[str, OneOf(dict.fromkeys(FORMS, ""))]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 
 from runner.config.features import Command, list_conf_folders
@@ -12,6 +14,9 @@ from runner.config.projects import find_project_config, list_plugins
 
 WIDTH = 120
 """Columns of the help."""
+
+SETTINGS = {"statistics": "runner.statistics.settings.Statistics"}
+"""Classes of settings that several commands have under one key."""
 
 
 def render_help(name: str, commands: Mapping[str, Command]) -> str:
@@ -24,6 +29,44 @@ def render_help(name: str, commands: Mapping[str, Command]) -> str:
     usage = "" if name == "evaluate" else f"{render_usage(name, command)}\n\n{sentence}\n\n"
     ends = "Ctrl-C stops the server. " if command.serves else ""
     return f"{usage}{text.strip()}\n\n{textwrap.fill(f'{ends}Exit codes: {describe_exit_codes(command)}.', WIDTH)}\n"
+
+
+def render_topic(topic: str) -> str | None:
+    """Return the choices of a config group, or of the settings of `GROUP=CHOICE` or a key; None for anything else."""
+    group, _, choice = topic.partition("=")
+    files = {file.stem: file for folder in list_conf_folders() for file in sorted((folder / group).glob("[!_]*.yaml"))}
+    if files and not choice:
+        return "\n".join(_align({f"{group}={name}": _describe(file) for name, file in files.items()})) + "\n"
+    if choice in files:
+        named = re.search(r"^_target_: (\S+)$", files[choice].read_text(encoding="utf-8"), re.MULTILINE)
+        lines, target = [_describe(files[choice])], named[1] if named else ""
+    elif topic in SETTINGS:
+        lines, target = [], SETTINGS[topic]
+    else:
+        return None
+    for key, choices in _list_tables(target).items():
+        lines += [f"{group}.{key}", *_align(choices)]
+    return "\n".join(lines) + "\n"
+
+
+def _describe(file: Path) -> str:
+    """Return the first sentence at the top of a config file, without commands."""
+    top = takewhile(lambda line: line.startswith("#"), file.read_text(encoding="utf-8").splitlines())
+    lines = (line.lstrip("# ") for line in top if "@package" not in line)
+    text = " ".join(re.split("(?<!`)python -m runner", line, maxsplit=1)[0].strip() for line in lines).strip()
+    return re.split(r"[.:](?:\s|$)", text, maxsplit=1)[0]
+
+
+def _list_tables(target: str) -> dict[str, dict[str, str]]:
+    """Return the choices of each setting of a class that has some, by its key."""
+    from importlib import import_module
+    from typing import get_type_hints
+
+    from retrievers.choices import list_choices  # loads pydantic
+
+    module, _, name = target.rpartition(".")
+    hints = get_type_hints(getattr(import_module(module), name), include_extras=True) if module else {}
+    return {key: choices for key, kind in hints.items() if (choices := list_choices(kind))}
 
 
 def render_usage(name: str, command: Command) -> str:

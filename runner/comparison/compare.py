@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ from runner.evaluation.result import QueryTable, Result
 from runner.statistics.agreement import Headroom, headroom
 from runner.statistics.clusters import Clusters, count_clusters, number_clusters
 from runner.statistics.comparison import Difference, compare
-from runner.statistics.settings import Statistics
+from runner.statistics.settings import Statistics, TableCorrection
 from runner.statistics.significance import compute_differences
 
 Floats = NDArray[np.float64]
@@ -49,7 +48,7 @@ class TableStatistics(Statistics):
     Intervals are uncorrected: one excludes 0 where the uncorrected p-value is below 1 - `confidence`.
     """
 
-    correction: Literal["holm", "bh", "none"] = Field(default="holm", repr=False)
+    correction: TableCorrection = Field(default="holm", repr=False)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from runner.statistics.clusters import Clusters, by_cluster
 if TYPE_CHECKING:
     from runner.statistics.maxt import MaxT
     from runner.statistics.paired_tests import PairedTest
-    from runner.statistics.settings import CorrectionName
 
 Floats = NDArray[np.float64]
 
@@ -74,7 +73,7 @@ class Correction:
     false if corrected p-values do not depend on the number of tests.
     """
 
-    name: CorrectionName
+    name: str
     label: str
     description: str
     title: str
@@ -109,7 +108,7 @@ class Correction:
             )
 
 
-def correct(p_values: Floats, correction: CorrectionName) -> Floats:
+def correct(p_values: Floats, correction: str) -> Floats:
     """Return the p-values of a family of tests, corrected by the named correction.
 
     Raises `ValueError` for Tukey's correction, which needs scores. Max-T needs them too; Holm's correction, which only
@@ -119,7 +118,7 @@ def correct(p_values: Floats, correction: CorrectionName) -> Floats:
     return CORRECTIONS[correction].correct(p_values)
 
 
-def level_of_each(p_values: Floats, level: float, correction: CorrectionName) -> float:
+def level_of_each(p_values: Floats, level: float, correction: str) -> float:
     """Return the level for single p-values that is equivalent to a level for corrected p-values."""
     significant = int(np.count_nonzero(correct(p_values, correction) < level))
     return CORRECTIONS[correction].find_level(level, len(p_values), significant) if len(p_values) else level

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,6 @@ from runner.statistics.inversion import invert_bootstrap_test, invert_permutatio
 from runner.statistics.maxt import MaxT, run_max_t
 from runner.statistics.significance import bootstrap_test, cluster_means, permutation_test, t_test
 from runner.statistics.wilcoxon import wilcoxon_test
-
-if TYPE_CHECKING:
-    from runner.statistics.settings import Test
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +35,7 @@ class PairedTest:
     without it, Holm's correction replaces max-T.
     """
 
-    name: Test
+    name: str
     label: str
     description: str
     compute_p_values: Callable[[Floats, int, int, Clusters | None, Floats | None], Floats]

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-Test = Literal["permutation", "t", "wilcoxon", "bootstrap"]
+from retrievers.choices import OneOf
+from runner.statistics.corrections import CORRECTIONS
+from runner.statistics.paired_tests import PAIRED_TESTS
+
+Test = Annotated[str, OneOf({name: f"p by {test.description}" for name, test in PAIRED_TESTS.items()})]
 """A paired test of the per-query differences between two systems."""
 
-CorrectionName = Literal["maxt", "holm", "bh", "tukey", "none"]
-"""The correction of p-values for multiple tests: step-down max-T, Holm, Benjamini-Hochberg, randomised Tukey HSD, or
-none."""
+CorrectionName = Annotated[str, OneOf({name: f"with {own.description}" for name, own in CORRECTIONS.items()})]
+"""A correction of p-values for the number of tests."""
+
+TableCorrection = Annotated[
+    str,
+    OneOf({name: f"with {own.description}" for name, own in CORRECTIONS.items() if not own.needs_all_pairs}),
+]
+"""A correction that does not need all pairs of systems."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrievers.choices import list_choices
 from runner.comparison.comparability import ReportError
 from runner.comparison.labels import label_results
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
@@ -75,8 +76,8 @@ def test_significance_is_that_of_the_comparison_to_the_best() -> None:
         assert (own.wins, own.ties, own.losses) == (found.wins[i], found.ties[i], found.losses[i])
 
 
-@pytest.mark.parametrize("test", get_args(Test))
-@pytest.mark.parametrize("correction", [name for name in get_args(CorrectionName) if name != "maxt"])
+@pytest.mark.parametrize("test", list_choices(Test))
+@pytest.mark.parametrize("correction", [name for name in list_choices(CorrectionName) if name != "maxt"])
 def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, correction: CorrectionName) -> None:
     results = sweep(6)
     board = build_leaderboard(
@@ -88,7 +89,7 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
     assert [row.difference.corrected for row in board.rows[1:]] == expected[1:].tolist()
 
 
-@pytest.mark.parametrize("test", get_args(Test))
+@pytest.mark.parametrize("test", list_choices(Test))
 def test_max_t_is_kept_for_every_test_that_has_it(test: Test, monkeypatch: pytest.MonkeyPatch) -> None:
     statistics = Statistics(test=test, permutations=500)
     assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).statistics.correction == (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import get_args, get_type_hints
 
 import pytest
 
 from release.configuration import CONF, Setting, iter_settings
+from retrievers.choices import list_choices
 from runner.commands import list_commands
 from runner.comparison.criteria import COSTS
 from runner.statistics.settings import CorrectionName, Test
@@ -23,14 +24,8 @@ HELP_LINE = re.compile(r"^ +([\w.]+)=(\S+)((?: {2,}|\n {20,})\S.*(?:\n {14,}\S.*
 def find_values(setting: Setting) -> tuple[str, ...]:
     """Return the values of the type of a setting, () unless it is an enumeration."""
     module, _, name = setting.target.rpartition(".")
-    kind = get_type_hints(getattr(import_module(module), name)).get(setting.key.rpartition(".")[2]) if module else None
-    return tuple(iter_literals(kind))
-
-
-def iter_literals(kind: Any) -> Iterator[str]:
-    """Yield the values of a type, also of one that has others beside an enumeration."""
-    for part in get_args(kind):
-        yield from [part] if get_origin(kind) is Literal else iter_literals(part)
+    hints = get_type_hints(getattr(import_module(module), name), include_extras=True) if module else {}
+    return tuple(list_choices(hints.get(setting.key.rpartition(".")[2])))
 
 
 def check_listed(text: str, values: Iterable[str], shown: set[str]) -> None:
@@ -86,7 +81,7 @@ def test_a_help_that_lists_the_values_of_a_setting_lists_all(name: str) -> None:
 def test_the_tables_of_statistics_have_a_row_for_each_value(name: str, kind: object) -> None:
     page = (CONF.parent / "docs" / "statistics.md").read_text(encoding="utf-8")
     (table,) = re.findall(rf"^\| `{name}` \|.*\n(?:\|.*\n)+", page, re.MULTILINE)
-    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE)[1:] == list(get_args(kind))
+    assert re.findall(r"^\| `(\w+)`", table, re.MULTILINE)[1:] == list(list_choices(kind))
 
 
 def test_the_pages_on_searches_name_every_sampler_and_every_cost() -> None:

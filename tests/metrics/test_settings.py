@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from omegaconf import OmegaConf
 from pydantic import ValidationError
 
 import runner.metrics.settings
+from retrievers.choices import list_choices
 from runner.comparison.compare import TableStatistics
 from runner.metrics.settings import MetricSettings
 from runner.statistics.settings import CorrectionName, Statistics, Test
@@ -60,7 +61,7 @@ def test_how_results_are_compared_is_no_part_of_what_was_measured(kind: type[Sta
 
 
 def _list_choices(kind: object) -> str:
-    *others, last = map(repr, get_args(kind))
+    *others, last = map(repr, list_choices(kind))
     return f"{', '.join(others)} or {last}"
 
 

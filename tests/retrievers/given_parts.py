@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from hypothesis import settings
 
 from retrievers.base import NOTHING, Corpus, Rankings, build_rankings
+from retrievers.choices import list_choices
 from retrievers.composed.fusion import Hybrid
 from retrievers.composed.fusion_methods import Method
 from retrievers.store import MemoryStore, NoStore, Store
@@ -21,7 +22,7 @@ Row = dict[int, float]
 IDS = "dbfaceg"
 CORPUS = Corpus(list(IDS), [f"text {i}" for i in IDS])
 
-METHODS: tuple[Method, ...] = get_args(Method)
+METHODS: tuple[Method, ...] = tuple(list_choices(Method))
 
 
 @dataclass(frozen=True)

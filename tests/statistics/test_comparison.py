@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
+from retrievers.choices import list_choices
 from runner.statistics.comparison import Differences, compare, compare_pairs, compare_to
 from runner.statistics.corrections import benjamini_hochberg, holm, run_randomised_tukey
 from runner.statistics.effects import hedges_g, queries_needed
@@ -19,7 +20,7 @@ from runner.statistics.significance import compute_differences, t_test
 from tests.statistics.examples import Floats, p_values, unequal
 
 TESTS = tuple(PAIRED_TESTS)
-CORRECTIONS = get_args(CorrectionName)
+CORRECTIONS = tuple(list_choices(CorrectionName))
 
 
 def to(reference: int, scores: Floats, **options: Any) -> Differences:

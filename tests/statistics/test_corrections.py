@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import runner
+from retrievers.choices import list_choices
 from runner.comparison.compare import TableStatistics
 from runner.statistics.comparison import resolve_correction
 from runner.statistics.corrections import CORRECTIONS, benjamini_hochberg, correct, holm, run_randomised_tukey
@@ -68,13 +69,12 @@ def test_a_correction_goes_by_its_name_and_tukeys_needs_the_scores() -> None:
 
 
 def test_every_value_of_the_setting_is_a_correction() -> None:
-    assert list(CORRECTIONS) == list(get_args(CorrectionName))
-    assert [name for name, correction in CORRECTIONS.items() if not correction.needs_all_pairs] == list(
-        get_args(get_type_hints(TableStatistics)["correction"])
-    )
+    assert list(CORRECTIONS) == list(list_choices(CorrectionName))
+    singles = [name for name, correction in CORRECTIONS.items() if not correction.needs_all_pairs]
+    assert singles == list(list_choices(get_type_hints(TableStatistics, include_extras=True)["correction"]))
 
 
-@pytest.mark.parametrize("name", get_args(CorrectionName))
+@pytest.mark.parametrize("name", list_choices(CorrectionName))
 def test_holm_replaces_a_correction_of_all_pairs_for_other_families(name: CorrectionName) -> None:
     correction = CORRECTIONS[name]
     assert correction.for_family() is (CORRECTIONS["holm"] if name in ("maxt", "tukey") else correction)
@@ -86,7 +86,7 @@ def test_holm_replaces_a_correction_of_all_pairs_for_other_families(name: Correc
 
 
 def test_no_code_decides_by_the_name_of_a_correction() -> None:
-    names, places = set(get_args(CorrectionName)), []
+    names, places = set(list_choices(CorrectionName)), []
     for path in Path(runner.__path__[0]).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Compare | ast.MatchValue):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
+from retrievers.choices import list_choices
 from runner.comparison.report.significance import in_brief, in_words, p_title
 from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.settings import CorrectionName, Test
 
 
-@pytest.mark.parametrize("test", get_args(Test))
-@pytest.mark.parametrize("correction", get_args(CorrectionName))
+@pytest.mark.parametrize("test", list_choices(Test))
+@pytest.mark.parametrize("correction", list_choices(CorrectionName))
 def test_reports_name_every_test_and_every_correction(test: Test, correction: CorrectionName) -> None:
     assert in_brief(test, correction).endswith(CORRECTIONS[correction].label)
     assert in_words(test, correction) == (

@@ -8,19 +8,19 @@ import statistics
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retrievers.choices import list_choices
 from retrievers.composed.fusion import Hybrid
 from retrievers.composed.fusion_methods import FUSIONS, Method, Normalization
 from tests.retrievers.given_parts import EACH_METHOD, IDS, METHODS, Row, by_id, fuse, given_rows
 from tests.strategies.hybrids import PART_ROWS, PART_WEIGHTS
 
-NORMALIZATIONS: tuple[Normalization, ...] = get_args(Normalization)
+NORMALIZATIONS: tuple[Normalization, ...] = tuple(list_choices(Normalization))
 
 
 def best_first(row: Row) -> list[int]:
