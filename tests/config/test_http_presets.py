@@ -270,10 +270,10 @@ def loader() -> Iterator[ConfigLoader]:
 
 def load_preset(loader: ConfigLoader, name: str, url: str, **more: object) -> Http:
     cfg = Composer(loader, "evaluate", []).compose([f"retriever=http/{name}", f"retriever.base_url={url}"])
-    values: Any = OmegaConf.to_container(cfg.retriever, resolve=False)
+    cfg.retriever.parameters = OmegaConf.unsafe_merge(cfg.retriever.parameters, PRESETS[name].parameters)
+    values: Any = OmegaConf.to_container(cfg.retriever, resolve=True, throw_on_missing=True)
     values.pop("_target_")
     encoder = Fixed() if values.pop("encoder") else None
-    values["parameters"] |= PRESETS[name].parameters
     return Http(**{**values, "encoder": encoder, "retries": 0, **more})
 
 
