@@ -203,7 +203,7 @@ def test_a_sweep_over_datasets_has_a_leaderboard_for_each(here: Path, capsys: py
     assert len(list((here / "out").glob("*.html"))) == 2
 
 
-def test_a_sweep_on_a_golden_dataset_leaves_one_golden_report_of_its_search_types_also_when_it_goes_on(
+def test_a_resumed_sweep_on_a_golden_dataset_has_one_report_of_all_types(
     here: Path,
 ) -> None:
     words = ["-m", "retriever=bm25,sqlite_fts", "dataset=golden", "sweep.output=out"]

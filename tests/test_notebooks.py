@@ -47,7 +47,7 @@ def test_a_notebook_runs_from_top_to_bottom(name: str) -> None:
     assert shown > 0
 
 
-def test_the_examples_of_the_page_run_as_written_and_the_command_line_continues_them(
+def test_the_examples_of_the_page_run_and_the_command_line_resumes_them(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = page("docs/python.md")

@@ -66,7 +66,7 @@ def without_documents(source: Beir) -> JudgedFiles:
     return JudgedFiles(queries=str(folder / "queries.jsonl"), qrels=str(folder / "qrels" / "test.tsv"))
 
 
-def test_a_run_of_this_program_read_back_has_every_measure_with_documents_and_without(
+def test_a_run_file_read_back_has_every_measure_with_and_without_documents(
     bench: Bench, cranfield: Beir, tmp_path: Path
 ) -> None:
     result = evaluate(bench, BM25(), cranfield)

@@ -125,7 +125,7 @@ def test_a_hit_that_is_judged_counts_with_its_grade_also_if_the_corpus_lacks_it(
     same(measured(), measured(ids=rest, unknown_judged="keep"))
 
 
-def test_a_hybrid_with_a_service_is_the_same_on_all_documents_where_its_local_part_finds_the_same(
+def test_a_hybrid_with_a_service_is_that_of_all_documents(
     measured: Callable[..., Result],
 ) -> None:
     http = measured.http  # type: ignore[attr-defined]  # set on the function

@@ -132,7 +132,7 @@ def test_each_choice_becomes_objects(choices: dict[str, str], loader: ConfigLoad
     assert choices.items() <= built.items()
 
 
-def test_only_the_golden_api_is_looked_for_on_ports_under_its_name_and_with_its_items(loader: ConfigLoader) -> None:
+def test_only_the_golden_api_has_ports_a_name_and_expected_items(loader: ConfigLoader) -> None:
     def retriever(*overrides: str) -> Http:
         cfg = Composer(loader, "evaluate", []).compose(list(overrides))
         experiment = build_experiment(settle(cfg, cfg.hydra.runtime.choices))

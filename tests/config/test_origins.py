@@ -122,7 +122,7 @@ def test_a_file_from_elsewhere_cannot_configure_hydra_or_run_code(
         ),
     ],
 )  # fmt: skip
-def test_a_file_from_elsewhere_cannot_choose_where_is_written_outside_the_working_folder(
+def test_a_file_from_elsewhere_cannot_write_outside_the_working_folder(
     files: dict[str, str], words: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(files)

@@ -47,14 +47,14 @@ def test_spans_are_found_after_30_percent_of_the_lines_shifted(
     assert right >= 0.99 * whole
 
 
-def test_each_span_of_an_unchanged_document_is_exact_even_in_a_document_of_equal_lines() -> None:
+def test_spans_of_an_unchanged_document_are_exact_even_among_equal_lines() -> None:
     text = "same line\n" * 50
     for place in (0, 200, 490):
         anchor = anchor_again(format_span("q", "d", 1, text, place, place + 9), text)
         assert anchor == Anchor(place, place + 9, "exact")
 
 
-def test_a_repeated_quote_at_the_edge_of_a_moved_block_is_found_by_its_unchanged_side() -> None:
+def test_a_repeated_quote_at_the_edge_of_a_moved_block_is_found() -> None:
     block = "return x\n" + "".join(f"line {i} of the block that is moved\n" for i in range(6))
     rest = "".join(f"number {i} of the text stays\nreturn x\n" for i in range(8))
     row = format_span("q", "d", 1, rest + block, len(rest), len(rest) + 8)

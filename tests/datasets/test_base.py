@@ -195,7 +195,7 @@ def test_judged_documents_that_the_corpus_lacks_can_be_kept() -> None:
     assert dataset.judgments.documents.max() == 5
 
 
-def test_judged_documents_that_the_corpus_lacks_can_be_dropped_with_queries_that_lose_all_gold() -> None:
+def test_judged_documents_missing_from_the_corpus_can_be_dropped() -> None:
     dataset = assemble(Ready(unknown_judged="drop"), raw(UNKNOWN))
     assert named(dataset) == {("q1", "d1"): 1, ("q3", "d1"): 1}
     assert (list(dataset.queries.ids), tuple(dataset.unknown_documents)) == (["q1", "q3"], ())

@@ -106,7 +106,7 @@ def test_every_word_is_in_the_text_or_the_title_of_a_chunk_under_headings(text: 
     assert set(WORD.findall(text)) <= set(WORD.findall(searched))
 
 
-def test_a_chunk_under_a_heading_is_titled_by_the_document_and_the_headings_above_it() -> None:
+def test_the_title_of_a_chunk_is_that_of_its_document_and_its_headings() -> None:
     cut = chunks(Headings(), MARKDOWN, title="Ships")
     assert list(zip(cut.titles, cut.texts, strict=True)) == [
         ("Ships", "---\ntitle: Ships & co  # no heading\n---\nBefore all."),

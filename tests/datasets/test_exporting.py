@@ -76,12 +76,12 @@ def test_what_is_exported_as_trec_reads_back_without_types(dataset: Dataset) -> 
 
 
 @given(dataset=datasets(COLUMN_IDS, TEXTS, typed=True, grades=st.integers(0, 2), fewest=0))
-def test_what_is_exported_as_mined_reads_back_with_types_answers_and_queries_without_any(dataset: Dataset) -> None:
+def test_a_mined_export_reads_back_with_types_and_answers(dataset: Dataset) -> None:
     assert same_in(again(dataset, "mined"), dataset)
 
 
 @given(dataset=datasets(COLUMN_IDS, TEXTS, typed=True, grades=st.just(1), fewest=0, document_texts=NON_BLANK_TEXTS))
-def test_what_is_exported_as_synthetic_reads_back_with_types_answers_and_queries_without_any(dataset: Dataset) -> None:
+def test_a_synthetic_export_reads_back_with_types_and_answers(dataset: Dataset) -> None:
     assert same_in(again(dataset, "synthetic"), dataset)
 
 

@@ -119,7 +119,7 @@ def test_what_a_report_shows_of_an_item_is_carried_along_and_not_searched(tmp_pa
     assert not load(tmp_path, [query(1, expected_items=[])]).corpus.metadata
 
 
-def test_other_items_than_expected_are_refused_with_both_counts_and_the_way_to_go_on(tmp_path: Path) -> None:
+def test_an_unexpected_number_of_items_is_refused_with_both_counts(tmp_path: Path) -> None:
     queries = [query(1, expected_items=[])]
     assert len(load(tmp_path, queries, expected_items=3).corpus) == 3
     message = r"items\.json: expected 55 items, found 3\..*dataset\.expected_items=null"

@@ -75,7 +75,7 @@ def test_a_mixture_takes_each_part_from_its_side() -> None:
     assert list(pair.mix(1, 0, 0).corpus.texts) == ["apple", "bananas", "cherry", "elder"]
 
 
-def test_unmixed_sides_are_the_versions_themselves_and_mixtures_without_a_change_equal_them() -> None:
+def test_unmixed_sides_and_mixtures_without_a_change_are_the_versions() -> None:
     new = build({**DOCUMENTS, "e": "elder"})
     pair = DatasetPair(build(), new)
     assert pair.mix(0, 0, 0) is pair.first

@@ -26,7 +26,7 @@ def test_rows_are_lines_and_nothing_else_is_left(tmp_path: Path) -> None:
     assert orjson.loads(beside(output, SUMMARY).read_bytes()) == {"n": 2}
 
 
-def test_work_that_is_cut_short_leaves_no_file_in_part_and_no_summary_of_earlier_work(tmp_path: Path) -> None:
+def test_interrupted_work_leaves_neither_a_partial_file_nor_an_old_summary(tmp_path: Path) -> None:
     output = tmp_path / "d.jsonl"
     save(output, {"": [{"id": "old"}]}, {"n": 1})
 

@@ -199,7 +199,7 @@ def test_all_chunkings_have_one_gold(world: tuple[Dataset, dict[str, str], list[
         assert (dataset.judgments.golds(len(dataset.queries)) > 0).all()
 
 
-def test_a_place_without_a_quote_is_unchecked_and_lost_once_its_document_has_another_hash(
+def test_a_place_without_a_quote_is_lost_once_its_document_changes(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spans: list[dict[str, object]] = [

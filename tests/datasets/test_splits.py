@@ -95,7 +95,7 @@ def test_without_the_word_split_is_but_a_name(folder: Path) -> None:
     assert source.load().split == "mine"
 
 
-def test_the_splits_of_a_folder_are_its_qrels_even_where_queries_have_files_of_their_own(tmp_path: Path) -> None:
+def test_the_splits_of_a_folder_are_its_qrels_even_with_files_of_queries(tmp_path: Path) -> None:
     rows = {split: json.dumps({"_id": query, "text": query}) for split, query in (("test", "q1"), ("train", "t1"))}
     written(tmp_path, {"corpus.jsonl": '{"_id": "d1", "text": "light"}\n'})
     written(tmp_path, {f"queries.{split}.jsonl": row for split, row in rows.items()})

@@ -141,7 +141,7 @@ def test_documents_that_are_expected_are_a_list(path: Path) -> None:
     ("level", "empty", "other"),
     [("chunk", "context_chunks", "expected_doc_ids"), ("document", "expected_doc_ids", "context_chunks")],
 )
-def test_nothing_is_the_right_answer_only_where_neither_chunks_nor_documents_are_named(
+def test_nothing_is_right_only_where_no_chunk_and_no_document_is_named(
     path: Path, level: Literal["chunk", "document"], empty: str, other: str
 ) -> None:
     write(path, [QUERIES[0], {**QUERIES[1], "expected_doc_ids": [], "context_chunks": []}])

@@ -96,7 +96,7 @@ def test_it_is_none_if_a_semantic_retriever_would_not_find_the_gold_either() -> 
     assert "vocabulary mismatch" not in only(run, semantic=np.array([False])).classes
 
 
-def test_a_gold_with_some_of_the_words_is_one_if_lsa_finds_it_where_the_run_does_not() -> None:
+def test_a_gold_with_some_of_the_words_counts_if_only_lsa_finds_it() -> None:
     """The pier stands in no ranking here, and by LSA next to what has the query's words."""
     run = judged(("vessel quay harbour pier", [("fish", 3), ("lamp", 2)], {"pier": 1}))
     lenient = FailureSettings(cutoff=2, some_overlap=0.5)

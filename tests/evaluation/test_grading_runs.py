@@ -140,7 +140,7 @@ def test_a_budget_that_ends_keeps_what_was_graded_and_the_same_command_goes_on(
     assert runs()[-1].data.metrics["grade/unasked"] == 0
 
 
-def test_a_sweep_grades_every_combination_under_one_budget_and_goes_on_where_it_ended(
+def test_a_sweep_grades_all_combinations_under_one_budget_and_resumes(
     server: FakeLLM, runs: Callable[[], list[Run]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["-m", "retriever=bm25", "retriever.k1=0.9,1.2", "retriever.b=0.1", *judged_by(server)]

@@ -103,7 +103,7 @@ def test_repeats_are_asked_after_all_others(tmp_path: Path) -> None:
     assert sorted(row[1].outcome for row in said) == ["graded", "unasked"]
 
 
-def test_a_spent_budget_leaves_the_rest_unasked_and_the_next_start_goes_on_with_them(tmp_path: Path) -> None:
+def test_a_spent_budget_leaves_the_rest_for_the_next_start(tmp_path: Path) -> None:
     questions = [f"question {i}" for i in range(20)]
     poor = always('{"grade": 5}', budget=7)
     said = collect_verdicts(poor, questions, TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)
@@ -115,7 +115,7 @@ def test_a_spent_budget_leaves_the_rest_unasked_and_the_next_start_goes_on_with_
     assert len(rich.asked) == 13
 
 
-def test_a_budget_that_ends_before_an_unreadable_reply_is_asked_for_again_leaves_that_reply(tmp_path: Path) -> None:
+def test_an_unreadable_reply_stays_if_the_budget_ends_before_the_retry(tmp_path: Path) -> None:
     poor = always("Sorry, I cannot.", budget=7)
     said = collect_verdicts(poor, [f"question {i}" for i in range(20)], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)
     outcomes = [row[0].outcome for row in said]

@@ -37,9 +37,7 @@ def failure(ask: Callable[[], object]) -> ChatError:
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
-def test_each_provider_brings_question_and_instructions_to_the_model_and_its_answer_back(
-    kind: type[LLM], create_llm: CreateLLM
-) -> None:
+def test_each_provider_sends_the_question_and_returns_the_answer(kind: type[LLM], create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda question, system: f"{system}|{question}") as fake:
         llm = create_llm(fake, kind, max_tokens=7, temperature=0.5)
         reply = llm.ask("two words", "be brief")

@@ -11,9 +11,7 @@ from tests.fake_llm import FakeLLM
 from tests.llm.conftest import CreateLLM
 
 
-def test_nothing_is_paid_twice_whenever_the_one_who_takes_the_answers_is_interrupted(
-    create_llm: CreateLLM, tmp_path: Path
-) -> None:
+def test_nothing_is_paid_twice_whenever_the_reader_of_answers_stops(create_llm: CreateLLM, tmp_path: Path) -> None:
     """Ctrl-C may come while an answer is made use of, and others are under way: they are kept all the same."""
     questions = [f"question {i}" for i in range(40)]
     with FakeLLM(delay_s=0.02) as fake:

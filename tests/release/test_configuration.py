@@ -94,7 +94,7 @@ def test_a_header_is_split_into_the_description_and_commands(file: Path) -> None
     )
 
 
-def test_a_file_that_extends_one_of_another_group_shows_its_keys_with_its_own_name_and_types() -> None:
+def test_a_file_that_extends_another_group_shows_its_keys_and_types() -> None:
     section = render_page().partition("### `reranker=api`\n")[2].partition("\n### ")[0]
     assert "| `reranker.max_calls` | `null` | integer, at least 0 | maximum number of requests" in section
     assert "It also has" not in section

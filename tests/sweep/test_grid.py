@@ -132,7 +132,7 @@ def test_too_many_combinations_are_refused_before_any_is_made(axes: list[str], p
     assert "\n" not in str(refusal.value)
 
 
-def test_the_limit_of_combinations_can_be_raised_and_does_not_count_what_is_not_drawn() -> None:
+def test_the_limit_of_combinations_can_be_raised_and_counts_what_is_drawn() -> None:
     assert len(points("a=range(200)", "b=range(60)", max_combinations=12_000)) == 12_000
     assert len(points("a=range(1000)", "b=range(1000)", sample=3)) == 3
     with pytest.raises(ConfigError, match="sweep: 6 combinations"):

@@ -76,7 +76,7 @@ def test_an_axis_is_left_out_where_its_condition_is_false() -> None:
     ]
 
 
-def test_a_condition_may_read_an_axis_that_has_one_itself_and_is_null_where_it_is_left_out() -> None:
+def test_a_condition_may_read_an_axis_that_has_a_condition() -> None:
     when = {"dimensions": "encoder == lsa", "encoder": "retriever == dense", "k1": "encoder == null"}
     assert overrides("dimensions=8,9", "k1=1,2", "encoder=minilm,lsa", "retriever=bm25,dense", when=when) == [
         "k1=1 retriever=bm25",

@@ -31,7 +31,7 @@ def test_a_setting_that_only_compares_results_does_not_change_the_identity(chang
     assert identify(**changed) == identify()
 
 
-def test_the_confidence_of_stored_intervals_and_what_is_measured_change_the_identity() -> None:
+def test_the_confidence_of_intervals_and_the_measures_change_the_identity() -> None:
     others = [
         identify(confidence=0.5),
         identify(MetricSettings(depth=200)),

@@ -142,7 +142,7 @@ def test_what_is_not_logged_keeps_a_sweep_open_and_the_last_line_tells_what_logs
     assert not _rows(here, "select value from tags where key = 'error'")
 
 
-def test_folders_of_runs_that_a_killed_process_did_not_log_are_removed_at_the_next_start(
+def test_unlogged_folders_of_a_killed_process_are_removed_at_the_next_start(
     here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = (
@@ -257,7 +257,7 @@ def test_a_damaged_file_of_another_set_of_values_is_removed(
     assert not _waiting(here)
 
 
-def test_sweeps_that_started_afresh_and_died_leave_one_result_of_each_combination_to_log(
+def test_fresh_sweeps_that_died_leave_one_result_of_each_combination(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:

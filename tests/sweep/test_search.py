@@ -148,7 +148,7 @@ def test_a_search_that_is_killed_goes_on_as_if_it_had_not_been(here: Path, capsy
     assert f"{total} trials (tpe)" in capsys.readouterr().out
 
 
-def test_points_of_a_grid_of_the_same_name_and_repeated_ones_are_not_evaluated_again(here: Path) -> None:
+def test_repeated_points_and_points_of_a_grid_are_not_evaluated_again(here: Path) -> None:
     axes = ("retriever.k1=0.5,1,2", "retriever.b=0.1,0.9")
     assert main(["-m", INLINE, *axes, *DATA, "sweep.select_on=train"]) == 0
     before = finished(here)

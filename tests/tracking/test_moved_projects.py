@@ -154,7 +154,7 @@ def test_a_postgresql_database_of_an_older_mlflow_is_read_and_never_migrated(
     assert execute(tracking.uri, "select version_num from alembic_version") == [(older,)]
 
 
-def test_rows_are_written_to_the_tested_tables_of_another_mlflow_which_its_ui_would_migrate(project: Path) -> None:
+def test_rows_are_written_to_the_tested_tables_of_another_mlflow(project: Path) -> None:
     another = min(TESTED.keys() - {find_installed_revision()})
     _change(project, f"update alembic_version set version_num = '{another}'")
     assert _log(_at(project), "after").folder is not None

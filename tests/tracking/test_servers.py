@@ -201,7 +201,7 @@ def test_when_the_process_that_logs_is_killed_another_takes_its_place(tracking: 
         assert database.execute("select status from runs").fetchall() == [("FINISHED",)] * 3
 
 
-def test_an_interrupt_waits_for_no_store_that_is_not_open_and_hands_back_what_is_not_logged(tracking: Tracking) -> None:
+def test_an_interrupt_waits_for_no_closed_store_and_returns_the_rest(tracking: Tracking) -> None:
     entry = Finished(make_result(), {}, tags={"combination": "1"})
     lock = FileLock(tracking.uri.removeprefix("sqlite:///").replace(".db", ".lock"))
     with lock, pytest.raises(KeyboardInterrupt), BackgroundTracker(tracking) as tracker:

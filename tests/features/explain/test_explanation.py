@@ -216,7 +216,7 @@ def test_settings_changed_together_are_split(exact: int, tmp_path: Path) -> None
     assert code.parts[0].effect == pytest.approx(alone, abs=1e-12)
 
 
-def test_a_difference_that_an_evaluation_does_not_reproduce_is_an_effect_of_the_code(tmp_path: Path) -> None:
+def test_a_difference_that_is_not_reproduced_is_an_effect_of_the_code(tmp_path: Path) -> None:
     bench = Bench(open_store(StoreSettings(str(tmp_path))))
     rng = np.random.default_rng(4)
     version = draw_version(rng)

@@ -150,7 +150,7 @@ def test_queries_of_another_split_are_leakage_even_if_changed_a_little() -> None
     assert "no other splits" not in " ".join(inspected(one, others={"train": train}).lacking)
 
 
-def test_near_duplicates_are_counted_once_each_and_those_with_other_gold_are_doubtful() -> None:
+def test_near_duplicates_count_once_and_are_doubtful_with_other_gold() -> None:
     twin = {"copy": document(3), "again": f"{document(3)}", "void": "...", "blank": ""}
     one = dataset(
         texts=twin, asked={"x": "word3x1 word3x5 please, number 3", "y": "--"}, qrels=[("x", "d7", 1), ("y", "d8", 1)]

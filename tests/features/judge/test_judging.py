@@ -146,7 +146,7 @@ def test_a_judge_that_knows_the_truth_gives_the_true_score(tmp_path: Path) -> No
     assert mine.irrelevant == pytest.approx(bounds(ranked(run, truth), parse("nDCG@3"), depth=3).irrelevant)
 
 
-def test_chunks_are_pooled_by_their_documents_and_judged_by_the_first_that_was_found() -> None:
+def test_chunks_are_pooled_by_document_and_judged_by_the_first() -> None:
     """Of two results, cut in other ways, the one that has a document further up shows it; its other chunks add none."""
     cut = DATASET.split_documents(Tokens(1))  # "text", "0", "text", "1", ...
     chunks = rankings([9, 11, 8, 0], [4, 2], [8])

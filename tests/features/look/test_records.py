@@ -38,7 +38,7 @@ def search_store(migrated: Path, tmp_path_factory: pytest.TempPathFactory) -> It
             yield store
 
 
-def test_the_page_of_a_search_has_the_hits_the_selection_and_the_trials_of_its_report(
+def test_the_page_of_a_search_has_the_hits_and_trials_of_its_report(
     search_store: ServedStore,
 ) -> None:
     run = search_store.shown.runs[0]

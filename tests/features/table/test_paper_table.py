@@ -199,7 +199,7 @@ def test_one_dataset_is_not_compared_across_datasets() -> None:
     assert build_paper_table(make_results(datasets=["harbour"])).across == []
 
 
-def test_a_system_without_a_result_on_each_dataset_leaves_a_gap_and_the_comparison_across(table: PaperTable) -> None:
+def test_a_system_without_a_result_on_a_dataset_leaves_a_gap(table: PaperTable) -> None:
     results = [one for one in make_results() if (one.name, one.dataset.name) != ("k1=3", "reef")]
     few = build_paper_table(results)
     assert few.cells[3][1] is None

@@ -274,7 +274,7 @@ def test_ties_at_the_cutoff_are_broken_by_id() -> None:
         assert [ids[d] for d in searcher.search(["red boat"], 5).documents[0]] == ids[:-6:-1]
 
 
-def test_k1_and_b_of_a_text_index_are_search_settings_and_those_of_sparse_vectors_are_not() -> None:
+def test_only_k1_and_b_of_a_text_index_are_search_settings() -> None:
     for rank, indexes in (("text", 1), ("bm25", 3)):
         store = Builds()
         for own in ({}, {"k1": 0.9}, {"b": 0.4}):

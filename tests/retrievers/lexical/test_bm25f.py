@@ -150,7 +150,7 @@ BOTH: Any = {"title": {"weight": 1, "b": 0}, "text": {"weight": 1, "b": 0}}
 
 
 @given(documents=TITLED_LETTER_CORPORA, query=LETTER_QUERIES)
-def test_without_length_normalisation_equal_weights_are_bm25_on_title_and_text_to_the_bit(
+def test_equal_weights_without_length_normalisation_are_bm25_to_the_bit(
     documents: list[tuple[str, str]], query: list[str]
 ) -> None:
     corpus = corpus_of(documents)

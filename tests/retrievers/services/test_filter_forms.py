@@ -110,7 +110,7 @@ def test_a_field_may_have_another_name_in_the_index() -> None:
     assert format_filter(own, "elasticsearch", {"language": "language.keyword"}) == clauses
 
 
-def test_numbers_and_booleans_of_qdrant_are_matched_one_by_one_where_it_has_no_list_of_them() -> None:
+def test_qdrant_matches_numbers_and_booleans_one_by_one() -> None:
     own = parse_filter({"open": [True, False], "size": [1, 2.5]})
     assert own is not None
     assert format_filter(own, "qdrant", {}) == {
@@ -175,7 +175,7 @@ def test_a_service_that_applies_the_clauses_ranks_as_bm25_with_the_filter(data: 
     assert list_hits(rankings) == list_hits(searcher.search(queries, k))
 
 
-def test_a_filter_in_an_address_or_a_text_is_json_and_is_left_out_of_queries_without_one() -> None:
+def test_a_filter_in_an_address_or_a_text_is_json_and_absent_without_one() -> None:
     queries = [QueryText("x", "1", own=parse_filter({"year": {"from": 2000}, "language": "de"})), QueryText("y", "2")]
     corpus = Corpus(["a"], ["x"], metadata=[{"year": 2001, "language": "de"}], filter_fields=("language", "year"))
     text = '{"language": "de", "year": {"from": 2000}}'

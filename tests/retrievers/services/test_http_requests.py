@@ -64,7 +64,7 @@ def test_an_api_may_be_asked_by_its_address_and_answer_with_a_bare_list() -> Non
     assert asked.parameters == {"q": ["a b&c"], "n": ["3"]}
 
 
-def test_placeholders_are_filled_in_within_a_text_too_and_a_text_about_a_null_is_not_sent() -> None:
+def test_placeholders_within_a_text_are_filled_in_and_null_is_not_sent() -> None:
     """What is filled in is not looked through for placeholders again."""
     request = {"q": ["title:({query})^2 OR body:({query})"], "kind": "is:{search_type}", "size": "{top_k}"}
     with fake_api(in_turn(ONE)) as api:

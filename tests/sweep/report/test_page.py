@@ -58,7 +58,7 @@ def test_a_sweep_shows_its_leaderboard_and_plots() -> None:
     assert bold == [str(row.rank) for row in board.rows if not row.difference.significant]
 
 
-def test_the_script_has_every_combination_where_only_the_first_can_be_read_without_it(
+def test_the_script_has_all_combinations_and_the_page_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runner.sweep.report.page.STATIC_ROWS", 10)

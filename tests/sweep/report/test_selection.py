@@ -107,7 +107,7 @@ def test_folds_that_all_chose_the_winner_give_no_estimate_of_the_selection_bias(
     assert describe_best(board(selection=same)) == "k1=1 with nDCG@10 held out 0.6400 [0.600, 0.680]"
 
 
-def test_a_held_out_score_is_that_of_the_selection_if_folds_chose_another_combination() -> None:
+def test_the_score_is_that_of_the_selection_if_folds_choose_otherwise() -> None:
     assert describe_best(board(selection=selection("kfold"))) == (
         "k1=1.2, b=0.75 with nDCG@10 in-sample 0.7000; nDCG@10 of the selection, held out 0.6400 [0.600, 0.680] "
         "(1 of 2 folds chose another combination)"

@@ -177,7 +177,7 @@ def test_effects_are_means_by_value_and_what_matters_most_is_first() -> None:
     assert [at.value for at in k1.means] == ["0.4", "0.8", "1.2", "1.6", "2.0"]
 
 
-def test_numeric_settings_are_those_that_are_numbers_throughout_however_they_were_typed() -> None:
+def test_a_setting_is_numeric_if_all_its_values_are_however_typed() -> None:
     swept = [
         {"k": "2", "depth": 10, "name": "a", "on": True, "same": 1},
         {"k": "10", "depth": 20, "name": "3", "on": False, "same": 1},

@@ -78,7 +78,7 @@ def test_the_findings_are_shown_worst_first_with_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(("columns", "remedy"), [("60", False), ("80", True)])
-def test_a_narrow_terminal_breaks_no_short_word_and_has_what_to_do_where_there_is_room(
+def test_a_narrow_terminal_breaks_no_short_word_and_shows_what_to_do(
     columns: str, remedy: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)

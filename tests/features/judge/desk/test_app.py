@@ -109,7 +109,7 @@ def test_only_pages_of_this_server_change_anything(served: ServedDesk, headers: 
     assert (_read_journal(served) != written) == (status == 303)
 
 
-def test_a_page_for_another_host_is_not_shown_and_every_page_forbids_foreign_scripts(served: ServedDesk) -> None:
+def test_pages_for_other_hosts_and_foreign_scripts_are_refused(served: ServedDesk) -> None:
     assert served.client.get("/", headers={"host": "rebound.example"}).status_code == 421
     for path in ("/", "/differences", "/export", "/desk.css", "/desk.js"):
         reply = served.client.get(path)

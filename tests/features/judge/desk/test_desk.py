@@ -27,7 +27,7 @@ def grade_next(desk: Desk, grade: int) -> tuple[str, str]:
     return pair.ids
 
 
-def test_every_pair_comes_once_queries_stay_together_and_near_duplicates_follow_each_other(tmp_path: Path) -> None:
+def test_pairs_come_once_with_queries_and_near_duplicates_together(tmp_path: Path) -> None:
     desk = open_desk(tmp_path)
     seen = [grade_next(desk, 1) for _ in range(len(desk.pool))]
     assert sorted(seen) == sorted(desk.pool.ids)

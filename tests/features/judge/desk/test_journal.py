@@ -147,7 +147,7 @@ def test_an_undo_of_a_damaged_line_takes_back_no_other_decision(tmp_path: Path) 
     assert load_journals(tmp_path, 3)["anna"].grades == {("q1", "d9"): 2}
 
 
-def test_a_journal_that_is_only_read_has_neither_file_nor_lock_and_follows_another_process(tmp_path: Path) -> None:
+def test_reading_a_journal_makes_no_file_or_lock_and_follows_its_writer(tmp_path: Path) -> None:
     reader = AssessorJournal(tmp_path / "journals", "anna", 3)
     assert reader.assessment.grades == {} and not list(tmp_path.iterdir())
     with AssessorJournal(tmp_path / "journals", "anna", 3) as writer:
