@@ -23,6 +23,7 @@ from retrievers.choices import list_choices
 from runner.commands import list_commands
 from runner.commands.help import SETTINGS
 from runner.config.addresses import LocalPath, RequiredPath
+from runner.config.hydra_internals import load_yaml
 
 ROOT = Path(__file__).parents[1]
 CONF = ROOT / "conf"
@@ -130,7 +131,7 @@ def read_header(file: Path) -> tuple[str, list[str]]:
 def iter_settings(file: Path, target: str = "") -> Iterator[Setting]:
     """Yield the keys of a file, in its order; `target` is the class that they are settings of, "" for its own."""
     text = file.read_text(encoding="utf-8")
-    node = yaml.compose(text)
+    node = _compose_yaml(text)
     assert isinstance(node, yaml.MappingNode)
     yield from _iter_mapping(
         node,
@@ -163,6 +164,11 @@ def describe_type(kind: object, limits: tuple[object, ...] = ()) -> str:
         return ""
     name = plain.get(origin or kind, _name_class(origin or kind))  # type: ignore[call-overload,arg-type]  # a type
     return f"{name}{_describe_limits(limits)}"
+
+
+@cache  # a file that others extend is read for each of them
+def _compose_yaml(text: str) -> yaml.Node | None:
+    return yaml.compose(text)
 
 
 def _iter_mapping(
@@ -284,14 +290,14 @@ def _render_file(file: Path, prefix: str) -> Iterator[str]:
 
 def _find_target(file: Path) -> str:
     """Return the class that a file names, or the one of the choice that it extends."""
-    values = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    values = load_yaml(file.read_text(encoding="utf-8")) or {}
     found = [str(values.get("_target_", "")), *(_find_target(base) for base in _list_bases(file).values())]
     return next(filter(None, found), "")
 
 
 def _list_bases(file: Path) -> Mapping[str, Path]:
     """Return the files that a file extends, by their names in its defaults."""
-    defaults = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("defaults", [])
+    defaults = (load_yaml(file.read_text(encoding="utf-8")) or {}).get("defaults", [])
     names = [name.partition("@")[0] for name in defaults if isinstance(name, str)]
     files = {
         name.strip("/"): (CONF if name.startswith("/") else file.parent) / f"{name.strip('/')}.yaml" for name in names
