@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from retrievers.pieces import Pieces
+from retrievers.compiled.layouts import Pieces
 
 _LARGEST = 2**31 - 1
 """The most bytes of an Arrow column of strings."""

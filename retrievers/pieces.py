@@ -1,53 +1,37 @@
 """Number the distinct pieces of text by compiled code: a hash table over their bytes, and the bytes themselves.
 
-Callers decide what a piece is, find the pieces in text and hash them with `FNV_PRIME`.
+Callers decide what a piece is, find the pieces in text and hash them with `FNV_PRIME` of `retrievers.compiled.layouts`.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.compiled.layouts import Pieces
 from retrievers.id_table import IdTable
 from retrievers.threads import count_threads, map_threads
 
-Column = NDArray[Any]
 
-FNV_PRIME = 0x100000001B3
-"""The factor of FNV-1a (Fowler, Noll and Vo), of which 31 bits are used."""
+def list_texts(pieces: Pieces, first: int = 0, errors: str = "surrogatepass") -> list[str]:
+    """Return the pieces from number `first` on."""
+    begin, end = int(pieces.starts[first]), int(pieces.starts[pieces.n])
+    lines = pieces.lines[begin:end].tobytes()
+    texts = lines.decode("utf-8", errors).split("\n")[:-1]
+    if len(texts) == pieces.n - first:
+        return texts
+    starts = (pieces.starts[first : pieces.n + 1] - begin).tolist()  # some piece contains a line end
+    return [lines[i : j - 1].decode("utf-8", errors) for i, j in pairwise(starts)]
 
 
-class Pieces(NamedTuple):
-    """Numbered pieces: their count, one line of text each, the start of each line, and a hash table of the numbers.
+def build_id_table(pieces: Pieces) -> IdTable:
+    """Return the pieces as a table of ids, which can be searched."""
+    from retrievers.compiled.pieces import strip_line_ends
 
-    A slot of the table is -1, or has the hash of a piece in its high bits and the number of the piece in its low bits.
-    At most half of the slots are taken.
-    """
-
-    n: int
-    lines: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    slots: NDArray[np.int64]
-
-    def to_table(self) -> IdTable:
-        """Return the pieces as a table of ids, which can be searched."""
-        from retrievers.compiled.pieces import strip_line_ends
-
-        text, starts = strip_line_ends(self.n, self.lines, self.starts)
-        return IdTable(text, starts, self)
-
-    def texts(self, first: int = 0, errors: str = "surrogatepass") -> list[str]:
-        """Return the pieces from number `first` on."""
-        begin, end = int(self.starts[first]), int(self.starts[self.n])
-        lines = self.lines[begin:end].tobytes()
-        texts = lines.decode("utf-8", errors).split("\n")[:-1]
-        if len(texts) == self.n - first:
-            return texts
-        starts = (self.starts[first : self.n + 1] - begin).tolist()  # some piece contains a line end
-        return [lines[i : j - 1].decode("utf-8", errors) for i, j in pairwise(starts)]
+    text, starts = strip_line_ends(pieces.n, pieces.lines, pieces.starts)
+    return IdTable(text, starts, pieces)
 
 
 def create_pieces(room: int = 1 << 14) -> Pieces:

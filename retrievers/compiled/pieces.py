@@ -8,9 +8,7 @@ import numpy as np
 from numba import njit
 
 from retrievers.compiled.byte_words import load_bytes, load_word
-from retrievers.pieces import Column, Pieces
-
-_LINE_END = ord("\n")
+from retrievers.compiled.layouts import LINE_END, Column, Pieces
 
 _BLOCK = 256
 """The number of pieces that are looked up together."""
@@ -39,7 +37,7 @@ def append_line(lines: Column, start: int, text: Column, begin: int, end: int) -
         lines = double(lines)
     for i in range(end - begin):
         lines[start + i] = text[begin + i]
-    lines[start + end - begin] = _LINE_END
+    lines[start + end - begin] = LINE_END
     return lines
 
 
@@ -130,7 +128,7 @@ def _number_block(
             for place in range(begins[i], ends[i]):
                 lines[at] = text[place]
                 at += 1
-            lines[at] = _LINE_END
+            lines[at] = LINE_END
             starts[n + 1] = at + 1
             n += 1
         numbers[i] = slots[slot] & 0xFFFFFFFF

@@ -5,9 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from retrievers.compiled.layouts import (
+    BEYOND,
+    DOCUMENT_END,
+    END,
+    FNV_PRIME,
+    GREATER,
+    JOINT,
+    LESS,
+    LETTER,
+    Column,
+    Pieces,
+)  # fmt: skip
 from retrievers.compiled.pieces import append_line, double, find_slot, spread
-from retrievers.lexical.term_ids import BEYOND, DOCUMENT_END, END, GREATER, JOINT, LESS, LETTER
-from retrievers.pieces import FNV_PRIME, Column, Pieces
 
 
 @njit(cache=True, nogil=True)

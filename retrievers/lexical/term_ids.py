@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.compiled.layouts import BEYOND, DOCUMENT_END, END, JOINT, LETTER, LINE_END, SEPARATOR, Pieces
 from retrievers.lexical.analyzer import Analyzer
-from retrievers.pieces import Pieces, create_pieces
+from retrievers.pieces import create_pieces, list_texts
 from retrievers.threads import map_threads
 
 CHUNK_CHARACTERS = 8 << 20
@@ -42,7 +43,7 @@ def iter_term_ids(contents: Iterable[str], analyzer: Analyzer, number: Callable[
     for cut in map_threads(partial(_cut, analyzer), _split_chunks(contents)):
         seen = known
         places, _, known = number_pieces(cut.pieces.lines[: cut.pieces.starts[cut.pieces.n]], _IN_LINES, seen)
-        for piece in known.texts(seen.n):
+        for piece in list_texts(known, seen.n):
             terms.extend(map(number, analyse(piece)))
             begins.append(len(terms))
         chunk = replace_pieces(
@@ -72,13 +73,7 @@ class _Cut(NamedTuple):
     pieces: Pieces
 
 
-END, SEPARATOR, JOINT, LETTER, BEYOND = range(5)
-"""Kinds of bytes: the end of a document, between words, between parts of a word, in a word, beyond ASCII."""
-
-DOCUMENT_END, _LINE_END, LESS, GREATER = b"\xff\n<>"
-"""The end of a document, a byte that UTF-8 does not use; the end of a piece; the first and the last of < = >."""
-
-_IN_LINES = np.where(np.arange(256) == _LINE_END, SEPARATOR, LETTER).astype(np.uint8)
+_IN_LINES = np.where(np.arange(256) == LINE_END, SEPARATOR, LETTER).astype(np.uint8)
 """The kinds of bytes in text whose pieces are lines."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
-from retrievers.pieces import number_parts
+from retrievers.pieces import build_id_table, number_parts
 
 QUERY = ("query_id", "qid", "q_id", "query-id", "topic", "query")
 DOCUMENT = ("document_id", "docno", "doc_id", "docid", "corpus-id", "item_id", "did", "pid")
@@ -60,7 +60,7 @@ class IdRanges:
         """Return the number of the document of some hits, and the ids by number."""
         begins = self.begins[rows].astype(np.int64, copy=False)
         numbers, pieces = number_parts(self.text, begins, begins + self.lengths[rows])
-        return numbers, pieces.to_table()
+        return numbers, build_id_table(pieces)
 
     def reorder(self, rows: NDArray[np.int64]) -> IdRanges:
         """Return the documents of these hits, in this order."""

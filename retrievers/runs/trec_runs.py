@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
+from retrievers.compiled.layouts import Column
 from retrievers.id_table import IdTable
-from retrievers.pieces import Column, number_parts
+from retrievers.pieces import list_texts, number_parts
 from retrievers.runs.run_columns import Columns, IdRanges, OrderedColumns, collect_rows
 from retrievers.runs.trec_tokens import MARK
 from retrievers.strict_values import BYTE_ORDER_MARK, parse_number, split_columns
@@ -181,7 +182,7 @@ def _merge_blocks(text: Column, blocks: Sequence[_Block]) -> Columns | OrderedCo
     """Return the hits of all blocks; raises `ValueError` for an id that is not UTF-8."""
     queries, query_ends, begins, lengths, scores, is_ascii = zip(*blocks, strict=True)
     numbers, pieces = number_parts(text, np.concatenate(queries), np.concatenate(query_ends))
-    names, all_scores = pieces.texts(errors="strict"), np.concatenate(scores)
+    names, all_scores = list_texts(pieces, errors="strict"), np.concatenate(scores)
     documents = IdRanges(text, np.concatenate(begins), np.concatenate(lengths))
     if not all(is_ascii):
         _, ids = documents.number(np.arange(len(numbers)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from retrievers.id_table import IdTable, select_ids
-from retrievers.pieces import find_ids, number_parts
+from retrievers.pieces import build_id_table, find_ids, number_parts
 from tests.strategies.ids import ID_LISTS
 
 
@@ -37,7 +37,7 @@ def test_ids_are_found_in_a_table(ids: list[str], known: list[str]) -> None:
     distinct = IdTable.of(list(dict.fromkeys(known)))
     _, pieces = number_parts(distinct.text, distinct.starts[:-1], distinct.starts[1:])
     places = {name: place for place, name in enumerate(distinct)}
-    for table in (distinct, pieces.to_table()):
+    for table in (distinct, build_id_table(pieces)):
         assert find_ids(IdTable.of(ids), table).tolist() == [places.get(name, -1) for name in ids]
 
 

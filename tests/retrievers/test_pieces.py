@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrievers.pieces import number_parts
+from retrievers.pieces import build_id_table, list_texts, number_parts
 
 THREADS = pytest.mark.parametrize("threads", [1, 2, 5])
 
@@ -17,9 +17,9 @@ def check(texts: list[str]) -> None:
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     numbers, pieces = number_parts(np.frombuffer(b"".join(encoded), np.uint8), offsets[:-1], offsets[1:], 0)
     distinct = list(dict.fromkeys(texts))
-    assert pieces.texts() == distinct
-    assert pieces.texts(len(distinct) // 2) == distinct[len(distinct) // 2 :]
-    assert pieces.to_table().to_list() == distinct
+    assert list_texts(pieces) == distinct
+    assert list_texts(pieces, len(distinct) // 2) == distinct[len(distinct) // 2 :]
+    assert build_id_table(pieces).to_list() == distinct
     assert [distinct[number] for number in numbers.tolist()] == texts
 
 

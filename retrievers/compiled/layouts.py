@@ -1,0 +1,32 @@
+"""The layouts and constants that compiled code shares with its callers; without numba, so they import it freely."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[Any]
+
+FNV_PRIME = 0x100000001B3
+"""The factor of FNV-1a (Fowler, Noll and Vo), of which 31 bits are used."""
+
+END, SEPARATOR, JOINT, LETTER, BEYOND = range(5)
+"""Kinds of bytes: the end of a document, between words, between parts of a word, in a word, beyond ASCII."""
+
+DOCUMENT_END, LINE_END, LESS, GREATER = b"\xff\n<>"
+"""The end of a document, a byte that UTF-8 does not use; the end of a piece; the first and the last of < = >."""
+
+
+class Pieces(NamedTuple):
+    """Numbered pieces: their count, one line of text each, the start of each line, and a hash table of the numbers.
+
+    A slot of the table is -1, or has the hash of a piece in its high bits and the number of the piece in its low bits.
+    At most half of the slots are taken.
+    """
+
+    n: int
+    lines: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    slots: NDArray[np.int64]
