@@ -76,13 +76,18 @@ def find_overlaps(dataset: Dataset, benchmarks: Sequence[BenchmarkHashes], examp
         documents = sum(text in benchmark.documents for text in gold)
         if queries or documents:
             yield Finding(
-                f"overlap with {benchmark.name}", DOUBTFUL, len(queries) or documents, len(hashes if queries else gold),
-                f"{len(queries):,} of {len(hashes):,} queries and {documents:,} of {len(gold):,} gold documents have "
-                f"the same words as some in {benchmark.name}.",
-                "A model that was trained or tuned on that benchmark has seen them; compare such models on the other "
-                "queries.",
-                [{"query": dataset.queries.ids[i], "text": dataset.queries.texts[i]} for i in queries[:examples]],
-            )  # fmt: skip
+                name=f"overlap with {benchmark.name}",
+                gravity=DOUBTFUL,
+                count=len(queries) or documents,
+                of=len(hashes if queries else gold),
+                text=f"{len(queries):,} of {len(hashes):,} queries and {documents:,} of {len(gold):,} gold documents "
+                f"have the same words as some in {benchmark.name}.",
+                remedy="A model that was trained or tuned on that benchmark has seen them; compare such models on the "
+                "other queries.",
+                examples=[
+                    {"query": dataset.queries.ids[i], "text": dataset.queries.texts[i]} for i in queries[:examples]
+                ],
+            )
 
 
 def _hash_gold(dataset: Dataset) -> list[str]:

@@ -11,7 +11,7 @@ GRAVITIES = (WRONG, DOUBTFUL, OF_NOTE)
 """The severities of a finding: it invalidates measures, it may do so, or it is worth knowing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """A problem of a dataset: its severity, how many of how many items are affected, and what to do about it."""
 

@@ -104,20 +104,24 @@ def language_findings(texts: Sequence[str], analyzer: Analyzer) -> Iterator[Find
     name = f"the language {language.code!r}"
     stemmed = f"stems {analyzer.stemmer}" if analyzer.stemmer else "does not stem"
     yield Finding(
-        "analyzer for another language", DOUBTFUL, round(language.share * language.texts), language.texts,
-        f"Of {language.texts:,} sampled documents, {language.share:.0%} are in {name}, but the analyzer {stemmed}.",
-        f"Evaluate with analyzer={language.analyzer}.",
-    )  # fmt: skip
+        name="analyzer for another language",
+        gravity=DOUBTFUL,
+        count=round(language.share * language.texts),
+        of=language.texts,
+        text=f"Of {language.texts:,} sampled documents, {language.share:.0%} are in {name}, but the analyzer "
+        f"{stemmed}.",
+        remedy=f"Evaluate with analyzer={language.analyzer}.",
+    )
 
 
 def _of_terms(dataset: Dataset, analyzer: Analyzer, settings: InspectionSettings) -> Iterator[Finding]:
     queries = dataset.queries
     for kind in find_termless_queries(queries, analyzer):
         yield Finding(
-            "queries without terms", DOUBTFUL, len(kind.queries), len(queries),
-            f"{len(kind.queries):,} of {len(queries):,} queries {kind.reason}.",
-            f"{kind.remedy[0].upper()}{kind.remedy[1:]}.",
-            [{"query": queries.ids[i], "text": queries.texts[i]} for i in kind.queries[: settings.examples]],
+            name="queries without terms", gravity=DOUBTFUL, count=len(kind.queries), of=len(queries),
+            text=f"{len(kind.queries):,} of {len(queries):,} queries {kind.reason}.",
+            remedy=f"{kind.remedy[0].upper()}{kind.remedy[1:]}.",
+            examples=[{"query": queries.ids[i], "text": queries.texts[i]} for i in kind.queries[: settings.examples]],
         )  # fmt: skip
 
 
@@ -131,35 +135,42 @@ def _of_judgments(dataset: Dataset, settings: InspectionSettings) -> Iterator[Fi
     absent = [dataset.unknown_documents[document - known] for document in gold[gold >= known]]
     if absent:
         yield Finding(
-            "missing gold documents", WRONG, len(absent), len(gold),
-            f"{len(absent):,} of {len(gold):,} gold documents are missing from the corpus, so no retriever can "
+            name="missing gold documents", gravity=WRONG, count=len(absent), of=len(gold),
+            text=f"{len(absent):,} of {len(gold):,} gold documents are missing from the corpus, so no retriever can "
             "find them.",
-            "Add them, or drop their judgments: dataset.unknown_judged=drop.",
-            [{"document": i} for i in absent[: settings.examples]],
+            remedy="Add them, or drop their judgments: dataset.unknown_judged=drop.",
+            examples=[{"document": i} for i in absent[: settings.examples]],
         )  # fmt: skip
     outside = find_gold_outside(dataset.documents, dataset.queries, dataset.judgments)
     if outside:
         golds = int(np.count_nonzero(dataset.judgments.grades > 0))
         yield Finding(
-            "gold outside the filter", WRONG, len(outside), golds,
-            f"{len(outside):,} of {golds:,} gold judgments are of documents that fail the filter of their query, so no "
-            "retriever can return these.",
-            "Correct the filter of the query, the metadata of the document, or the judgment.",
-            [{"query": query, "document": document} for query, document in outside[: settings.examples]],
-        )  # fmt: skip
+            name="gold outside the filter",
+            gravity=WRONG,
+            count=len(outside),
+            of=golds,
+            text=f"{len(outside):,} of {golds:,} gold judgments are of documents that fail the filter of their query, "
+            "so no retriever can return these.",
+            remedy="Correct the filter of the query, the metadata of the document, or the judgment.",
+            examples=[{"query": query, "document": document} for query, document in outside[: settings.examples]],
+        )
     n = len(dataset.queries)
     answerable = int(np.count_nonzero(dataset.judgments.golds(n)))
     if not answerable:
         yield Finding(
-            "no gold", WRONG, n, n, "No query has a relevant document, so only empty results can be measured.",
-            "Add queries that a document answers, or check how the judgments were read.",
-        )  # fmt: skip
+            name="no gold",
+            gravity=WRONG,
+            count=n,
+            of=n,
+            text="No query has a relevant document, so only empty results can be measured.",
+            remedy="Add queries that a document answers, or check how the judgments were read.",
+        )
     elif answerable < FEW_QUERIES:
         queries = f"{answerable:,} queries have" if answerable > 1 else "one query has"
         yield Finding(
-            "few queries", DOUBTFUL, answerable, answerable,
-            f"Only {queries} gold, so small differences between retrievers cannot be distinguished from chance.",
-            f"Add queries (at least {FEW_QUERIES}), or compare intervals instead of means.",
+            name="few queries", gravity=DOUBTFUL, count=answerable, of=answerable,
+            text=f"Only {queries} gold, so small differences between retrievers cannot be distinguished from chance.",
+            remedy=f"Add queries (at least {FEW_QUERIES}), or compare intervals instead of means.",
         )  # fmt: skip
 
 
@@ -172,10 +183,10 @@ def _of_queries(
     answered = sum(bool(answer) for answer in answers(q))
     if same:
         yield Finding(
-            "expected answers that are queries", WRONG, len(same), answered,
-            f"The expected answer of {len(same):,} of {answered:,} queries is itself a query.",
-            "Write real answers, or leave the field empty; grades based on these answers are misleading.",
-            [_cite(q, i) for i in same[: settings.examples]],
+            name="expected answers that are queries", gravity=WRONG, count=len(same), of=answered,
+            text=f"The expected answer of {len(same):,} of {answered:,} queries is itself a query.",
+            remedy="Write real answers, or leave the field empty; grades based on these answers are misleading.",
+            examples=[_cite(q, i) for i in same[: settings.examples]],
         )  # fmt: skip
     own = OwnQueries.of(dataset, words)
     yield from own.iter_findings(settings.examples)
@@ -184,11 +195,11 @@ def _of_queries(
         copies = [(i, j) for i, j in copies if not own.are_documents[i]]  # splits of one collection share its documents
         if copies:
             yield Finding(
-                f"leakage from {split}", WRONG, len(copies), n,
-                f"{len(copies):,} of {n:,} queries are copies or near-duplicates of queries in the split {split}.",
-                f"Remove them from one of the splits; otherwise, whatever is tuned on {split} has already seen "
+                name=f"leakage from {split}", gravity=WRONG, count=len(copies), of=n,
+                text=f"{len(copies):,} of {n:,} queries are copies or near-duplicates of queries in the split {split}.",
+                remedy=f"Remove them from one of the splits; otherwise, whatever is tuned on {split} has already seen "
                 "their answers.",
-                [
+                examples=[
                     {**_cite(q, i), "of": other.ids[j], "its text": other.texts[j]}
                     for i, j in copies[: settings.examples]
                 ],
@@ -196,9 +207,9 @@ def _of_queries(
     blank = np.flatnonzero(words == 0).tolist()
     if blank:
         yield Finding(
-            "empty queries", WRONG, len(blank), n,
-            f"{len(blank):,} of {n:,} queries have no words, so nothing can be found for them.",
-            "Remove them.", [_cite(q, i) for i in blank[: settings.examples]],
+            name="empty queries", gravity=WRONG, count=len(blank), of=n,
+            text=f"{len(blank):,} of {n:,} queries have no words, so nothing can be found for them.",
+            remedy="Remove them.", examples=[_cite(q, i) for i in blank[: settings.examples]],
         )  # fmt: skip
     alike = [group for group in groups(q.texts, settings.near_duplicate) if words[group[0]]]
     again = sum(len(group) - 1 for group in alike)
@@ -206,12 +217,15 @@ def _of_queries(
         differing = sum(len({tuple(list_golds(dataset, i)) for i in group}) > 1 for group in alike)
         clash = f" {differing:,} of the {len(alike):,} groups have different gold." if differing else ""
         yield Finding(
-            "near-duplicate queries", DOUBTFUL if differing or again > EVERY_TENTH * n else OF_NOTE, again, n,
-            f"{again:,} of {n:,} queries are near-duplicates of another query, which therefore counts twice in "
+            name="near-duplicate queries",
+            gravity=DOUBTFUL if differing or again > EVERY_TENTH * n else OF_NOTE,
+            count=again,
+            of=n,
+            text=f"{again:,} of {n:,} queries are near-duplicates of another query, which therefore counts twice in "
             f"every mean.{clash}",
-            f"Keep one of each group{', or give the whole group the same gold' if differing else ''}.",
-            [{"queries": [_cite(q, i) for i in group]} for group in alike[: settings.examples]],
-        )  # fmt: skip
+            remedy=f"Keep one of each group{', or give the whole group the same gold' if differing else ''}.",
+            examples=[{"queries": [_cite(q, i) for i in group]} for group in alike[: settings.examples]],
+        )
     if not q.clusters:
         yield from _of_variants(dataset, find_variants(dataset, alike), settings)
 
@@ -224,12 +238,17 @@ def _of_variants(dataset: Dataset, variants: Variants, settings: InspectionSetti
     shared = f"a value of the field {variants.field!r}" if variants.field else "most of their words"
     give = "Give variants the same value in a field of their metadata, and set dataset.cluster_field=FIELD."
     yield Finding(
-        "query variants", DOUBTFUL, variants.queries, n,
-        f"{variants.queries:,} of {n:,} queries look like variants of each other, because they share {shared} and "
+        name="query variants",
+        gravity=DOUBTFUL,
+        count=variants.queries,
+        of=n,
+        text=f"{variants.queries:,} of {n:,} queries look like variants of each other, because they share {shared} and "
         "their gold. Tests and intervals that treat them as independent are overconfident.",
-        f"Test by cluster: dataset.cluster_field={variants.field}." if variants.field else give,
-        [{"queries": [_cite(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]],
-    )  # fmt: skip
+        remedy=f"Test by cluster: dataset.cluster_field={variants.field}." if variants.field else give,
+        examples=[
+            {"queries": [_cite(dataset.queries, i) for i in group]} for group in variants.groups[: settings.examples]
+        ],
+    )
 
 
 def _of_documents(
@@ -243,32 +262,39 @@ def _of_documents(
     blank = np.flatnonzero(words["documents"] == 0).tolist()
     if blank:
         yield Finding(
-            "empty documents", DOUBTFUL, len(blank), n, f"{len(blank):,} of {n:,} documents have no words.",
-            "Remove them, or check how they were read.",
-            [{"document": documents.ids[i]} for i in blank[: settings.examples]],
-        )  # fmt: skip
+            name="empty documents",
+            gravity=DOUBTFUL,
+            count=len(blank),
+            of=n,
+            text=f"{len(blank):,} of {n:,} documents have no words.",
+            remedy="Remove them, or check how they were read.",
+            examples=[{"document": documents.ids[i]} for i in blank[: settings.examples]],
+        )
     alike = [group for group in shingled.groups(settings.near_duplicate) if words["documents"][group[0]]]
     again = sum(len(group) - 1 for group in alike)
     if again:
         yield Finding(
-            "near-duplicate documents", DOUBTFUL if again > EVERY_TENTH * n else OF_NOTE, again, n,
-            f"{again:,} of {n:,} documents are near-duplicates of another document; a retriever that finds the "
+            name="near-duplicate documents",
+            gravity=DOUBTFUL if again > EVERY_TENTH * n else OF_NOTE,
+            count=again,
+            of=n,
+            text=f"{again:,} of {n:,} documents are near-duplicates of another document; a retriever that finds the "
             "duplicate of a gold document gets no credit.",
-            "Keep one of each group, or judge the whole group alike.",
-            [
+            remedy="Keep one of each group, or judge the whole group alike.",
+            examples=[
                 {"documents": [documents.ids[i] for i in group], "text": _quote(dataset, texts, group[0])["text"]}
                 for group in alike[: settings.examples]
             ],
-        )  # fmt: skip
+        )
     searched = words.get("chunks", words["documents"])
     long = int(np.count_nonzero(searched > settings.long_document))
     if long:
         what = "documents" if dataset.whole is None else "chunks"
         yield Finding(
-            f"long {what}", OF_NOTE, long, len(searched),
-            f"{long:,} of {len(searched):,} {what} have more than {settings.long_document} words; many encoders "
+            name=f"long {what}", gravity=OF_NOTE, count=long, of=len(searched),
+            text=f"{long:,} of {len(searched):,} {what} have more than {settings.long_document} words; many encoders "
             "ignore the rest.",
-            "Split them: chunking=headings, or chunking=tokens with another chunking.size.",
+            remedy="Split them: chunking=headings, or chunking=tokens with another chunking.size.",
         )  # fmt: skip
 
 
@@ -283,12 +309,12 @@ def _of_overlap(
     ]
     if whole:
         yield Finding(
-            "queries copied from gold", DOUBTFUL if len(whole) > EVERY_TENTH * len(known) else OF_NOTE,
-            len(whole), len(known),
-            f"{len(whole):,} of {len(known):,} queries have {LEAST_WORDS} or more words and occur verbatim in "
+            name="queries copied from gold", gravity=DOUBTFUL if len(whole) > EVERY_TENTH * len(known) else OF_NOTE,
+            count=len(whole), of=len(known),
+            text=f"{len(whole):,} of {len(known):,} queries have {LEAST_WORDS} or more words and occur verbatim in "
             "their gold.",
-            "Write queries in other words, as people would; copied queries favour retrievers that match words.",
-            [_cite(q, query) for query in whole[: settings.examples]],
+            remedy="Write queries in other words, as people would; copied queries favour retrievers that match words.",
+            examples=[_cite(q, query) for query in whole[: settings.examples]],
         )  # fmt: skip
 
 
@@ -307,11 +333,11 @@ def _of_generated_queries(
     shared = overlap[~np.isnan(overlap)]
     in_gold = f" On average, {shared.mean():.0%} of a query's terms are in its gold." if len(shared) else ""
     yield Finding(
-        "generated queries", DOUBTFUL if len(signs) > EVERY_TENTH * n else OF_NOTE, len(signs), n,
-        f"{n - len(signs):,} of {n:,} generated queries look like searches.{listed}{in_gold}",
-        "Read some of each type; exclude types with generator.types, or let a language model write the queries: "
+        name="generated queries", gravity=DOUBTFUL if len(signs) > EVERY_TENTH * n else OF_NOTE, count=len(signs), of=n,
+        text=f"{n - len(signs):,} of {n:,} generated queries look like searches.{listed}{in_gold}",
+        remedy="Read some of each type; exclude types with generator.types, or let a language model write the queries: "
         "generator=llm.",
-        [{**_cite(q, i), "sign": sign} for i, sign in list(signs.items())[: settings.examples]],
+        examples=[{**_cite(q, i), "sign": sign} for i, sign in list(signs.items())[: settings.examples]],
     )  # fmt: skip
 
 
@@ -325,11 +351,11 @@ def _of_rankings(
     if findability.suspicious:
         queries = len({suspicion.query for suspicion in findability.suspicious})
         yield Finding(
-            "suspicious gold", WRONG if queries > EVERY_TENTH * n else DOUBTFUL, queries, n,
-            f"For {queries:,} of {n:,} queries, most retrievers rank a document that resembles or nearly "
+            name="suspicious gold", gravity=WRONG if queries > EVERY_TENTH * n else DOUBTFUL, count=queries, of=n,
+            text=f"For {queries:,} of {n:,} queries, most retrievers rank a document that resembles or nearly "
             "duplicates gold, but is not gold itself, above all gold.",
-            "Judge these documents; if one is relevant, every retriever is scored too low.",
-            [
+            remedy="Judge these documents; if one is relevant, every retriever is scored too low.",
+            examples=[
                 {
                     **_cite(q, suspicion.query),
                     "document": _quote(dataset, texts, suspicion.document),
@@ -341,33 +367,40 @@ def _of_rankings(
         )  # fmt: skip
     if missed:
         yield Finding(
-            "queries that no retriever answers", DOUBTFUL if len(missed) > EVERY_TENTH * n else OF_NOTE, len(missed), n,
-            f"None of the {retrievers} retrievers finds gold for {len(missed):,} of {n:,} queries in its first "
+            name="queries that no retriever answers",
+            gravity=DOUBTFUL if len(missed) > EVERY_TENTH * n else OF_NOTE,
+            count=len(missed),
+            of=n,
+            text=f"None of the {retrievers} retrievers finds gold for {len(missed):,} of {n:,} queries in its first "
             f"{findability.depth} results.",
-            "Read the queries and their gold; either the gold is wrong, or these are the queries to improve.",
-            [
+            remedy="Read the queries and their gold; either the gold is wrong, or these are the queries to improve.",
+            examples=[
                 {**_cite(q, i), "gold": [_quote(dataset, texts, gold) for gold in list_golds(dataset, i)[:MOST_GOLD]]}
                 for i in missed[: settings.examples]
             ],
-        )  # fmt: skip
+        )
     if easy:
         yield Finding(
-            "queries that every retriever answers", DOUBTFUL if easy > HALF * n else OF_NOTE, easy, n,
-            f"All {retrievers} retrievers rank gold first and have the same {settings.measure} for {easy:,} of {n:,} "
-            "queries, so these queries do not distinguish them by this measure.",
-            "Add harder queries, or compare on the others alone." if easy > HALF * n
+            name="queries that every retriever answers",
+            gravity=DOUBTFUL if easy > HALF * n else OF_NOTE,
+            count=easy,
+            of=n,
+            text=f"All {retrievers} retrievers rank gold first and have the same {settings.measure} for {easy:,} of "
+            f"{n:,} queries, so these queries do not distinguish them by this measure.",
+            remedy="Add harder queries, or compare on the others alone."
+            if easy > HALF * n
             else "No action is needed as long as they are few.",
-            [_cite(q, i) for i in np.flatnonzero(findability.easy)[: settings.examples].tolist()],
-        )  # fmt: skip
+            examples=[_cite(q, i) for i in np.flatnonzero(findability.easy)[: settings.examples].tolist()],
+        )
     known = [(share, name) for share, name in zip(findability.judged, findability.names, strict=True) if share == share]
     judged, lowest = min(known, default=(1.0, ""))
     if judged < HALF:
         unjudged = round((1 - judged) * 100)
         yield Finding(
-            "unjudged documents", OF_NOTE, unjudged, 100,
-            f"{unjudged}% of the first {findability.cutoff} documents of {lowest} are unjudged and count as "
+            name="unjudged documents", gravity=OF_NOTE, count=unjudged, of=100,
+            text=f"{unjudged}% of the first {findability.cutoff} documents of {lowest} are unjudged and count as "
             "irrelevant.",
-            "Use measures that need few judgments (RR, recall), or judge the documents: python -m runner judge.",
+            remedy="Use measures that need few judgments (RR, recall), or judge the documents: python -m runner judge.",
         )  # fmt: skip
 
 

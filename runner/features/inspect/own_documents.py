@@ -43,23 +43,34 @@ class OwnQueries:
             count = f"{len(self.by_id):,} of {n:,} queries are themselves documents of the corpus"
             finds_itself = mode == "false"
             yield Finding(
-                "queries that are documents", WRONG if finds_itself else OF_NOTE, len(self.by_id), n,
-                f"{count}, and each of them finds itself first." if finds_itself
+                name="queries that are documents",
+                gravity=WRONG if finds_itself else OF_NOTE,
+                count=len(self.by_id),
+                of=n,
+                text=f"{count}, and each of them finds itself first."
+                if finds_itself
                 else f"{count}. Each is excluded from its own results (dataset.exclude_self={mode}).",
-                "Exclude them from their own results: dataset.exclude_self=auto." if finds_itself
+                remedy="Exclude them from their own results: dataset.exclude_self=auto."
+                if finds_itself
                 else "No action is needed if this is intended; dataset.exclude_self=false keeps them in the results.",
-                [self._cite(query) for query in self.by_id[:examples]],
-            )  # fmt: skip
+                examples=[self._cite(query) for query in self.by_id[:examples]],
+            )
         if self.copies:
             count = f"{len(self.copies):,} of {n:,} queries have"
             yield Finding(
-                "queries with the text of a document", DOUBTFUL, len(self.copies), n,
-                f"{count} the text of a document with another id, which is not gold. Every retriever ranks it high.",
-                "If a query is that document, exclude it by a rule for ids: dataset.exclude_self={pattern: SUFFIX} or "
-                "{field: NAME}.",
-                [{**self._cite(query), "document": self.dataset.documents.ids[document]}
-                 for query, document in self.copies[:examples]],
-            )  # fmt: skip
+                name="queries with the text of a document",
+                gravity=DOUBTFUL,
+                count=len(self.copies),
+                of=n,
+                text=f"{count} the text of a document with another id, which is not gold. Every retriever ranks it "
+                "high.",
+                remedy="If a query is that document, exclude it by a rule for ids: "
+                "dataset.exclude_self={pattern: SUFFIX} or {field: NAME}.",
+                examples=[
+                    {**self._cite(query), "document": self.dataset.documents.ids[document]}
+                    for query, document in self.copies[:examples]
+                ],
+            )
 
     def _cite(self, query: int) -> dict[str, str]:
         return {"query": self.dataset.queries.ids[query], "text": self.dataset.queries.texts[query]}

@@ -56,8 +56,24 @@ def inspection(findings: Sequence[Finding] = (), names: Sequence[str] = ("bm25",
 
 
 FINDINGS = [
-    Finding("suspicious gold", "error", 3, 36, "Three of them.", "Judge.", [{"query": "q1", "text": EVIL}]),
-    Finding("near-duplicate documents", "info", 2, 120, "Two.", "Keep one.", [{"documents": ["d1", "d2"]}]),
+    Finding(
+        name="suspicious gold",
+        gravity="error",
+        count=3,
+        of=36,
+        text="Three of them.",
+        remedy="Judge.",
+        examples=[{"query": "q1", "text": EVIL}],
+    ),
+    Finding(
+        name="near-duplicate documents",
+        gravity="info",
+        count=2,
+        of=120,
+        text="Two.",
+        remedy="Keep one.",
+        examples=[{"documents": ["d1", "d2"]}],
+    ),
 ]
 
 
@@ -84,7 +100,7 @@ def test_a_narrow_terminal_breaks_no_short_word_and_shows_what_to_do(
     monkeypatch.setenv("COLUMNS", columns)
     text = "Three of the documents that are above gold are as much like it."
     advice = "Judge these documents, where one is right."
-    finding = Finding("near-duplicate documents", "warning", 120, 120, text, advice)
+    finding = Finding(name="near-duplicate documents", gravity="warning", count=120, of=120, text=text, remedy=advice)
     console.show_table(tables.findings_table(inspection([finding])))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= int(columns)
