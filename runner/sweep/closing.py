@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from retrievers.files import replace_texts
@@ -39,77 +39,122 @@ class SweepEnding:
     runs: Mapping[str, LoggedRun] = field(default_factory=dict)
 
 
-def report(
-    run: SweepRun,
-    wanted: Sequence[str],
-    primary: str,
-    statistics: Statistics,
-    output: Path | None,
-    chosen: Sequence[Chosen] = (),
-    search: Search | None = None,
-    files: Mapping[str, str] | None = None,
-    total: int | None = None,
-) -> SweepEnding:
-    """Report the wanted combinations and the selected winners, close the sweep, and return how it ended.
+@dataclass(frozen=True, eq=False)
+class SweepContent:
+    """What a sweep reports: the wanted combinations by the primary measure, and the selected winners.
 
-    Leaderboards are ordered by the `primary` measure. A search also passes its description, additional files, and the
-    total number of its combinations.
+    A search also has a description, files of its own, and the total number of its combinations.
     """
-    outcome, total = run.outcome, total or len(wanted)
+
+    wanted: Sequence[str]
+    primary: str
+    statistics: Statistics
+    chosen: Sequence[Chosen] = ()
+    search: Search | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    planned: int | None = None
+
+    @property
+    def total(self) -> int:
+        """Return the number of combinations, of which a search may have tried only some."""
+        return self.planned or len(self.wanted)
+
+    @property
+    def selections(self) -> list[tuple[str, WinnerSelection]]:
+        """Return the fingerprint of each dataset that a winner was selected on, and the selection."""
+        return [(chosen.measured, chosen.selection) for chosen in self.chosen]
+
+
+class Closing:
+    """A sweep at its end: what there is to report, and which of it goes to the parent run."""
+
+    def __init__(self, run: SweepRun, content: SweepContent) -> None:
+        results = run.outcome.results
+        self.run, self.content, self.outcome = run, content, run.outcome
+        self.results = {name: results[name] for name in content.wanted if name in results}
+        self.logged: Mapping[str, LoggedRun] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the sweep was interrupted before any combination ended."""
+        return self.outcome.interrupted and not (self.results or self.outcome.failures)
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether an earlier report covers more: an interrupted command has not loaded all that was finished.
+
+        If it replaced that report, its "best" would be that of the few combinations that it got to.
+        """
+        return self.outcome.interrupted and len(self.results) < self.run.count_finished(self.content.wanted)
+
+    @property
+    def must_log(self) -> bool:
+        """Return whether the parent run needs a report: there is news, and none of it is still to be logged."""
+        parent = self.run.parent
+        if self.is_behind or self.is_empty or parent.left:
+            return False
+        if self.run.changed or not parent.reported:
+            return True
+        return not all(parent.has(name, text) for name, text in self.own_files.items())
+
+    @cached_property
+    def own_files(self) -> dict[str, str]:
+        """Return the files that belong to the whole sweep: its selections, its race and those of its search."""
+        race = {RACE: self.outcome.race.to_json()} if self.outcome.race else {}
+        return {**build_selection_files(self.content.selections), **race, **self.content.files}
+
+    @property
+    def best(self) -> Result | None:
+        """Return the best result, that of a selected winner if there is one; None if an earlier report covers more."""
+        if self.is_behind:
+            return None
+        chosen = self.content.chosen
+        return find_best([c.result for c in chosen if c.result] if chosen else list(self.results.values()))
+
+    def build_boards(self) -> list[Board]:
+        """Return the leaderboards with what is known about the sweep; none for an empty one."""
+        content = self.content
+        self.logged = self.run.parent.load_logged_runs()
+        if self.is_empty:
+            return []
+        runs = {combination: logged_run.id for combination, logged_run in self.logged.items()}
+        course = SweepCourse(runs, dict(content.selections), content.search, self.outcome.race)
+        load = partial(self.run.logged_rankings.load, runs=self.logged)
+        failures = list(self.outcome.failures.values())
+        return build_boards(self.results, failures, content.primary, content.statistics, course, load)
+
+
+def report(run: SweepRun, content: SweepContent, output: Path | None) -> SweepEnding:
+    """Report what a sweep found, close it, and return how it ended."""
+    closing, outcome = Closing(run, content), run.outcome
     if not (run.changed or outcome.interrupted):
-        what = f"{len(search.trials):,} trials" if search else f"{total:,} combinations"
+        search = content.search
+        what = f"{len(search.trials):,} trials" if search else f"{content.total:,} combinations"
         console.note(f"all {what} are already finished; nothing to do")
-    results = {combination: outcome.results[combination] for combination in wanted if combination in outcome.results}
-    best = find_best([c.result for c in chosen if c.result] if chosen else list(results.values()))
-    selections = [(c.measured, c.selection) for c in chosen]
-    race = {RACE: outcome.race.to_json()} if outcome.race else {}
-    own_files = {**build_selection_files(selections), **race, **(files or {})}
-    has_news = run.changed or not run.parent.reported
-    log_reports = has_news or not all(run.parent.has(name, text) for name, text in own_files.items())
-    if outcome.interrupted and len(results) < run.count_finished(wanted):  # an earlier report covers more
-        log_reports, best = False, None
-    empty = outcome.interrupted and not (results or outcome.failures)
     boards: list[Board] = []
     reports: dict[str, str] = {}
-    logged: Mapping[str, LoggedRun] = {}
+    must_log = False
     try:
         with Status("logging the remaining results, comparing all results"):
-            logged = run.parent.load_logged_runs()
-            boards = [] if empty else _build(run, results, primary, statistics, dict(selections), search, logged)
-        _show(boards, primary)
-        log_reports = log_reports and not (empty or run.parent.left)
-        if log_reports or (output and not empty):
+            boards = closing.build_boards()
+        _show(boards, content.primary)
+        must_log = closing.must_log
+        if must_log or (output and not closing.is_empty):
             with Status("report"):
-                reports = {**build_reports(boards, run.parallel, run.writer), **own_files}
+                reports = {**build_reports(boards, run.parallel, run.writer), **closing.own_files}
         if output:
             replace_texts(output, reports)
     finally:  # even if a report fails, the parent run is closed
         with Status("logging the report"):
-            tags = {**_build_tags(boards, best, outcome, logged), **build_tags(selections, run.writer)}
-            parent = run.finish(best, reports if log_reports else {}, tags)
-    _document(run, boards, parent, len(results), total)
-    if not empty:
+            own = _build_tags(boards, closing.best, outcome, closing.logged)
+            tags = {**own, **build_tags(content.selections, run.writer)}
+            parent = run.finish(closing.best, reports if must_log else {}, tags)
+    _document(run, boards, parent, len(closing.results), content.total)
+    if not closing.is_empty:
         _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
-    _show_work(run, len(results), total, empty)
-    return SweepEnding(
-        outcome.exit_code, boards, parent, best if chosen else None, {of.id: of for of in logged.values()}
-    )
-
-
-def _build(
-    run: SweepRun,
-    results: Mapping[str, Result],
-    primary: str,
-    statistics: Statistics,
-    selections: Mapping[str, WinnerSelection],
-    search: Search | None,
-    logged: Mapping[str, LoggedRun],
-) -> list[Board]:
-    """Return the leaderboards of a sweep with what is known about it; `logged` are the runs of its combinations."""
-    runs = {combination: logged_run.id for combination, logged_run in logged.items()}
-    course = SweepCourse(runs, selections, search, run.outcome.race)
-    failures, load = list(run.outcome.failures.values()), partial(run.logged_rankings.load, runs=logged)
-    return build_boards(results, failures, primary, statistics, course, load)
+    _show_work(closing)
+    best = closing.best if content.chosen else None
+    return SweepEnding(outcome.exit_code, boards, parent, best, {of.id: of for of in closing.logged.values()})
 
 
 def _build_tags(
@@ -155,18 +200,19 @@ def _show_places(parent: LoggedRun | None, names: Sequence[str], output: Path | 
             console.line(f"report: {parent.where(name)}")
 
 
-def _show_work(run: SweepRun, done: int, total: int, empty: bool) -> None:
+def _show_work(closing: Closing) -> None:
     """Print the work done and what remains."""
-    outcome = run.outcome
+    run, outcome = closing.run, closing.outcome
     if outcome.work:
         console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
     if outcome.interrupted:
+        done, total = len(closing.results), closing.content.total
         console.line(f"stopped after {done:,} of {total:,}; run the same command to resume")
     if not run.parent.keeps_runs:
         console.line("not logged (tracking=none)")
-    elif not (empty or run.parent.left):
+    elif not (closing.is_empty or run.parent.left):
         console.line(" ".join(["compare in MLflow: python -m runner ui", *run.parent.overrides]))
-    if not empty and (place := run.parent.tracking.from_environment):
+    if not closing.is_empty and (place := run.parent.tracking.from_environment):
         console.line(place)
     if run.waiting:
         console.line(run.waiting)

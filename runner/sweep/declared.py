@@ -125,13 +125,17 @@ class Declared:
         return experiments[0].metrics
 
     def sweep(
-        self, axes: Mapping[str, str], combinations: int, experiments: Sequence[Experiment], *choice: str
+        self,
+        axes: Mapping[str, str],
+        combinations: int,
+        experiments: Sequence[Experiment],
+        choice: Mapping[str, object],
     ) -> Sweep:
         """Return the sweep to log, given its axes with their values.
 
         `experiments` and `choice` identify the report of the parent run, as in `report_id`.
         """
-        report = report_id(experiments, *choice, *([] if self.texts == "snippets" else [f"texts: {self.texts}"]))
+        report = report_id(experiments, {**choice, "texts": self.texts})
         if self.settings.name:  # commands with the same name belong to one sweep
             return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations, report=report)
         preset = self._composer.value(self.arguments, "experiment")

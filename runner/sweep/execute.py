@@ -10,7 +10,7 @@ from runner.evaluation.experiment import Experiment
 from runner.llm.spending import describe_spending
 from runner.pages import console
 from runner.pages.progress import Status
-from runner.sweep.closing import SweepEnding, report
+from runner.sweep.closing import SweepContent, SweepEnding, report
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.identity import identify_combinations
 from runner.sweep.plan import plan
@@ -18,6 +18,7 @@ from runner.sweep.products import Combination
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen, Selecting, place, refuse_splits
+from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.tracing import log_exchanges
 
@@ -33,10 +34,7 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
     primary, statistics = str(declared.metrics(experiments).primary_measure), experiments[0].statistics
     axes = axes_of_points(declared.points)
     choices = _choices(declared, experiments, axes)
-    settings, select_on = declared.settings, declared.settings.select_on or ""
-    race = (f"race {settings.race_block} {settings.race_margin:g} {settings.seed}",) if settings.race else ()
-    seed = f"{settings.seed} {settings.resamples}" if select_on == KFOLD else ""
-    head = declared.sweep(axes, len(declared.points), experiments, "grid", select_on, seed, *race)
+    head = declared.sweep(axes, len(declared.points), experiments, _describe_choice(declared.settings))
     with (
         log_exchanges(declared.tracking, declared.traces),
         BackgroundTracker(declared.tracking) as tracker,
@@ -50,18 +48,28 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
             return SweepEnding(plan(declared, head, wanted, tracker))
         chosen: list[Chosen] = []
         try:
-            for _ in run.evaluate(run.race.hold(wanted) if settings.race else wanted):
+            for _ in run.evaluate(run.race.hold(wanted) if declared.settings.race else wanted):
                 pass
             if not (declared.settings.fail_fast and run.outcome.failures):
                 chosen = [c for selecting in selectings if (c := selecting.choose(list(selecting.points)))]
         except KeyboardInterrupt:
             run.outcome.interrupted = True
-        ending = report(run, list(wanted), primary, statistics, declared.output, chosen)
+        ending = report(run, SweepContent(list(wanted), primary, statistics, chosen), declared.output)
     if note := describe_spending(
         part for experiment in experiments for part in (experiment.retriever, experiment.grading)
     ):
         console.note(note)
     return ending
+
+
+def _describe_choice(settings: SweepSettings) -> dict[str, object]:
+    """Return the settings by which a grid chooses its combinations and its winner, for the identity of its report."""
+    choice: dict[str, object] = {"method": "grid", "select_on": settings.select_on}
+    if settings.race:
+        choice["race"] = {"block": settings.race_block, "margin": settings.race_margin, "seed": settings.seed}
+    if settings.select_on == KFOLD:
+        choice["folds"] = {"seed": settings.seed, "resamples": settings.resamples}
+    return choice
 
 
 def _choices(

@@ -48,6 +48,10 @@ class FinishedCombinations:
         Live services may have changed, so their combinations are always searched again. A run whose record is missing
         or incomplete is marked as failed.
         """
+        # Why a record is loaded and not its logged means: boards test query by query, and the same mean may come from
+        # other queries. Why not every finished run: if the service of one has another index now, its row would be
+        # compared with rows of today's index, and one whose searches failed would keep a mean over fewer queries than
+        # the others.
         run = self._runs.get(combination)
         if run is None or is_live(experiment.retriever):
             return None

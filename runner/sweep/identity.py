@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -74,17 +74,18 @@ def sweep_id(name: str, arguments: Iterable[str]) -> str:
     return fingerprint("sweep", name, *sorted(fixed))
 
 
-def report_id(experiments: Iterable[Experiment], *choice: str) -> str:
+def report_id(experiments: Iterable[Experiment], choice: Mapping[str, object]) -> str:
     """Return the identity of the report of a parent run.
 
-    It depends on the settings of the experiments, including those of the statistics, and on `choice`: all other values
-    that affect which combinations exist and which one wins, such as the split or the sampler of a search.
+    It depends on the settings of the experiments, including those of the statistics, and on `choice`: all other
+    settings by name, as for JSON, that affect which combinations exist and which one wins, such as the split or the
+    sampler of a search.
     """
     settings = {
         json.dumps(sorted((key, value) for key, value in e.parameters.items() if key not in SPENDING))
         for e in experiments
     }
-    return fingerprint("report", *choice, *sorted(settings))
+    return fingerprint("report", json.dumps(choice, sort_keys=True), *sorted(settings))
 
 
 @cache

@@ -34,7 +34,7 @@ from runner.pages.progress import Progress
 from runner.statistics.racing import ErrorBudget
 from runner.statistics.selection import FOLDS, find_front, means
 from runner.statistics.settings import Statistics
-from runner.sweep.closing import SweepEnding, report
+from runner.sweep.closing import SweepContent, SweepEnding, report
 from runner.sweep.declared import Declared
 from runner.sweep.plan import plan_search
 from runner.sweep.racing import Challenge
@@ -89,9 +89,18 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     select_on = declared.settings.select_on
     on = place(select_on, source) if select_on else place_of_search(source)
     race = _check_race(own, declared.settings, objectives, statistics, on)
-    choice = ("search", on, own.sampler, str(own.seed), str(declared.settings.seed), *(o.name for o in objectives))
-    choice = (*choice, *race, *([str(declared.settings.resamples)] if on == KFOLD else []))
-    head = declared.sweep(space.axes, own.n_trials, probes, *choice, space.identity)
+    choice: dict[str, object] = {
+        "method": "search",
+        "select_on": on,
+        "sampler": own.sampler,
+        "sampler_seed": own.seed,
+        "seed": declared.settings.seed,
+        "objectives": [objective.name for objective in objectives],
+        "race": race,
+        "resamples": declared.settings.resamples if on == KFOLD else None,
+        "space": space.identity,
+    }
+    head = declared.sweep(space.axes, own.n_trials, probes, choice)
     if declared.settings.dry_run:
         return SweepEnding(plan_search(declared, head, FOLDS if on == KFOLD else 0))
     studies = Studies(
@@ -179,10 +188,16 @@ class Searching:
         except KeyboardInterrupt:
             self.outcome.interrupted = True
         finally:  # even if a report fails, the parent run is closed
-            choices = [chosen] if chosen else []
-            total = self.settings.n_trials
-            primary, statistics = self.objectives[0].name, self.selecting.statistics
-            ending = report(self.run, wanted, primary, statistics, declared.output, choices, result, files, total)
+            content = SweepContent(
+                wanted=wanted,
+                primary=self.objectives[0].name,
+                statistics=self.selecting.statistics,
+                chosen=[chosen] if chosen else [],
+                search=result,
+                files=files,
+                planned=self.settings.n_trials,
+            )
+            ending = report(self.run, content, declared.output)
         return ending
 
     def _load_study(self, name: str, about: Mapping[str, Any]) -> Line:
@@ -200,6 +215,10 @@ class Searching:
             _differ(trial.values, values) if drop is None else drop.combination != combination
             for trial, values, drop, (combination, _) in zip(answers, now, dropped, pairs, strict=True)
         )
+        # A stored trial has the values that its sampler learnt from. If they are not those of today, as after a change
+        # of code or data, the next points would be chosen, and the importance of settings computed, from a mixture of
+        # both. Nor may a resumed race start with its whole error rate again: three commands would spend three times
+        # alpha.
         if is_other:  # trials that were dropped by other results take part again
             kept = [i for i, drop in enumerate(dropped) if drop is None]
             study = self.studies.new(name, about, [(answers[i], now[i]) for i in kept])

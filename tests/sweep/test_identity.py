@@ -31,7 +31,7 @@ from runner.evaluation.experiment import Experiment
 from runner.evaluation.grading import Grading
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
-from runner.sweep.identity import combination_id
+from runner.sweep.identity import combination_id, report_id
 from tests.evaluation.chats import always
 
 METRICS = MetricSettings(k_values=(1, 10), depth=10)
@@ -192,3 +192,11 @@ def test_a_new_version_of_what_computes_gives_another_combination(identify: Call
 
 def test_a_new_version_of_another_retriever_gives_the_same_combination(identify: Callable[[str], str]) -> None:
     assert identify("retrievers.vectors.dense") == identify("retrievers.engines.postgres") == identify("")
+
+
+def test_a_report_is_identified_by_the_names_and_values_of_its_choice() -> None:
+    choice = {"method": "search", "sampler_seed": 1, "seed": 2, "objectives": ["nDCG@10", "median_ms"]}
+    same = report_id([], dict(reversed(choice.items())))
+    assert report_id([], choice) == same
+    others = [{"sampler_seed": 2, "seed": 1}, {"objectives": ["nDCG@10 median_ms"]}, {"method": "grid"}]
+    assert len({same, *(report_id([], {**choice, **other}) for other in others)}) == 4
