@@ -52,7 +52,7 @@ class RunFile:
     access: ClassVar[Access] = Access(paths=("path",))
     # Filters are applied by the system that wrote the file; reports count hits outside. The file may have changed, and
     # reading it is as quick as reading a cache.
-    capabilities: ClassVar[Capabilities] = Capabilities(filters=True, texts=False, live=True, scans=False)
+    capabilities: ClassVar[Capabilities] = Capabilities(filters=True, texts=False, ids=True, live=True, scans=False)
 
     path: str
     format: RunFormat | None = None

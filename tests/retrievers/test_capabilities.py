@@ -92,6 +92,19 @@ def test_rankings_without_texts_follow_the_ids(name: str, declaring: dict[str, R
     assert search_cached(retriever, harbour, unknown, 4, MemoryStore()).documents[0, 0] == 0
 
 
+@pytest.mark.parametrize("name", ["run", "hybrid of runs", "hybrid with a run"])
+def test_queries_with_equal_texts_have_rankings_of_their_own_in_a_sweep(
+    name: str, declaring: dict[str, Retriever], harbour: Corpus
+) -> None:
+    retriever, store = declaring[name], MemoryStore()
+    assert derive_capabilities(retriever).ids
+    first, second = (
+        search_cached(retriever, harbour, [QueryText("ships", own)], 4, store).documents.tolist()
+        for own in ("q1", "q2")
+    )
+    assert first != second
+
+
 def test_a_hybrid_reads_texts_if_one_of_its_searched_parts_does(
     declaring: dict[str, Retriever], harbour: Corpus
 ) -> None:
@@ -162,13 +175,12 @@ def test_a_search_with_parts_filters_if_all_do_and_has_the_rest_if_any_does() ->
 
 def test_composed_retrievers_derive_theirs_from_their_parts() -> None:
     live, plain = Part(Capabilities(filters=True, live=True)), Part()
-    assert derive_capabilities(Hybrid({"a": BM25(), "b": Hybrid({"a": BM25(), "b": live})})) == Capabilities(
-        filters=True, live=True
-    )
-    assert derive_capabilities(Hybrid({"a": BM25(), "b": plain})) == Capabilities()
+    nested = Hybrid({"a": BM25(), "b": Hybrid({"a": BM25(), "b": live})})
+    assert derive_capabilities(nested) == Capabilities(filters=True, live=True, scans=False)
+    assert derive_capabilities(Hybrid({"a": BM25(), "b": plain})) == Capabilities(scans=False)
     assert derive_capabilities(Hybrid({"a": BM25(), "b": plain}, weights=[1.0, 0.0])).filters
-    assert derive_capabilities(Reranked(live, Overlap())) == Capabilities(filters=True, live=True)
-    assert derive_capabilities(Expanded(plain, Echo())) == Capabilities()
+    assert derive_capabilities(Reranked(live, Overlap())) == Capabilities(filters=True, live=True, scans=False)
+    assert derive_capabilities(Expanded(plain, Echo())) == Capabilities(scans=False)
 
 
 def test_a_class_without_a_declaration_has_the_defaults_and_what_is_within_it() -> None:
