@@ -7,28 +7,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import regex
-import Stemmer
 
-from retrievers.lexical.analyzer import ENGLISH_STOP_WORDS, Analyzer
 from runner.datasets.words import sentence_ends
-from runner.features.synthesize.language import ENGLISH, detect_language, function_words, word_set
+from runner.features.synthesize.language import detect_language, question_analyzer
 
 Way = Literal["exact", "words", "chunk"]
 """How a passage was located: the query occurs in it verbatim, or it has the words of the query; or it is the chunk."""
 
 LEAST = 0.5
 """The share of the terms of a query that a chunk must have for its sentences to be told apart by them."""
-
-
-_ENGLISH_QUESTION_WORDS = word_set(
-    "what how why when where who which whose do does did can i my you your we our use used work works"
-)
-"""The words of questions such as "How does X work?" that say nothing about X."""
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t].*", re.MULTILINE)
 
@@ -49,7 +40,7 @@ def locate_answer(query: str, chunk: str, title: str) -> GoldPassage:
     runs are the shortest, or if the title or the headings have these terms as well: then the query is about the whole
     section.
     """
-    whole, analyzer = GoldPassage(0, len(chunk), "chunk"), _choose_analyzer(detect_language(chunk))
+    whole, analyzer = GoldPassage(0, len(chunk), "chunk"), question_analyzer(detect_language(chunk))
     terms, headings = set(analyzer.tokens(query)), "\n".join([title, *_HEADING.findall(chunk)])
     bounds = sorted({0, *sentence_ends(chunk), len(chunk)})
     sentences = [terms.intersection(analyzer.tokens(chunk[start:end])) for start, end in pairwise(bounds)]
@@ -65,13 +56,6 @@ def locate_answer(query: str, chunk: str, title: str) -> GoldPassage:
     shortest = min(end - first for first, end in runs)
     best, *others = [run for run in runs if run[1] - run[0] == shortest]
     return whole if others else _trim(chunk, bounds[best[0]], bounds[best[1]], "words")
-
-
-@cache
-def _choose_analyzer(language: str) -> Analyzer:
-    """Return an analyzer that leaves out the function words of a language."""
-    words = ENGLISH_STOP_WORDS | _ENGLISH_QUESTION_WORDS if language == ENGLISH else function_words(language)
-    return Analyzer(stemmer=language if language in Stemmer.algorithms() else None, stopwords=tuple(sorted(words)))
 
 
 def _find_verbatim(query: str, chunk: str) -> tuple[int, int] | None:

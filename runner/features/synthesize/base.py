@@ -56,10 +56,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Draft:
-    """A generated query, or "" with a short `reason`, by which rejections are counted."""
+    """A generated query, or "" with a short `reason`, by which rejections are counted.
+
+    `intended` is the query without its typing errors, "" if it was written without them.
+    """
 
     query: str
     reason: str = ""
+    intended: str = ""
 
 
 @runtime_checkable
@@ -89,7 +93,8 @@ def check_types(generator: Generator, types: Iterable[str]) -> None:
         if name not in generator.possible_types:
             able = ", ".join(possible for possible in QUERY_TYPES if possible in generator.possible_types)
             raise ConfigError(
-                f"generator.types: {type(generator).__name__} cannot generate {name} queries; choose from {able}"
+                f"generator.types: {type(generator).__name__} cannot generate {name} queries; choose from {able}, or "
+                "have a language model write them with generator=llm llm=openai llm.model=MODEL"
             )
 
 

@@ -17,7 +17,6 @@ from runner.config.objects import ConfigError, build, build_settings
 from runner.config.parameters import deciding, flatten
 from runner.config.values import public, resolve_config, without_environment
 from runner.datasets.saving import INSPECTION, JOURNAL, SUMMARY, beside, check_output
-from runner.features.synthesize.generators import Deterministic
 from runner.features.synthesize.loading import check_source, count_skipped_files
 from runner.features.synthesize.output import REJECTED, write
 from runner.features.synthesize.pipeline import Synthesis, SynthesisResult, synthesize
@@ -104,7 +103,7 @@ def main(cfg: DictConfig) -> int:
         console.line(f"run: {run.id}")
     if outcome.accepted:
         console.show_table(samples_table(outcome.accepted, synthesis.seed), "Samples")
-        console.note(samples_note(isinstance(synthesis.generator, Deterministic)))
+        console.note(samples_note(synthesis.generator))
     if not outcome.accepted:
         console.error(
             f"no query was accepted; see the reasons in {beside(output, REJECTED)}. Try more chunks, more types or "

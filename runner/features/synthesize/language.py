@@ -7,15 +7,27 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 
 import regex
+import Stemmer
 from stop_words import AVAILABLE_LANGUAGES, get_stop_words
 
-from retrievers.lexical.analyzer import ENGLISH_STOP_WORDS
+from retrievers.lexical.analyzer import ENGLISH_STOP_WORDS, Analyzer
 from runner.datasets.words import SPACELESS
 
 ENGLISH = "english"
 
 SURER = 2.0
 """To be chosen over the expected language, a language must have this many times its function words."""
+
+_ENGLISH_QUESTION_WORDS = frozenset({
+    "what", "how", "why", "when", "where", "who", "which", "whose", "do", "does", "did", "can", "i", "my", "you",
+    "your", "we", "our", "use", "used", "work", "works",
+})  # fmt: skip
+"""The words of questions such as "How does X work?" that say nothing about X."""
+
+_ENGLISH_CONNECTIVES = frozenset({
+    "about", "after", "all", "any", "before", "between", "both", "each", "every", "from", "has", "have", "its", "more",
+    "other", "per", "should", "than", "through", "under", "until", "via", "when", "while", "within", "without",
+})  # fmt: skip
 
 _READ = 4000
 """The number of characters read from a text."""
@@ -49,17 +61,28 @@ def detect_language(text: str, expected: str = ENGLISH) -> str:
     return best if hits[best] > SURER * hits.get(expected, 0) and hits[best] > 2 else expected
 
 
-def word_set(words: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(words.split())
+@cache
+def function_words(language: str) -> frozenset[str]:
+    """Return the function words of a language, empty without a list.
+
+    English has a list of its own, because that of the library has nouns, such as "system" and "value".
+    """
+    if language == ENGLISH:
+        return ENGLISH_STOP_WORDS | _ENGLISH_QUESTION_WORDS | _ENGLISH_CONNECTIVES
+    return frozenset(get_stop_words(language)) if language in AVAILABLE_LANGUAGES else frozenset()
 
 
 @cache
-def function_words(language: str) -> frozenset[str]:
-    """Return the function words of a language, empty without a list; they are more than the stop words of an index."""
-    if language not in AVAILABLE_LANGUAGES:
-        return frozenset()
-    return frozenset(get_stop_words(language)) | (ENGLISH_STOP_WORDS if language == ENGLISH else frozenset())
+def question_analyzer(language: str) -> Analyzer:
+    """Return an analyzer of questions that leaves out the words that only make them questions, and function words."""
+    words = ENGLISH_STOP_WORDS | _ENGLISH_QUESTION_WORDS if language == ENGLISH else function_words(language)
+    return Analyzer(stemmer=language if language in Stemmer.algorithms() else None, stopwords=tuple(sorted(words)))
+
+
+def fold_question(query: str) -> str:
+    """Return what near-copies have in common: the terms of a query in any order, without the words of questions."""
+    terms = question_analyzer(ENGLISH).tokens(query) or [query.casefold()]
+    return " ".join(sorted(set(terms)))
 
 
 @cache

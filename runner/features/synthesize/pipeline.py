@@ -25,6 +25,7 @@ from runner.config.objects import ConfigError
 from runner.features.synthesize.answers import GoldPassage, locate_answer
 from runner.features.synthesize.base import Bundle, Chunks, Draft, Generator, Request, check_types
 from runner.features.synthesize.checks import Checks, Rejection, filter_chunks
+from runner.features.synthesize.language import fold_question
 from runner.features.synthesize.limits import collapse_spaces
 from runner.features.synthesize.loading import ChunkSource, embed_chunks, hash_chunks, read, rows
 from runner.features.synthesize.sampling import Sampling
@@ -223,10 +224,10 @@ class _Work:
         """Return the verdict on a missing or repeated query, or a snippet of other chunks; None for other queries."""
         if not draft.query:
             return QueryVerdict(False, draft.reason)
-        words = " ".join(draft.query.casefold().split())
-        if words in self.seen:
+        question = fold_question(draft.intended or draft.query)
+        if question in self.seen:
             return QueryVerdict(False, "repeated")
-        self.seen.add(words)
+        self.seen.add(question)
         if request.query_type == EXACT_SNIPPET:
             snippet = collapse_spaces(draft.query)
             in_goldens = sum(

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 import regex
 
-from runner.features.synthesize.headings import is_telling
-from runner.features.synthesize.language import ENGLISH
 from runner.features.synthesize.limits import collapse_spaces
-from runner.features.synthesize.material import Material
+from runner.features.synthesize.topics import Material
 
-LONGEST_STATEMENT, LONGEST_DEFINITION, LONGEST_MESSAGE = 10, 14, 18
+LONGEST_STATEMENT, LONGEST_MESSAGE = 12, 18
 """The maximum number of words of each kind; people paste longer messages than statements."""
 
 _FEWEST_WORDS = 4
+_SUBJECT = 4
+"""The number of words at the beginning of a sentence that name its subject."""
+
+_MOSTLY_WORDS = 0.8
+"""The share of letters and spaces in a message; a line with fewer is code."""
 
 _FENCE = regex.compile(r"^[ \t>]*(```+|~~~+)[^\n]*\n(.*?)(?:^[ \t>]*\1|\Z)", regex.MULTILINE | regex.DOTALL)
 _MESSAGE = regex.compile(
@@ -24,24 +27,17 @@ _MESSAGE = regex.compile(
 _LOG_PREFIX = regex.compile(
     r"^(?:[\d:TZ./+\-]{8,}\s+|\[[^\]]*\]\s*|[IWEF]\d{4}\s+\S+\s+\d+\s+\S+\]\s*|(?:INFO|WARN(?:ING)?|ERROR)\s+)+"
 )
-_NOT_PASTED = regex.compile(r"[{}<>|\\=#]|\.\.\.|[;,:(]\s*$|\s{3}|^\w+:\s*\S*$")
+_NOT_PASTED = regex.compile(r"[{}<>|\\=#]|//|\.\.\.|[;,:(]\s*$|\s{3}|^\w+:\s*\S*$")
 """Code, table rows, fields of structures, and messages without their end."""
 
 _QUOTED = regex.compile(r"[\"“]([^\"“”\n]{15,120})[\"”]|`([^`\n]{15,120})`")
-
-_SPEAKS_OF_PAGE = regex.compile(
-    r"\b(?:page|section|document|chapter|tutorial|guide|article|paper|study|example|diagram|figure|table|above|below|"
-    r"following|preceding|corresponding|here|see|e\.?g|i\.?e|this|these|those|please|we|our|you|your)\b|[:()]",
+_NEEDS_CONTEXT = regex.compile(
+    r"\b(?:this|that|these|those|it|its|they|their|them|same|latter|former|above|below|following|here|there|see|please|"
+    r"we|our|you|your|page|section|document|chapter|guide|example)\b|[:()?!]|"
+    r"^(?:such|however|therefore|thus|also|then|instead|otherwise|and|or|but|so|if|when|as|for|in|by|note|all|some)\b",
     regex.IGNORECASE,
 )
-_REFERS_BACK = regex.compile(
-    r"^(?:this|that|these|those|it|its|they|their|them|he|she|there|here|such|however|therefore|thus|hence|also|then|"
-    r"instead|otherwise|moreover|furthermore|finally|additionally|similarly|note|in this|in that|for example|"
-    r"for instance|and|or|but|so|both|either|neither|each|another|one|other|others|all|some|any|if|when|as|only|"
-    r"typically|in general|by default|no|now|first|second|next)\b|\b(?:same|latter|former|it|they|them|its|their)\b",
-    regex.IGNORECASE,
-)
-_DEFINITION = regex.compile(r"^[^,;:]{2,60}? (?:is|are) (?:an?|the|one of|used|responsible|part of|defined|known)\b")
+"""Words of sentences about the page, its reader, or the sentence before."""
 
 
 def iter_snippets(material: Material) -> Iterator[str]:
@@ -49,13 +45,11 @@ def iter_snippets(material: Material) -> Iterator[str]:
 
     For a text in a language other than English, these are its complete sentences.
     """
-    if material.phrasing.language != ENGLISH:
+    if not material.is_english:
         yield from material.prose.passages
         return
-    yield from iter_messages(material.chunks.texts[material.bundle.goldens[0]])
-    whole = [passage for passage in material.prose.passages if _stands_alone(passage, material)]
-    yield from (text for text in whole if _DEFINITION.match(text) and _has_words(text, LONGEST_DEFINITION))
-    yield from (text for text in whole if not _DEFINITION.match(text) and _has_words(text, LONGEST_STATEMENT))
+    yield from iter_messages(material.text)
+    yield from (passage for passage in material.prose.passages if _stands_alone(passage, material))
 
 
 def iter_messages(text: str) -> Iterator[str]:
@@ -72,20 +66,15 @@ def _iter_valid_messages(line: str) -> Iterator[str]:
     if not _MESSAGE.search(message) or _NOT_PASTED.search(message):
         return
     letters = sum(character.isalpha() or character == " " for character in message)
-    if _has_words(message, LONGEST_MESSAGE) and letters >= _MOSTLY_WORDS * len(message):
+    if _FEWEST_WORDS <= len(message.split()) <= LONGEST_MESSAGE and letters >= _MOSTLY_WORDS * len(message):
         yield message
 
 
-_MOSTLY_WORDS = 0.8
-
-
-def _has_words(text: str, most: int) -> bool:
-    return _FEWEST_WORDS <= len(text.split()) <= most
-
-
 def _stands_alone(passage: str, material: Material) -> bool:
-    """Return whether a sentence refers to nothing outside it and is specific."""
-    if _SPEAKS_OF_PAGE.search(passage) or _REFERS_BACK.search(passage):
+    """Return whether a short sentence refers to nothing outside it and begins with what the headings name."""
+    if not _FEWEST_WORDS <= len(passage.split()) <= LONGEST_STATEMENT or _NEEDS_CONTEXT.search(passage):
         return False
-    first = passage.split(" ", 1)[0].lower()
-    return not material.usage.is_verb(first) and is_telling(passage, material)
+    terms = material.terms.analyzer.tokens
+    subject = set(terms(" ".join(passage.split()[:_SUBJECT])))
+    is_about_heading = bool(subject & set(terms(" ".join(material.headings)))) or not material.headings
+    return is_about_heading and material.is_telling(passage)

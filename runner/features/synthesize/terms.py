@@ -34,22 +34,6 @@ class Terms:
         position = self.postings.positions.get(term)
         return float(_idf(len(self.postings.lengths), 0) if position is None else self.idf[position])
 
-    def lift(self, word: str, other: str) -> float:
-        """Return the lift of two words: the number of chunks with both, divided by that of independent words."""
-        here, there = self._chunks_with(word), self._chunks_with(other)
-        expected = len(here) * len(there) / len(self.postings.lengths)
-        return len(np.intersect1d(here, there)) / expected if expected else 0.0
-
-    def _chunks_with(self, word: str) -> NDArray[np.int32]:
-        """Return the positions of the chunks with the first term of a word."""
-        at = next((self.postings.positions.get(term) for term in self.analyzer.terms(word)), None)
-        return self.postings.documents[slice(0, 0) if at is None else slice(*self.postings.offsets[at : at + 2])]
-
-    def n_chunks_with(self, word: str) -> int:
-        """Return the number of chunks with the rarest term of a word."""
-        positions = [self.postings.positions.get(term) for term in self.analyzer.terms(word)]
-        return min((0 if at is None else int(self.postings.frequencies[at]) for at in positions), default=0)
-
 
 @lru_cache(maxsize=2)
 def count_terms(chunks: Chunks, analyzer: Analyzer) -> Terms:

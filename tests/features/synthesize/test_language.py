@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.features.synthesize.language import ENGLISH, detect_language, function_words
+from runner.features.synthesize.language import ENGLISH, detect_language, fold_question, function_words
 
 TEXTS = {
     "english": "The keeper replaces the lamp of the lighthouse and writes this down in the journal.",
@@ -33,9 +33,23 @@ def test_a_script_without_a_list_has_no_language() -> None:
 
 def test_function_words_are_those_of_the_language() -> None:
     assert {"the", "of", "such"} <= function_words(ENGLISH)
+    assert not {"system", "value", "group"} & function_words(ENGLISH)
     assert {"的", "和"} <= function_words("chinese")
 
 
 @given(st.text(max_size=200))
 def test_any_text_has_some_answer(text: str) -> None:
     assert isinstance(detect_language(text), str)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["How do I write a plugin for databases?", "how can I write plugins for a database", "database plugin writing"],
+)
+def test_near_copies_of_a_question_have_the_same_terms(query: str) -> None:
+    assert fold_question(query) == fold_question("write plugin for database")
+
+
+@pytest.mark.parametrize("query", ["write plugin for router", "plugin", "how is it"])
+def test_other_questions_have_other_terms(query: str) -> None:
+    assert fold_question(query) not in ("", fold_question("write plugin for database"))

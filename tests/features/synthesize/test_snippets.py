@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from retrievers.lexical.analyzer import Analyzer
-from runner.features.synthesize.base import Bundle, Chunks
-from runner.features.synthesize.material import Material
 from runner.features.synthesize.snippets import iter_messages, iter_snippets
-from runner.features.synthesize.terms import count_terms
+from tests.features.synthesize.manual import write_material
 
 LOG = """Start the pump:
 
@@ -35,15 +32,13 @@ def test_messages_are_lines_of_code_blocks_and_quotations_that_report_an_error()
     ("sentence", "is_quotable"),
     [
         ("A quay is a wall where vessels moor.", True),
-        ("The pump supports salt water.", True),
-        ("The pump of the quay supports salt water and fresh water of up to four bars of pressure.", False),
-        ("This pump supports salt water.", False),
-        ("The table below lists the pumps.", False),
+        ("The quay supports salt water and ships of ten metres.", True),
+        ("The quay supports salt water and fresh water of up to four bars of pressure in any pipe.", False),
+        ("Pumps support salt water.", False),
+        ("This quay supports salt water.", False),
+        ("The table below lists every quay.", False),
+        ("Never paint a quay!", False),
     ],
 )
-def test_a_sentence_is_quoted_if_it_is_short_and_stands_alone(sentence: str, is_quotable: bool) -> None:
-    texts = [sentence, *(f"Page {number} is about the cranes of the harbour." for number in range(20))]
-    names = [str(number) for number in range(len(texts))]
-    chunks = Chunks(names, names, texts)
-    material = Material(chunks, Bundle((0,), (1,)), count_terms(chunks, Analyzer()))
-    assert list(iter_snippets(material)) == ([sentence] if is_quotable else [])
+def test_a_sentence_is_quoted_if_it_is_short_and_about_its_heading(sentence: str, is_quotable: bool) -> None:
+    assert list(iter_snippets(write_material(sentence, "The quay"))) == ([sentence] if is_quotable else [])
