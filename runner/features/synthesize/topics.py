@@ -150,7 +150,7 @@ class Material:
         repeated = [pair for pair, count in pairs.items() if count > 1]
         repeated.sort(key=lambda pair: -(weights[pair[0]] + weights[pair[1]]))
         best = sorted(sorted(counts, key=lambda word: -weights[word])[:3], key=list(counts).index)
-        return [" ".join(pair) for pair in repeated[:3]] or [" ".join(best)]
+        return [" ".join(pair) for pair in repeated[:3]] or list(filter(None, [" ".join(best)]))
 
     def is_content(self, word: str) -> bool:
         """Return whether a word is in Latin or a similar script, and is neither a function word nor a number."""
@@ -180,7 +180,7 @@ class Material:
 def clean_heading(heading: str) -> str:
     """Return a heading as people type it, "" for code, for one that is too long, or that needs what comes before it."""
     text = _ASIDE.sub("", _LABEL.sub("", heading)).partition(": ")[0]
-    if _CODE.search(text) or _VERSION.match(text) or "," in text:
+    if _CODE.search(text) or _VERSION.match(text) or _POINTING.search(text) or "," in text:
         return ""
     text = _MARKS.sub(" ", text)
     text = " ".join(lower_plain(word) for word in text.strip(" .!-").split())

@@ -53,7 +53,7 @@ def test_a_query_depends_on_its_seed_and_not_on_those_before_it() -> None:
     forth = dict(Deterministic().drafts(CHUNKS, wants))
     back = dict(Deterministic().drafts(harbour_chunks(), wants[::-1]))
     assert [forth[at] for at in range(len(wants))] == [back[len(wants) - 1 - at] for at in range(len(wants))]
-    assert len({_draft("keyword", seed).query for seed in range(20)}) > 1
+    assert len({_draft("misspellings", seed).query for seed in range(20)}) > 1
 
 
 def test_keywords_are_words_of_the_golden_that_others_do_not_have() -> None:
@@ -128,7 +128,7 @@ def test_other_languages_have_queries_without_english_around_them() -> None:
         "Die alte Schleuse öffnet um sechs Uhr. Jedes Schiff zahlt eine Gebühr von 40 Talern an die Hafenmeisterei. "
         "Wer ohne Gebühr durch die alte Schleuse fährt, verliert sein Schiff und die Ladung an den Hafen der Stadt."
     )
-    chinese = "# 古老的灯塔\n\n港口每天接待很多船只和旅客。码头旁边有一座古老的灯塔。灯塔的历史和港口的历史一样长。"
+    chinese = "# 港口灯塔\n\n港口每天接待很多船只和旅客。码头旁边有一座古老的灯塔。灯塔的历史和港口的历史一样长。"
     for text in (german, chinese):
         chunks = Chunks(["x1y", "z2w"], ["0", "0"], [text, text[len(text) // 2 :]])
         wants = [Request(Bundle((0,), (1,)), name, seed) for name in TYPES for seed in range(4)]

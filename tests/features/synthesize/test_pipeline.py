@@ -184,6 +184,6 @@ def test_bad_input_is_refused_before_anything_is_made(
     refused(r"0 of 60 chunks pass \(too short 60\), but chunks", Teller(), checks=Checks(min_tokens=500))
     twins = [{**row, "embedding": [1, 2]} for row in rows]
     refused(r"1 of 6 chunks pass \(near-duplicate 5\), but chunks of at least two", Teller(), source=of(twins))
-    no_words = Deterministic(lexicon=None, types=("low_overlap",))
+    no_words = Deterministic(types=("low_overlap",))
     refused("Deterministic cannot generate low_overlap queries; choose from", no_words)
     refused("types: 'lengthy' is not a query type", Teller(types=("lengthy",)))
