@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import regex
 
 from runner.datasets.words import sentence_ends
-from runner.features.synthesize.language import detect_language, question_analyzer
+from runner.features.synthesize.language import question_analyzer
 
 Way = Literal["exact", "words", "chunk"]
 """How a passage was located: the query occurs in it verbatim, or it has the words of the query; or it is the chunk."""
@@ -32,7 +32,7 @@ class GoldPassage(NamedTuple):
     way: Way
 
 
-def locate_answer(query: str, chunk: str, title: str) -> GoldPassage:
+def locate_answer(query: str, chunk: str, title: str, language: str) -> GoldPassage:
     """Return the sentences of a chunk that a query is about, or all of it if no sentences stand out.
 
     These are the sentences in which the query occurs verbatim, if it occurs once; else the shortest run of sentences
@@ -40,7 +40,7 @@ def locate_answer(query: str, chunk: str, title: str) -> GoldPassage:
     runs are the shortest, or if the title or the headings have these terms as well: then the query is about the whole
     section.
     """
-    whole, analyzer = GoldPassage(0, len(chunk), "chunk"), question_analyzer(detect_language(chunk))
+    whole, analyzer = GoldPassage(0, len(chunk), "chunk"), question_analyzer(language)
     terms, headings = set(analyzer.tokens(query)), "\n".join([title, *_HEADING.findall(chunk)])
     bounds = sorted({0, *sentence_ends(chunk), len(chunk)})
     sentences = [terms.intersection(analyzer.tokens(chunk[start:end])) for start, end in pairwise(bounds)]

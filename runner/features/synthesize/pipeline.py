@@ -25,7 +25,7 @@ from runner.config.objects import ConfigError
 from runner.features.synthesize.answers import GoldPassage, locate_answer
 from runner.features.synthesize.base import Bundle, Chunks, Draft, Generator, Request, check_types
 from runner.features.synthesize.checks import Checks, Rejection, filter_chunks
-from runner.features.synthesize.language import fold_question
+from runner.features.synthesize.language import detect_languages, fold_question
 from runner.features.synthesize.limits import collapse_spaces
 from runner.features.synthesize.loading import ChunkSource, embed_chunks, hash_chunks, read, rows
 from runner.features.synthesize.sampling import Sampling
@@ -105,11 +105,11 @@ class SynthesisResult:
     @cached_property
     def answers(self) -> list[list[GoldPassage]]:
         """Return the place of the answer in each gold chunk of each accepted query."""
-        texts = self.chunks.texts
+        texts, languages = self.chunks.texts, detect_languages(self.chunks)
         titles = self.chunks.titles or [""] * len(texts)
         return [
             [
-                locate_answer(candidate.draft.query, texts[golden], titles[golden])
+                locate_answer(candidate.draft.query, texts[golden], titles[golden], languages[golden])
                 for golden in candidate.request.bundle.goldens
             ]
             for candidate in self.accepted

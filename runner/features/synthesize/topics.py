@@ -11,10 +11,10 @@ from itertools import pairwise
 import regex
 
 from runner.features.synthesize.base import Bundle, Chunks
-from runner.features.synthesize.language import ENGLISH, detect_language, function_words
+from runner.features.synthesize.language import ENGLISH, detect_languages, function_words
 from runner.features.synthesize.markdown import plain_text
 from runner.features.synthesize.prose import Prose, parse_prose
-from runner.features.synthesize.terms import Terms, content
+from runner.features.synthesize.terms import Terms
 from runner.features.synthesize.usage import EDGES, WordUsage, count_usage, is_identifier, iter_identifiers
 
 LONGEST, LONGEST_BOTH = 7, 4
@@ -70,10 +70,10 @@ class Material:
         """Return the use of words in all chunks."""
         return count_usage(self.chunks)
 
-    @cached_property
+    @property
     def language(self) -> str:
         """Return the language of the first golden."""
-        return detect_language(content(self.chunks, self.bundle.goldens[0]), self.usage.language)
+        return detect_languages(self.chunks)[self.bundle.goldens[0]]
 
     @property
     def is_english(self) -> bool:

@@ -12,17 +12,13 @@ import numpy as np
 import regex
 
 from runner.features.synthesize.base import Chunks
-from runner.features.synthesize.language import ENGLISH, detect_language
-from runner.features.synthesize.terms import content
+from runner.features.synthesize.language import ENGLISH, detect_languages
 
 MOST_CHUNKS = 5_000
 """The maximum number of chunks to count; a larger corpus is sampled evenly."""
 
 COMMON_HEADING = 2
 """A heading of this many documents, such as "Overview", names no topic."""
-
-_SAMPLE = 200
-"""The number of chunks sampled to detect the language of all."""
 
 EDGES = " \t.,;:!?()[]{}\"'“”‘’«»…*`"
 """The characters around a word that do not belong to it."""
@@ -38,13 +34,12 @@ _BEFORE_NOUN = frozenset({"a", "an", "the", "its", "their", "your", "this", "eac
 
 @dataclass(frozen=True, eq=False)
 class WordUsage:
-    """The language of most chunks, counts of lower-case words after words that precede verbs or nouns, and headings.
+    """Counts of lower-case words after words that precede verbs or nouns, and headings.
 
     `headings` and `identifiers` are numbers of documents, `titles` the outermost headings of documents by id. Verbs and
     nouns are only counted in English.
     """
 
-    language: str
     verbs: Counter[str]
     nouns: Counter[str]
     headings: Counter[str]
@@ -67,11 +62,9 @@ class WordUsage:
 @lru_cache(maxsize=2)
 def count_usage(chunks: Chunks) -> WordUsage:
     """Return the use of words in chunks, counted once for the same chunks."""
-    sample = [content(chunks, at) for at in _spread(len(chunks), _SAMPLE)]
-    languages = Counter(map(detect_language, sample))
-    language = max(sorted(languages), key=languages.__getitem__, default=ENGLISH)
-    usage = WordUsage(language, Counter(), Counter(), *_count_headings(chunks), _count_identifiers(chunks))
-    for at in _spread(len(chunks), MOST_CHUNKS) if language == ENGLISH else ():
+    usage = WordUsage(Counter(), Counter(), *_count_headings(chunks), _count_identifiers(chunks))
+    languages, sample = detect_languages(chunks), np.linspace(0, len(chunks) - 1, min(len(chunks), MOST_CHUNKS))
+    for at in [at for at in sample.astype(int).tolist() if languages[at] == ENGLISH]:
         for before, word in pairwise(map(str.lower, _WORD.findall(chunks.texts[at]))):
             if before in _BEFORE_VERB:
                 usage.verbs[word] += 1
@@ -98,10 +91,6 @@ def _count_identifiers(chunks: Chunks) -> Counter[str]:
         for name in iter_identifiers(text)
     }
     return Counter(name for _, name in pairs)
-
-
-def _spread(n: int, most: int) -> list[int]:
-    return list(map(int, np.unique(np.linspace(0, n - 1, min(n, most)).astype(int))))
 
 
 def _list_headings(chunks: Chunks, at: int) -> list[str]:

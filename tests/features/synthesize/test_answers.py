@@ -29,18 +29,18 @@ CHUNK = (
     ],
 )
 def test_the_answer_is_the_sentences_with_the_words_of_the_query(query: str, way: str, passage: str) -> None:
-    answer = locate_answer(query, CHUNK, "Tower")
+    answer = locate_answer(query, CHUNK, "Tower", "en")
     assert (answer.way, CHUNK[answer.start : answer.end]) == (way, passage)
 
 
 def test_a_sentence_without_spaces_between_words_is_located() -> None:
     chunk = "塔は古い。船のために夜に光る。入場は無料。"
-    answer = locate_answer("夜に光る塔", chunk, "")
+    answer = locate_answer("夜に光る塔", chunk, "", "ja")
     assert (answer.way, chunk[answer.start : answer.end]) == ("words", "船のために夜に光る。")
 
 
 @pytest.mark.parametrize(("title", "chunk"), [("Guide > Entry fees", ""), ("", "Intro.\n\n## Entry fees\n\n")])
 def test_a_query_about_a_heading_is_answered_by_the_whole_section(title: str, chunk: str) -> None:
     chunk += "Tickets are sold here. The entry has two fees. Children pay nothing."
-    assert locate_answer("what are the entry fees", chunk, title) == (0, len(chunk), "chunk")
-    assert locate_answer("do children pay entry fees", chunk, title).way == "words"
+    assert locate_answer("what are the entry fees", chunk, title, "en") == (0, len(chunk), "chunk")
+    assert locate_answer("do children pay entry fees", chunk, title, "en").way == "words"

@@ -1,45 +1,39 @@
+"""Languages of chunks, their function words, and near-copies of questions."""
+
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from runner.features.synthesize.language import ENGLISH, detect_language, fold_question, function_words
+from runner.features.synthesize.base import Chunks
+from runner.features.synthesize.language import ENGLISH, detect_languages, fold_question, function_words
 
-TEXTS = {
-    "english": "The keeper replaces the lamp of the lighthouse and writes this down in the journal.",
-    "german": "Die Schleuse öffnet um sechs Uhr, und jedes Schiff zahlt eine Gebühr an die Hafenmeisterei.",
-    "french": "Le phare est au bout de la jetée, et les bateaux y passent dans la nuit avec une lampe.",
-    "chinese": "港口每天接待很多船只和旅客。码头旁边有一座古老的灯塔。",
-    "japanese": "港には毎日たくさんの船が来ます。古い灯台のとなりに店があります。",
-}
+ENGLISH_TEXT = "The keeper replaces the lamp of the lighthouse and writes this down in the journal."
+GERMAN_TEXT = "Die Schleuse öffnet um sechs Uhr, und jedes Schiff zahlt eine Gebühr an die Hafenmeisterei."
+CHINESE_TEXT = "港口每天接待很多船只和旅客。码头旁边有一座古老的灯塔，游客可以登上灯塔观看大海和港口。"
 
 
-@pytest.mark.parametrize("language", TEXTS)
-def test_a_language_is_told_by_its_function_words_or_its_script(language: str) -> None:
-    assert detect_language(TEXTS[language]) == language
-    assert detect_language(TEXTS[language], "turkish") == language
+def _create_chunks(texts: list[str]) -> Chunks:
+    return Chunks([str(n) for n in range(len(texts))], ["0"] * len(texts), texts)
 
 
-@pytest.mark.parametrize("text", ["", "kubectl get pods", "42", "tsc -p ."])
-def test_what_says_too_little_is_in_the_language_that_is_expected(text: str) -> None:
-    assert detect_language(text, "german") == "german"
+def test_each_chunk_of_a_mixed_corpus_has_its_own_language() -> None:
+    texts = [ENGLISH_TEXT, GERMAN_TEXT, CHINESE_TEXT] * 6
+    assert detect_languages(_create_chunks(texts)) == ["en", "de", "zh"] * 6
 
 
-def test_a_script_without_a_list_has_no_language() -> None:
-    assert detect_language("ท่าเรือเปิดทุกวันตอนเช้า") == ""
-    assert function_words("") == frozenset()
+def test_a_chunk_that_is_too_short_is_in_the_language_of_most() -> None:
+    assert detect_languages(_create_chunks([GERMAN_TEXT] * 5 + ["kubectl get pods", "42"])) == ["de"] * 7
+
+
+def test_chunks_without_a_clear_language_are_taken_for_english() -> None:
+    assert detect_languages(_create_chunks(["", "42"])) == [ENGLISH, ENGLISH]
 
 
 def test_function_words_are_those_of_the_language() -> None:
     assert {"the", "of", "such"} <= function_words(ENGLISH)
     assert not {"system", "value", "group"} & function_words(ENGLISH)
-    assert {"的", "和"} <= function_words("chinese")
-
-
-@given(st.text(max_size=200))
-def test_any_text_has_some_answer(text: str) -> None:
-    assert isinstance(detect_language(text), str)
+    assert {"的", "和"} <= function_words("zh")
+    assert function_words("th") == frozenset()
 
 
 @pytest.mark.parametrize(
