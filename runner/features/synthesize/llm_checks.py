@@ -7,7 +7,6 @@ relevance (docs.ragas.io, NVIDIA metrics: Context Relevance).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -26,18 +25,10 @@ ANSWER, RATINGS = "answer", ("relevance_1", "relevance_2")
 _RATING = regex.compile(r"(?<![\d.,/-])([012])(?:\.0+)?(?![\d,]|\.\d)")
 
 
-@dataclass(frozen=True)
-class GoldenRating:
-    """The relevance of a query's goldens, from 0 to 1; None with the `reason` if the goldens failed."""
-
-    relevance: float | None
-    reason: str = ""
-
-
 def rate_goldens(
     llm: Chat, pairs: Mapping[int, tuple[str, Sequence[str]]], journal: Journal
-) -> Iterator[tuple[int, GoldenRating]]:
-    """Yield the position of each query with the model's rating of the texts of its goldens.
+) -> Iterator[tuple[int, float | None, str]]:
+    """Yield the position of each query with the relevance of its goldens, from 0 to 1, or None and the reason.
 
     Only goldens that answer the query are rated. Raises the `ChatError` that left some without a reply.
     """
@@ -51,7 +42,7 @@ def rate_goldens(
         for place, reply in ask_about_queries(llm, journal, "validation", questions):
             position = positions[place]
             if reply is None or (step == ANSWER and NO_ANSWER in reply.text.upper()):
-                yield position, GoldenRating(None, "refused" if reply is None else "no answer")
+                yield position, None, "refused" if reply is None else "no answer"
                 continue
             answered[position] = waiting[position]
             if step != ANSWER:
@@ -59,8 +50,10 @@ def rate_goldens(
         waiting = answered
     for position in waiting:
         numbers = [rating for rating in ratings[position] if rating is not None]
-        is_complete = len(numbers) == len(RATINGS)
-        yield position, GoldenRating(sum(numbers) / len(numbers) / 2 if is_complete else None)
+        if len(numbers) == len(RATINGS):
+            yield position, sum(numbers) / len(numbers) / 2, ""
+        else:
+            yield position, None, "no score"
 
 
 def parse_rating(reply: str) -> float | None:

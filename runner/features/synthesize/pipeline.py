@@ -31,7 +31,7 @@ from runner.features.synthesize.loading import ChunkSource, embed_chunks, hash_c
 from runner.features.synthesize.sampling import Sampling
 from runner.features.synthesize.selection import RESULTS_VERSION as BUNDLES_VERSION
 from runner.features.synthesize.selection import BundleSelection, check_documents, iter_bundles
-from runner.features.synthesize.validation import Generated, QueryVerdict, Validation, validate_queries
+from runner.features.synthesize.validation import QueryVerdict, Validation, validate_queries
 from runner.llm.journal import Journal
 
 RESULTS_VERSION = f"synthesis 1, {BUNDLES_VERSION}"
@@ -214,7 +214,7 @@ class _Work:
         drafts = self._drafts(batch)
         verdicts = [self._reject_early(request, draft) for request, draft in zip(batch, drafts, strict=True)]
         open_ = [i for i, verdict in enumerate(verdicts) if verdict is None]
-        judged = iter(self._verdicts([Generated(batch[i], drafts[i]) for i in open_]))
+        judged = iter(self._verdicts([(batch[i], drafts[i].query) for i in open_]))
         return [
             Candidate(request, draft, next(judged) if verdict is None else verdict)
             for request, draft, verdict in zip(batch, drafts, verdicts, strict=True)
@@ -243,9 +243,9 @@ class _Work:
         drafts = generator.drafts(self.chunks, batch, self.journal)
         return [Draft(**row) for row in self._load_or_run(DRAFTS, generator, on, inputs, drafts)]
 
-    def _verdicts(self, items: Sequence[Generated]) -> list[QueryVerdict]:
+    def _verdicts(self, items: Sequence[tuple[Request, str]]) -> list[QueryVerdict]:
         validation, on = self.synthesis.validation, self.synthesis.cache.validation
-        inputs = [f"{item.request!r}\0{item.draft.query}" for item in items]
+        inputs = [f"{request!r}\0{query}" for request, query in items]
         verdicts = validate_queries(validation, self.chunks, items, self.journal)
         return [QueryVerdict(**row) for row in self._load_or_run(VERDICTS, validation, on, inputs, verdicts)]
 

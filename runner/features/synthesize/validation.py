@@ -14,8 +14,8 @@ from retrievers.access import Access
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.llm.chat import Chat
 from retrievers.store import fingerprint
-from runner.features.synthesize.base import Chunks, Draft, Request, check_names
-from runner.features.synthesize.llm_checks import GoldenRating, prompts_identity, rate_goldens
+from runner.features.synthesize.base import Chunks, Request, check_names
+from runner.features.synthesize.llm_checks import prompts_identity, rate_goldens
 from runner.features.synthesize.nonllm import Contrast, measure_contrast
 from runner.features.synthesize.terms import content, count_terms
 from runner.llm.journal import Journal
@@ -23,14 +23,6 @@ from runner.llm.none import NoLLM
 
 BM25_RANK, BM25_MARGIN, COVERAGE, GAP = "bm25_rank", "bm25_margin", "coverage_golden", "coverage_gap"
 RELEVANCE = "ragas_context_relevance"
-
-
-@dataclass(frozen=True)
-class Generated:
-    """A draft and its request."""
-
-    request: Request
-    draft: Draft
 
 
 @dataclass(frozen=True)
@@ -121,9 +113,9 @@ class Validation:
 
 
 def validate_queries(
-    settings: Validation, chunks: Chunks, items: Sequence[Generated], journal: Journal
+    settings: Validation, chunks: Chunks, items: Sequence[tuple[Request, str]], journal: Journal
 ) -> Iterator[tuple[int, QueryVerdict]]:
-    """Yield the position of each query with its verdict, in any order; the journal keeps paid replies.
+    """Yield the position of each request and its query with the verdict, in any order; the journal keeps paid replies.
 
     Raises `ConfigError` if the model cannot be asked, or the `ChatError` that left some queries without a reply.
     """
@@ -134,34 +126,34 @@ def validate_queries(
     before: dict[int, QueryVerdict] = {}
     if settings.mode != "llm":
         name = "nonllm" if settings.mode == "nonllm" else "hybrid_nonllm"
-        before = {position: _validate_by_rules(settings, chunks, item, name) for position, item in open_items.items()}
+        before = {position: _validate_by_rules(settings, chunks, *item, name) for position, item in open_items.items()}
         hybrid = settings.mode == "hybrid"
         open_items = {
             position: items[position]
             for position, verdict in before.items()
-            if hybrid and not verdict.accepted and settings.escalates(items[position].draft.query)
+            if hybrid and not verdict.accepted and settings.escalates(items[position][1])
         }
         yield from ((position, verdict) for position, verdict in before.items() if position not in open_items)
-    pairs = {position: (item.draft.query, _contents(chunks, item)) for position, item in open_items.items()}
-    for position, rating in rate_goldens(settings.llm, pairs, journal):
-        yield position, _validate_by_rating(settings, rating, before.get(position))
+    pairs = {
+        position: (query, [content(chunks, golden) for golden in request.bundle.goldens])
+        for position, (request, query) in open_items.items()
+    }
+    for position, relevance, reason in rate_goldens(settings.llm, pairs, journal):
+        yield position, _validate_by_rating(settings, relevance, reason, before.get(position))
 
 
-def _validate_by_rules(settings: Validation, chunks: Chunks, item: Generated, name: str) -> QueryVerdict:
+def _validate_by_rules(settings: Validation, chunks: Chunks, request: Request, query: str, name: str) -> QueryVerdict:
     terms = count_terms(chunks, settings.analyzer)
-    lead = measure_contrast(terms, chunks, item.request.bundle, item.draft.query, settings.k1, settings.b)
-    fault = settings.by_type.get(item.request.query_type, settings.gates).fault(lead)
+    lead = measure_contrast(terms, chunks, request.bundle, query, settings.k1, settings.b)
+    fault = settings.by_type.get(request.query_type, settings.gates).fault(lead)
     metrics = {BM25_RANK: float(lead.rank), BM25_MARGIN: lead.margin, COVERAGE: lead.coverage, GAP: lead.gap}
     return QueryVerdict(not fault, fault, metrics, name)
 
 
-def _validate_by_rating(settings: Validation, rating: GoldenRating, before: QueryVerdict | None) -> QueryVerdict:
-    metrics = {**(before.metrics if before else {}), RELEVANCE: rating.relevance}
-    reason = rating.reason
-    if not reason and (rating.relevance is None or rating.relevance < settings.min_relevance):
-        reason = "no score" if rating.relevance is None else "context relevance"
+def _validate_by_rating(
+    settings: Validation, relevance: float | None, reason: str, before: QueryVerdict | None
+) -> QueryVerdict:
+    metrics = {**(before.metrics if before else {}), RELEVANCE: relevance}
+    if relevance is not None and relevance < settings.min_relevance:
+        reason = "context relevance"
     return QueryVerdict(not reason, reason, metrics, "hybrid_llm" if before else "llm")
-
-
-def _contents(chunks: Chunks, item: Generated) -> list[str]:
-    return [content(chunks, golden) for golden in item.request.bundle.goldens]

@@ -11,11 +11,11 @@ from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import BM25
 from retrievers.llm.chat import ChatError
 from retrievers.store import MemoryStore
-from runner.features.synthesize.base import Bundle, Chunks, Draft
+from runner.features.synthesize.base import Bundle, Chunks, Request
 from runner.features.synthesize.llm_checks import parse_rating
 from runner.features.synthesize.nonllm import measure_contrast
 from runner.features.synthesize.terms import content, count_terms
-from runner.features.synthesize.validation import Gates, Generated, QueryVerdict, Validation, validate_queries
+from runner.features.synthesize.validation import Gates, QueryVerdict, Validation, validate_queries
 from runner.llm.journal import Journal
 from tests.evaluation.chats import Scripted, always
 from tests.features.synthesize.pages import create_request, harbour_chunks
@@ -23,8 +23,8 @@ from tests.features.synthesize.pages import create_request, harbour_chunks
 CHUNKS = harbour_chunks()
 
 
-def _item(query: str, goldens: tuple[int, ...] = (0,), query_type: str = "medium") -> Generated:
-    return Generated(create_request(query_type, 0, goldens), Draft(query))
+def _item(query: str, goldens: tuple[int, ...] = (0,), query_type: str = "medium") -> tuple[Request, str]:
+    return create_request(query_type, 0, goldens), query
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def _verdict(settings: Validation, item: Generated) -> QueryVerdict:
+def _verdict(settings: Validation, item: tuple[Request, str]) -> QueryVerdict:
     ((position, verdict),) = validate_queries(settings, CHUNKS, [item], Journal(Path("journal.jsonl")))
     assert position == 0
     return verdict
@@ -167,7 +167,7 @@ def test_hybrid_asks_of_a_share_that_the_query_decides(journal: Journal) -> None
     failed = [_item(f"cheese {at}") for at in range(40)]
     verdicts = dict(validate_queries(settings, CHUNKS, failed, journal))
     for at, item in enumerate(failed):
-        assert (verdicts[at].evaluation == "hybrid_llm") is settings.escalates(item.draft.query)
+        assert (verdicts[at].evaluation == "hybrid_llm") is settings.escalates(item[1])
 
 
 def test_who_asks_a_model_needs_one() -> None:
