@@ -22,15 +22,10 @@ HOLE = "\N{OBJECT REPLACEMENT CHARACTER}"
 """Replaces a part that a reader sees but the source does not show, such as the output of a shortcode."""
 
 _FENCE_LINE = regex.compile(r"^[ \t>]*(?:```+|~~~+)[ \t]*(.*?)[ \t]*$", regex.MULTILINE)
-_CODE_SHORTCODES = regex.compile(
-    r"\{\{[<%]\s*(?P<name>highlight|mermaid|code|table|tabs?|comment)\b[^}]*\}\}.*?\{\{[<%]\s*/\s*(?P=name)\s*[>%]\}\}",
-    regex.DOTALL,
-)
 _HTML_ELEMENTS = regex.compile(
     r"<(?P<tag>table|pre|script|style|svg|figure)\b.*?(?:</(?P=tag)>|\Z)", regex.DOTALL | regex.IGNORECASE
 )
 _COMMENT = regex.compile(r"<!--.*?(?:-->|\Z)", regex.DOTALL)
-_SHORTCODE_TEXT = regex.compile(r"\{\{[<%][^}]*?\btext=\"([^\"]*)\"[^}]*\}\}")
 _SHORTCODE = r"\{\{[<%](?:(?!\{\{)[\s\S]){0,1000}?[>%]\}\}|\{\{.*?\}\}|\{%.*?%\}"
 """Hugo's shortcodes may span several lines."""
 _LINE_OF_SHORTCODES = regex.compile(rf"^[ \t>]*(?:(?:{_SHORTCODE})[ \t]*)+$", regex.MULTILINE)
@@ -102,12 +97,12 @@ def _prepare(text: str) -> str:
     if len(fences) % 2 and not fences[0]:  # the text starts within a code block that ends here
         text = f"```\n{text}"
     text = _BULLET.sub(r"\1- ", text)
-    return _without_shortcodes(_COMMENT.sub("", _HTML_ELEMENTS.sub("\n\n", _CODE_SHORTCODES.sub("\n\n", text))))
+    return _without_shortcodes(_COMMENT.sub("", _HTML_ELEMENTS.sub("\n\n", text)))
 
 
 def _without_shortcodes(text: str) -> str:
-    text = _LINE_OF_SHORTCODES.sub("\n", _SHORTCODE_TEXT.sub(r"\1", text))
-    return str(_DIRECTIVE.sub("\n", _ATTRIBUTES.sub("", _INLINE_SHORTCODE.sub(HOLE, text))))
+    text = _INLINE_SHORTCODE.sub(HOLE, _LINE_OF_SHORTCODES.sub("\n", text))
+    return str(_DIRECTIVE.sub("\n", _ATTRIBUTES.sub("", text)))
 
 
 def _is_part_of_table(inline: Token) -> bool:

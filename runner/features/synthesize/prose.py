@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 
 from runner.datasets.sections import front_matter
+from runner.datasets.words import sentence_ends
 from runner.features.synthesize.limits import collapse_spaces, tokens
 from runner.features.synthesize.markdown import HOLE, Block, parse_blocks, plain_text
 
-_ABBREVIATED = r"(?<!\b(?:e\.g|i\.e|etc|vs|cf|al|Fig|Figs|Dr|Mr|Mrs|No|St|approx|resp|\p{Lu})\.)"
-_END = rf"{_ABBREVIATED}(?<=[.!?][\"'”’)\]]*)\s+(?=[\"'“‘(\[]*[\p{{Lu}}\p{{Lo}}\d])|(?<=[。！？])"
-_SENTENCE_END = regex.compile(_END)
-_SENTENCE_END_IN_SMALL_LETTERS = regex.compile(_END, regex.IGNORECASE)
-"""The end of a sentence in a text without capitals."""
-_LETTER = regex.compile(r"\p{L}")
-_CAPITAL = regex.compile(r"\p{Lu}")
 _UNSPACED = regex.compile(r"\p{Lo}")
 _WHOLE = regex.compile(r"[.!?。！？][\"'”’)]?$")
 _START = regex.compile(r"^[\"'“‘(]?(?:[\p{Lu}\p{Lo}\d]|\p{Ll}+(?:\p{Lu}|[-_.]\w))")
@@ -52,8 +47,7 @@ def parse_prose(text: str, title: str = "") -> Prose:
         *(block.text for block in blocks if block.kind == "heading"),
     ]
     sentences = [sentence for sentence in _sentences_of(blocks) if len(tokens(sentence)) > 2]
-    has_capitals = bool(_CAPITAL.search(text))
-    statements = [sentence for sentence in sentences if is_whole(sentence, has_capitals)]
+    statements = list(filter(is_whole, sentences))
     source = collapse_spaces(text)
     return Prose(
         tuple(dict.fromkeys(heading for heading in headings if heading and HOLE not in heading)),
@@ -63,11 +57,11 @@ def parse_prose(text: str, title: str = "") -> Prose:
     )
 
 
-def is_whole(sentence: str, has_capitals: bool = True) -> bool:
+def is_whole(sentence: str) -> bool:
     """Return whether a sentence has its beginning, its end, and complete pairs of brackets and quotation marks."""
     return bool(
         _WHOLE.search(sentence)
-        and (not has_capitals or _START.match(sentence))
+        and _START.match(sentence)
         and all(sentence.count(left) == sentence.count(right) for left, right in _PAIRS)
         and sentence.count('"') % 2 == 0
     )
@@ -80,8 +74,7 @@ def _sentences_of(blocks: Sequence[Block]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    end = _SENTENCE_END if _CAPITAL.search(text) else _SENTENCE_END_IN_SMALL_LETTERS
-    return [sentence for sentence in map(str.strip, end.split(text)) if _LETTER.search(sentence)]
+    return [text[start:end].strip() for start, end in pairwise([0, *sentence_ends(text), len(text)])]
 
 
 def _is_long_enough(sentence: str) -> bool:

@@ -32,7 +32,7 @@ replicas: 3
 {{< note shortcodeword >}}
 
 - Remove expired windows with the harbourctl command before the season begins.
-- Pilots {{< glossary_tooltip text="confirm arrivals" term_id="confirm" >}} twice, because storms change the plan.
+- Pilots {{< term "confirm arrivals" >}} twice, because storms change the plan.
 
 <div class="htmlword">
 """
