@@ -66,7 +66,11 @@ def _find_verbatim(query: str, chunk: str) -> tuple[int, int] | None:
 
 
 def _list_runs(sentences: list[set[str]], wanted: set[str]) -> list[tuple[int, int]]:
-    """Return the runs of sentences with all wanted terms, none of which contains another."""
+    """Return the runs of sentences with all wanted terms, none of which contains another.
+
+    A window over the sentences grows at its end until it has all terms, then shrinks from its start while it still has
+    them; so each sentence enters and leaves once, and a long chunk takes no longer per sentence than a short one.
+    """
     runs: list[tuple[int, int]] = []
     seen, first = Counter[str](), 0
     for end, terms in enumerate(sentences, start=1):

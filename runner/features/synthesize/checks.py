@@ -82,7 +82,9 @@ def _originals(vectors: NDArray[np.float32], similarity: float) -> NDArray[np.in
         open_ = block[originals[block] < 0]
         alike = np.triu(vectors[open_] @ vectors[open_].T >= similarity, 1)
         for i in np.flatnonzero(alike.any(axis=1)).tolist():
-            if originals[open_[i]] < 0:  # a rejected chunk is not an original
+            # A rejected chunk is not an original. Otherwise only the first of a chain of chunks would be kept, each
+            # similar to the one before it, although the last may differ from the first in every sentence.
+            if originals[open_[i]] < 0:
                 later = open_[alike[i]]
                 originals[later[originals[later] < 0]] = open_[i]
         if (new := block[originals[block] < 0]).size:

@@ -179,6 +179,8 @@ def _batch_size(count: int | None, accepted: int, made: int) -> int:
         return BATCH
     if accepted >= count:
         return 0
+    # The size depends only on the verdicts of earlier batches, not on the store: a resumed run forms the same batches,
+    # so their keys match, and no query is paid for twice.
     expected = math.ceil((count - accepted) * (made + 1) / (accepted + 1))
     return min(max(expected, FEWEST), BATCH)
 

@@ -157,6 +157,8 @@ class _Neighbourhood:
         for seed, row, near in zip(seeds.tolist(), cosines, places, strict=True):
             order = np.lexsort((near, -row))  # ties by position; their order would be undefined
             made.append(self._bundle(seed, row[order].tolist(), near[order].tolist()))
+        # A fixed number of neighbours would not do: if a document has 64 chunks about one subject, all neighbours of
+        # such a chunk are in its own document, and its bundle would have no distractor. Few bundles need a larger pool.
         deeper = [i for i, bundle in enumerate(made) if bundle is None]
         deeper_bundles = iter(self.bundles(seeds[deeper], 4 * pool) if deeper else ())
         return [next(deeper_bundles) if bundle is None else bundle for bundle in made]
