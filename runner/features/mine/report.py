@@ -22,8 +22,7 @@ def suites_table(summary: MiningSummary) -> Table:
             own.queries_kept,
             *own.verdicts.values(),
             own.gold_documents,
-            own.negatives.hard,
-            own.negatives.random,
+            *own.negatives.values(),
         ]
         for suite, own in counts.items()
     ]

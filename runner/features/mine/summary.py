@@ -13,26 +13,19 @@ from runner.features.mine.targets import Targets, Way
 
 
 @dataclass(frozen=True)
-class NegativeCounts:
-    """The numbers of negatives of the kept queries."""
-
-    hard: int
-    random: int
-
-
-@dataclass(frozen=True)
 class QueryCounts:
     """The numbers of cases and of what was made of them.
 
-    `golds` counts names in answers by how they were resolved, `held_by` queries by problem, and `unresolved_names` and
-    `ambiguous_names` how often each name was not resolved.
+    `golds` counts names in answers by how they were resolved, `negatives` the hard and the random ones of the kept
+    queries, `held_by` queries by problem, and `unresolved_names` and `ambiguous_names` how often each name was not
+    resolved.
     """
 
     cases: int
     queries_kept: int
     golds: Mapping[str, int]
     gold_documents: int
-    negatives: NegativeCounts
+    negatives: Mapping[str, int]
     verdicts: Mapping[str, int]
     held_by: Mapping[str, int]
     difficulty: Mapping[str, int]
@@ -41,22 +34,16 @@ class QueryCounts:
 
 
 @dataclass(frozen=True)
-class TargetCounts:
-    """The number of targets, how many lack a docstring, and notes about them."""
-
-    documents: int
-    without_docstring: int
-    notes: Sequence[str]
-
-
-@dataclass(frozen=True)
 class MiningSummary:
-    """The counts of each suite and of all, the impact of documents (None: not measured), and facts about targets."""
+    """The counts of each suite and of all, the impact of documents (None: not measured), and facts about targets.
+
+    `targets` has the number of `documents`, how many are `without_docstring`, and `notes` about them.
+    """
 
     suites: Mapping[str, QueryCounts]
     total: QueryCounts
     impact: ImpactSummary | None
-    targets: TargetCounts
+    targets: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as it is saved, without an impact that was not measured."""
@@ -71,7 +58,7 @@ class MiningSummary:
             "gold_documents": total.gold_documents,
             **{f"verdict/{verdict}": n for verdict, n in total.verdicts.items()},
             **{f"golds/{way}": n for way, n in total.golds.items()},
-            **{f"negatives/{kind}": n for kind, n in asdict(total.negatives).items()},
+            **{f"negatives/{kind}": n for kind, n in total.negatives.items()},
             **{f"held_by/{check}": n for check, n in total.held_by.items()},
             **{f"queries_kept/{suite}": own.queries_kept for suite, own in self.suites.items()},
         }
@@ -90,11 +77,11 @@ def summarize(queries: Sequence[Query], kept: Sequence[Query], targets: Targets)
         },
         total=_count_queries(queries, kept),
         impact=count_impacts(queries) if any(query.impact for query in queries) else None,
-        targets=TargetCounts(
-            documents=len(targets),
-            without_docstring=sum(not target.docstring for target in targets.all),
-            notes=list(targets.notes),
-        ),
+        targets={
+            "documents": len(targets),
+            "without_docstring": sum(not target.docstring for target in targets.all),
+            "notes": list(targets.notes),
+        },
     )
 
 
@@ -107,10 +94,10 @@ def _count_queries(queries: Sequence[Query], kept: Sequence[Query]) -> QueryCoun
         queries_kept=len(kept),
         golds={way: ways[way] for way in get_args(Way)},
         gold_documents=sum(len(query.golds) for query in kept),
-        negatives=NegativeCounts(
-            hard=sum(len(query.hard_negatives) for query in kept),
-            random=sum(len(query.random_negatives) for query in kept),
-        ),
+        negatives={
+            "hard": sum(len(query.hard_negatives) for query in kept),
+            "random": sum(len(query.random_negatives) for query in kept),
+        },
         verdicts={verdict: verdicts[verdict] for verdict in get_args(Verdict)},
         held_by=_count(objection.check for query in queries for objection in query.objections),
         difficulty=_count(query.difficulty for query in kept),
