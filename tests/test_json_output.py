@@ -15,7 +15,7 @@ from runner.pages.console import silence
 from runner.tracking.settings import Tracking
 from tests.fake_llm import FakeLLM
 from tests.features.mine.test_command import WORLD
-from tests.features.mine.worlds import written
+from tests.features.mine.worlds import write_world
 from tests.features.traces.recorded import world
 from tests.pages.factory import result
 from tests.test_docs import DIR, write
@@ -91,7 +91,7 @@ def test_a_command_prints_one_document_with_the_documented_keys(
 def prepare(verb: str, here: Path) -> None:
     """Write what a command reads."""
     if verb == "mine":
-        written(here)
+        write_world(here)
     if verb == "traces":
         world(here)
     if verb == "reproduce":

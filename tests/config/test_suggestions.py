@@ -22,7 +22,7 @@ from runner.evaluation.experiment import build_experiment
 from runner.store.settings import store_settings
 from runner.sweep.settings import SweepSettings
 from runner.tracking.settings import Tracking
-from tests.features.mine.worlds import written
+from tests.features.mine.worlds import write_world
 
 PLACEHOLDERS = {"dataset.path": "x", "metrics.depth": "200"}
 """What stands for VALUE, by setting."""
@@ -182,7 +182,7 @@ ANSWERS = "+source.kinds.api._target_=runner.features.mine.extraction.NamedAnswe
 def test_a_dataset_is_inspected_and_evaluated_by_the_commands_that_are_printed(
     command: list[str], tracking: Tracking, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    written(tmp_path)
+    write_world(tmp_path)
     assert main([*command, "tracking.experiment=two words", "tracking.background=false"]) == 0
     out = capsys.readouterr().out
     cheap = ["~retriever@retrievers.dense", "~retriever@retrievers.hybrid"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.features.mine.test_command import WORLD
-from tests.features.mine.worlds import written
+from tests.features.mine.worlds import write_world
 from tests.figures.logged import Figures, prepare_store, read_figures, run_logged
 
 # The cases are api:parallel, api:loop, api:gone, fix:one, fix:two and fix:three. The answers of api:gone name nothing
@@ -32,7 +32,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Figures
     """Return what is logged of mining the world."""
     folder = tmp_path_factory.mktemp("mined")
     prepare_store(migrated, folder)
-    written(folder)
+    write_world(folder)
     run_logged(folder, *WORLD, "output=mined.jsonl", "mining.random_negatives=2", "mining.hard_negatives=2")
     return read_figures(folder)["mined"]
 

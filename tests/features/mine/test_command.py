@@ -15,7 +15,7 @@ from runner.__main__ import main
 from runner.datasets.mined import Mined
 from tests.conftest import DATA
 from tests.fake_llm import FakeLLM
-from tests.features.mine.worlds import rows, written
+from tests.features.mine.worlds import answer_from_gold, read_rows, write_world
 from tests.warm import start_command
 
 KINDS = [
@@ -29,11 +29,13 @@ WORLD = ["mine", "source=definitions", "source.definitions=suites", "source.targ
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the working directory, which has the small world."""
     monkeypatch.chdir(tmp_path)
-    written(tmp_path)
+    write_world(tmp_path)
     return tmp_path
 
 
-def test_a_dataset_is_mined_told_and_evaluated_straight_away(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_dataset_of_mine_loads_and_the_commands_to_use_it_are_shown(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*WORLD, "output=out/mined.jsonl"]) == 0
     out = capsys.readouterr().out
     assert "evaluate it: python -m runner dataset=mined dataset.path=out/mined.jsonl" in out
@@ -45,7 +47,7 @@ def test_a_dataset_is_mined_told_and_evaluated_straight_away(here: Path, capsys:
     assert not (here / "out/mined.jsonl.journal.jsonl").exists()
 
 
-def test_what_was_mined_is_a_run_with_its_settings_and_figures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mining_logs_a_run_with_settings_and_figures(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*WORLD, "mining.seed=3", "output=mined.jsonl"]) == 0
     client = MlflowClient(f"sqlite:///{here}/mlruns/mlflow.db")
     experiment = client.get_experiment_by_name("retrieval")
@@ -70,7 +72,7 @@ def test_the_same_command_again_gives_the_same_bytes(here: Path) -> None:
     assert files() == files()
 
 
-def test_where_no_query_is_left_that_is_a_failure(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mining_without_any_query_fails(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "targets.yaml").write_text("- {id: kit.Other, type: CLASS, docstring: Does something else altogether.}")
     assert main([*WORLD, "output=mined.jsonl"]) == 1
     out, err = capsys.readouterr()
@@ -80,7 +82,7 @@ def test_where_no_query_is_left_that_is_a_failure(here: Path, capsys: pytest.Cap
 
 def test_a_package_is_mined(here: Path) -> None:
     assert main(["mine", "source=package", "source.package=json", "output=json.jsonl"]) == 0
-    assert {row["metadata"]["suite"] for row in rows(here / "json.jsonl")} == {"json"}  # type: ignore[index]  # rows of JSON
+    assert {row["metadata"]["suite"] for row in read_rows(here / "json.jsonl")} == {"json"}  # type: ignore[index]  # rows of JSON
     assert "json.encoder.JSONEncoder" in Mined(path="json.jsonl").load().corpus.ids
 
 
@@ -92,18 +94,8 @@ def test_documents_may_be_a_package(here: Path) -> None:
     assert summary["total"]["verdicts"]["rejected"] == 6
 
 
-def answered(question: str, system: str) -> str:
-    """Answer from gold alone."""
-    if "mainly about" in question:
-        return orjson.dumps({"primary": "kit.agents.SequentialAgent"}).decode()
-    gold = "nothing else" in question
-    return orjson.dumps({"answerable": gold, "answer": "ParallelAgent, LoopAgent", "evidence": "its words"}).decode()
-
-
-def test_a_budget_that_ends_leaves_doubt_and_the_same_command_goes_on(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with FakeLLM(answered) as server:
+def test_the_same_command_resumes_after_a_budget_ends(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeLLM(answer_from_gold) as server:
         model = ["llm=openai", "llm.model=m", f"llm.base_url={server.url}", "output=mined.jsonl"]
         assert main([*WORLD, *model, "llm.budget=first", "llm.max_calls=5"]) == 0
         assert "queries have missing answers. Run the same command to resume." in capsys.readouterr().err
@@ -111,13 +103,13 @@ def test_a_budget_that_ends_leaves_doubt_and_the_same_command_goes_on(
         assert main([*WORLD, *model, "llm.budget=second"]) == 0
         assert "language model: 9 calls" in capsys.readouterr().err
     assert len({each.question for each in server.asked}) == len(server.asked) == 2 + 3 * 4
-    assert rows(here / "mined.jsonl.doubtful.jsonl") == []
+    assert read_rows(here / "mined.jsonl.doubtful.jsonl") == []
     assert not (here / "mined.jsonl.journal.jsonl").exists()
-    assert all("forward_check" in row["metadata"] for row in rows(here / "mined.jsonl"))  # type: ignore[operator]  # rows of JSON
+    assert all("forward_check" in row["metadata"] for row in read_rows(here / "mined.jsonl"))  # type: ignore[operator]  # rows of JSON
 
 
-def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
-    with FakeLLM(answered, delay_s=0.05) as server:
+def test_a_kill_costs_at_most_the_call_in_flight(here: Path) -> None:
+    with FakeLLM(answer_from_gold, delay_s=0.05) as server:
         model = ["llm=openai", "llm.model=m", f"llm.base_url={server.url}", "llm.concurrency=1"]
         process = start_command([*WORLD, *model, "output=killed.jsonl"], here)
         while len(server.asked) < 4 and process.is_alive():
@@ -154,14 +146,14 @@ def test_a_kill_costs_no_more_than_what_was_under_way(here: Path) -> None:
         (["output=o", "mining.retriever=bm25"], "mining: retriever=bm25: expected a retriever"),
     ],
 )
-def test_a_mistake_is_told_in_one_line_before_any_work(
+def test_a_mistake_is_an_error_of_one_line_before_any_work(
     here: Path, overrides: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = {word.partition("=")[0].lstrip("+"): word for word in [*WORLD[1:], *overrides]}
     assert main(["mine", *given.values()]) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
 
 
 @pytest.fixture(scope="module")
@@ -192,8 +184,8 @@ def test_real_names_are_resolved_as_counted_by_hand(summary: dict[str, Any]) -> 
     assert (summary["targets"]["documents"], summary["targets"]["without_docstring"]) == (1697, 536)
 
 
-def test_real_tasks_are_about_what_their_words_say(real: Path) -> None:
-    primary = {row["id"]: row["positive_ctxs"][0]["fqn"].rpartition(".")[2] for row in rows(real)}  # type: ignore[index]  # rows of JSON
+def test_real_tasks_have_the_primary_gold_of_their_description(real: Path) -> None:
+    primary = {row["id"]: row["positive_ctxs"][0]["fqn"].rpartition(".")[2] for row in read_rows(real)}  # type: ignore[index]  # rows of JSON
     about = {
         "04_sequential_agent": "SequentialAgent",
         "05_parallel_agent": "ParallelAgent",
@@ -206,10 +198,10 @@ def test_real_tasks_are_about_what_their_words_say(real: Path) -> None:
     assert {case: primary[f"fix_errors:{case}"] for case in about} == about
 
 
-def test_real_negatives_are_hard_and_no_gold(real: Path) -> None:
+def test_real_negatives_are_never_gold(real: Path) -> None:
     dataset = Mined(path=str(real)).load()
     assert len(dataset.queries) == 64
-    for row in rows(real):
+    for row in read_rows(real):
         gold = {context["fqn"] for context in row["positive_ctxs"]}  # type: ignore[attr-defined]  # rows of JSON
         negatives = {context["fqn"] for context in row["negative_ctxs"]}  # type: ignore[attr-defined]  # rows of JSON
         assert len(negatives) == 5

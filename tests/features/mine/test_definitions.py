@@ -12,22 +12,21 @@ import yaml
 from runner.config.objects import ConfigError
 from runner.datasets.base import DatasetError
 from runner.datasets.files import json_objects
-from runner.features.mine.base import Case
 from runner.features.mine.code import parse_code
 from runner.features.mine.extraction import CaseFiles, Imports, Options, Suite
 from runner.features.mine.targets import Target, Targets
-from tests.features.mine.worlds import FIXED, PARALLEL, TESTED, source, written
+from tests.features.mine.worlds import FIXED, PARALLEL, TESTED, create_choice, create_source, write_world
 
 
 def test_answers_name_gold_one_name_or_a_list(tmp_path: Path) -> None:
-    case = written(tmp_path).load().cases[0]
+    case = write_world(tmp_path).load().cases[0]
     assert case.query == "Which class runs sub-agents at the same time?"
     assert case.names == ("kit.agents.ParallelAgent", PARALLEL, "kit.somewhere.Tool")
     assert case.answers == ("ParallelAgent", "Tool")
 
 
-def test_what_a_task_is_about_is_what_its_words_and_its_code_have_and_few_others_import(tmp_path: Path) -> None:
-    one, two, three = written(tmp_path).load().cases[3:]
+def test_the_primary_name_of_a_task_is_mentioned_in_use_and_rare(tmp_path: Path) -> None:
+    one, two, three = write_world(tmp_path).load().cases[3:]
     assert one.query == "Create a `SequentialAgent` that runs two others."
     assert one.names == ("kit.agents.SequentialAgent",)
     assert one.candidates == ("kit.agents.SequentialAgent", "kit.agents.Agent")
@@ -37,15 +36,15 @@ def test_what_a_task_is_about_is_what_its_words_and_its_code_have_and_few_others
     assert three.fault == "neither fixed_file nor test_file exists"
 
 
-def test_code_that_is_not_there_may_have_been_read_before(tmp_path: Path) -> None:
-    written(tmp_path)
+def test_missing_code_is_replaced_by_recorded_facts(tmp_path: Path) -> None:
+    write_world(tmp_path)
     imports = [{"kind": "from", "module": "kit.tools", "level": 0, "name": "Thing", "asname": None}]
     facts = {"3": {"fixed.py": {"path": "cases/three/fixed.py", "imports": imports, "called_names": ["Thing"]}}}
     (tmp_path / "fix_imports.json").write_text(json.dumps(facts))
-    assert source(tmp_path).load().cases[-1].names == ("kit.tools.Thing",)
+    assert create_source(tmp_path).load().cases[-1].names == ("kit.tools.Thing",)
 
 
-def test_code_is_read_and_never_run() -> None:
+def test_code_is_parsed_and_never_run() -> None:
     code = parse_code(FIXED, "fixed.py")
     assert set(code.imports) == {"typing.Any", "kit.agents.Agent", "kit.agents.SequentialAgent", "nowhere"}
     assert code.uses("kit.agents.SequentialAgent")
@@ -53,7 +52,7 @@ def test_code_is_read_and_never_run() -> None:
     assert parse_code(TESTED, "test.py").uses("kit.agents.LoopAgent")  # under another name, as a base class
 
 
-def test_code_that_is_no_python_is_named_with_its_line(tmp_path: Path) -> None:
+def test_an_error_of_syntax_names_the_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"^fixed.py:2: invalid Python"):
         parse_code("import this\ndef (", "fixed.py")
 
@@ -73,7 +72,7 @@ def test_names_that_are_rare_weigh_more_than_those_of_every_case() -> None:
 
 @pytest.mark.parametrize("correct", ["B", 1, "Use kit.Rare for it"])
 @pytest.mark.parametrize("lettered", [True, False])
-def test_a_choice_names_gold_in_its_right_option_then_in_the_explanation(correct: object, lettered: bool) -> None:
+def test_gold_of_a_choice_is_in_the_correct_option_then_the_explanation(correct: object, lettered: bool) -> None:
     if lettered and correct == 1:
         return  # letters have no number
     options = ["Use kit.Base", "Use kit.Rare for it"]
@@ -91,17 +90,6 @@ def test_a_choice_names_gold_in_its_right_option_then_in_the_explanation(correct
     assert case.names == ("kit.Rare", "OtherThing", "kit.Gone")
 
 
-KIT = Targets([Target(f"kit.agents.{name}", "CLASS") for name in ("LoopAgent", "Session", "ParallelAgent")])
-CHOICE = {"id": "q", "options": ["True", "False"], "correct_answer": "A"}
-
-
-def choice(folder: Path, **fields: object) -> Case:
-    (case,) = Options().cases(
-        Suite("s", json_objects(Path("s"), "entry", [{**CHOICE, **fields}]), CaseFiles([folder], {})), KIT
-    )
-    return case
-
-
 @pytest.mark.parametrize(
     ("question", "names"),
     [
@@ -111,34 +99,36 @@ def choice(folder: Path, **fields: object) -> Case:
         ("Is `sub_agents` a list?", ()),
     ],
 )
-def test_where_the_options_name_no_class_those_of_the_question_are_gold(
+def test_without_names_in_the_options_the_question_names_gold(
     tmp_path: Path, question: str, names: tuple[str, ...]
 ) -> None:
-    case = choice(tmp_path, question=question, explanation="It takes its sub_agents.")
+    case = create_choice(tmp_path, question=question, explanation="It takes its sub_agents.")
     assert case.names == names
     assert case.metadata.get("gold_from") == ("question" if names else None)
 
 
-def test_the_question_does_not_count_where_the_answer_names_a_class(tmp_path: Path) -> None:
-    assert choice(tmp_path, question="Is LoopAgent it?", explanation="ParallelAgent is.").names == ("ParallelAgent",)
+def test_names_in_the_answer_override_those_of_the_question(tmp_path: Path) -> None:
+    assert create_choice(tmp_path, question="Is LoopAgent it?", explanation="ParallelAgent is.").names == (
+        "ParallelAgent",
+    )
 
 
-def test_an_answer_that_names_other_things_than_targets_says_which(tmp_path: Path) -> None:
-    case = choice(tmp_path, question="Which is it?", explanation="It is Foreign_Thing, or OtherClass.")
+def test_an_answer_with_foreign_names_lists_them(tmp_path: Path) -> None:
+    case = create_choice(tmp_path, question="Which is it?", explanation="It is Foreign_Thing, or OtherClass.")
     assert case.names == ()
     assert (
         case.nameless == "its correct option and explanation name none of the targets, only Foreign_Thing, OtherClass"
     )
 
 
-def test_a_question_has_the_code_that_it_refers_to(tmp_path: Path) -> None:
+def test_the_code_of_a_question_is_part_of_its_query(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("# --8<-- [start:a]\nx = 1\n# --8<-- [end:a]\ny = 2\n")
-    asked = {"question": "What does the following code do?"}
-    case = choice(tmp_path, **asked, code_snippet_ref={"file": "code.py", "section": "a"})
+    entry = {"question": "What does the following code do?"}
+    case = create_choice(tmp_path, **entry, code_snippet_ref={"file": "code.py", "section": "a"})
     assert (case.query, case.fault) == ("What does the following code do?\n\nx = 1", "")
-    moved = choice(tmp_path, **asked, code_snippet_ref={"file": "benchmarks/old/s/code.py"})
+    moved = create_choice(tmp_path, **entry, code_snippet_ref={"file": "benchmarks/old/s/code.py"})
     assert moved.fault == "the code is missing: no file benchmarks/old/s/code.py"
-    gone = choice(tmp_path, **asked, code_snippet_ref={"file": "code.py", "section": "b"})
+    gone = create_choice(tmp_path, **entry, code_snippet_ref={"file": "code.py", "section": "b"})
     assert gone.fault == "the code is missing: no section b in code.py"
 
 
@@ -152,26 +142,26 @@ def test_a_question_has_the_code_that_it_refers_to(tmp_path: Path) -> None:
     ],
 )
 def test_a_question_about_code_without_code_is_a_fault(tmp_path: Path, question: str, is_fault: bool) -> None:
-    assert bool(choice(tmp_path, question=question).fault) is is_fault
+    assert bool(create_choice(tmp_path, question=question).fault) is is_fault
 
 
-def test_code_is_found_beside_its_benchmark_wherever_that_was_moved(tmp_path: Path) -> None:
-    written(tmp_path)
+def test_code_is_read_beside_a_benchmark_in_another_folder(tmp_path: Path) -> None:
+    write_world(tmp_path)
     (tmp_path / "suites/fix/cases/two/fixed.py").write_text(FIXED)
     entry = {"id": "fix:moved", "benchmark_type": "fix", "name": "A", "fixed_file": "bench/defs/fix/cases/two/fixed.py"}
     (tmp_path / "suites/fix/benchmark.yaml").write_text(yaml.safe_dump({"benchmarks": [entry]}))
-    case = source(tmp_path).load().cases[-1]
+    case = create_source(tmp_path).load().cases[-1]
     assert (case.fault, case.candidates) == ("", ("kit.agents.Agent", "kit.agents.SequentialAgent"))
 
 
-def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> None:
-    written(tmp_path)
+def test_an_entry_of_an_unknown_kind_is_a_case_with_a_fault(tmp_path: Path) -> None:
+    write_world(tmp_path)
     (tmp_path / "suites/fix/benchmark.yaml").write_text(
         yaml.safe_dump({"benchmarks": [{"id": "riddle", "benchmark_type": "riddle"}]})
     )
     (tmp_path / "suites/fix").rename(tmp_path / "suites/riddles")
     assert (
-        source(tmp_path)
+        create_source(tmp_path)
         .load()
         .cases[-1]
         .fault.startswith("unknown kind of suite; the known kinds are api, fix, choice")
@@ -220,16 +210,16 @@ def test_an_entry_of_no_known_kind_is_a_case_with_a_fault(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_a_fault_is_named_with_its_place(tmp_path: Path, file: str, content: str, message: str) -> None:
-    written(tmp_path)
+def test_an_error_names_its_place(tmp_path: Path, file: str, content: str, message: str) -> None:
+    write_world(tmp_path)
     (tmp_path / file).write_text(content)
     with pytest.raises(DatasetError, match=re.escape(message)):
-        source(tmp_path).load()
+        create_source(tmp_path).load()
 
 
 def test_empty_definitions_are_refused(tmp_path: Path) -> None:
-    written(tmp_path)
+    write_world(tmp_path)
     for suite in ("api", "fix"):
         (tmp_path / "suites" / suite / "benchmark.yaml").write_text("benchmarks: []")
     with pytest.raises(ConfigError, match="no suite has entries"):
-        source(tmp_path).load()
+        create_source(tmp_path).load()

@@ -76,7 +76,7 @@ def test_one_object_is_one_target_with_all_its_names(capfd: pytest.CaptureFixtur
     assert capfd.readouterr() == ("", "")
 
 
-def test_modules_that_cannot_be_imported_are_named_and_left_out() -> None:
+def test_modules_that_cannot_be_imported_are_skipped_with_a_note() -> None:
     notes = find_targets("pretendkit", ["tests"], methods=True).notes
     assert list(notes) == [
         "pretendkit.broken is skipped, because it cannot be imported (RuntimeError: a library is missing)",
@@ -84,7 +84,7 @@ def test_modules_that_cannot_be_imported_are_named_and_left_out() -> None:
     ]
 
 
-def test_what_fails_in_its_own_way_when_it_is_looked_at_is_passed_over(tmp_path: Path) -> None:
+def test_objects_that_raise_when_inspected_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "pretendkit/lazy.py").write_text(
         "class Lazy:\n"
         "    def __getattr__(self, name):\n"
@@ -102,7 +102,7 @@ def test_what_fails_in_its_own_way_when_it_is_looked_at_is_passed_over(tmp_path:
     assert "pretendkit.lazy.Card.driver" not in {target.id for target in targets.all}
 
 
-def test_what_does_not_say_what_it_is_is_passed_over(tmp_path: Path) -> None:
+def test_objects_that_hide_their_class_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "pretendkit/conf.py").write_text(
         "class _Later:\n"
         "    __class__ = property(lambda self: 1 / 0)\n"
@@ -113,8 +113,8 @@ def test_what_does_not_say_what_it_is_is_passed_over(tmp_path: Path) -> None:
         "settings = _Later()\n"
         "__all__ = ['Reader', 'settings']\n"
     )
-    found = [target.id for target in find_targets("pretendkit", ["tests"], methods=True).all]
-    assert [name for name in found if name.startswith("pretendkit.conf.")] == [
+    ids = [target.id for target in find_targets("pretendkit", ["tests"], methods=True).all]
+    assert [name for name in ids if name.startswith("pretendkit.conf.")] == [
         "pretendkit.conf.Reader",
         "pretendkit.conf.Reader.read",
     ]
@@ -126,7 +126,7 @@ def test_signatures_are_the_same_in_every_process() -> None:
     assert texts["pretendkit.shapes.Square.grow"] == "def grow(self, by: object = <object object>) -> None"
 
 
-def test_sets_of_a_signature_are_written_in_order(tmp_path: Path) -> None:
+def test_sets_in_a_signature_are_in_order(tmp_path: Path) -> None:
     (tmp_path / "pretendkit/sets.py").write_text(
         "def one(some: set = {'f', 'e', 'd', 'c', 'b', 'a'}, rest=frozenset('321'), no=set(), last: int = 1): ...\n"
     )
@@ -136,16 +136,16 @@ def test_sets_of_a_signature_are_written_in_order(tmp_path: Path) -> None:
     )
 
 
-def test_methods_are_targets_only_if_wanted() -> None:
+def test_methods_are_targets_only_on_request() -> None:
     ids = [target.id for target in find_targets("pretendkit", ["tests"], methods=False).all]
     assert "pretendkit.shapes.Square" in ids
     assert "pretendkit.shapes.Square.grow" not in ids
 
 
-def test_a_question_is_a_docstrings_first_sentence_which_its_document_then_does_not_have() -> None:
+def test_a_question_is_the_first_sentence_and_not_in_its_document() -> None:
     material = Package(package="pretendkit", exclude=["tests"]).load()
-    asked = {case.names[0]: case.query for case in material.cases}
-    assert asked == {
+    questions = {case.names[0]: case.query for case in material.cases}
+    assert questions == {
         "pretendkit": "A kit of tools for tests.",
         "pretendkit.area": f"Computes the {MASK} of one figure by its side.",
         "pretendkit.shapes.Square": f"A {MASK} has four sides of one length.",
@@ -154,17 +154,17 @@ def test_a_question_is_a_docstrings_first_sentence_which_its_document_then_does_
         (gold,) = material.targets.resolve(case.names[0]).targets
         assert case.query.split(MASK)[-1] not in material.targets.all[gold].text
         assert "derived" in case.metadata
-    (unasked,) = material.targets.resolve("pretendkit.shapes.Square.grow").targets
-    assert material.targets.all[unasked].docstring == "Grows."
+    (position,) = material.targets.resolve("pretendkit.shapes.Square.grow").targets
+    assert material.targets.all[position].docstring == "Grows."
     assert material.targets.notes[-1] == "pretendkit: of 6 targets, 1 have no docstring and 3 yield a question"
 
 
-def test_questions_are_drawn_with_a_seed() -> None:
-    def drawn(seed: int) -> list[str]:
+def test_the_seed_determines_the_questions() -> None:
+    def draw(seed: int) -> list[str]:
         return [case.id for case in Package(package="pretendkit", exclude=["tests"], queries=2, seed=seed).load().cases]
 
-    assert drawn(0) == drawn(0)
-    assert len({tuple(drawn(seed)) for seed in range(8)}) > 1
+    assert draw(0) == draw(0)
+    assert len({tuple(draw(seed)) for seed in range(8)}) > 1
 
 
 @pytest.mark.parametrize("package", ["no_such_package_at_all", "pretendkit.broken", "pretendkit.script"])
@@ -201,5 +201,5 @@ def test_first_sentences(docstring: str, sentence: str, rest: str) -> None:
         ("An Agent and its agents.", "agent", f"An {MASK} and its agents."),
     ],
 )
-def test_a_name_is_masked_wherever_it_stands(sentence: str, name: str, expected: str) -> None:
+def test_a_name_is_masked_in_any_case_and_quotes(sentence: str, name: str, expected: str) -> None:
     assert mask_name(sentence, name) == expected

@@ -35,10 +35,10 @@ def four():
         ("on", None),
     ],
 )
-def test_a_section_is_between_its_marks_or_is_a_definition(name: str, expected: str | None) -> None:
+def test_a_section_is_between_markers_or_a_definition(name: str, expected: str | None) -> None:
     assert find_section(FILE, name) == expected
 
 
-def test_text_that_is_no_python_has_the_sections_that_are_marked() -> None:
+def test_text_other_than_python_has_sections_between_markers() -> None:
     assert find_section("def (\n// [START a]\nlet x\n// [END a]", "a") == "let x"
     assert find_section("def (", "a") is None

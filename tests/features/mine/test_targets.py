@@ -32,9 +32,7 @@ def targets(tmp_path: Path) -> Targets:
         ("", "unresolved", []),
     ],
 )
-def test_a_name_is_resolved_or_reported_and_never_guessed(
-    targets: Targets, name: str, way: Way, ids: list[str]
-) -> None:
+def test_a_name_is_resolved_exactly_or_reported(targets: Targets, name: str, way: Way, ids: list[str]) -> None:
     resolution = targets.resolve(name)
     assert resolution.way == way
     assert [targets.all[position].id for position in resolution.targets] == ids
@@ -48,13 +46,13 @@ def test_a_bare_lower_case_word_is_never_a_module() -> None:
     assert targets.resolve("kit.agents.sub_agents").way == "exact"
 
 
-def test_a_last_name_counts_anywhere_where_targets_have_no_package_in_common() -> None:
+def test_without_a_common_package_a_last_name_is_enough() -> None:
     targets = Targets([Target("one.A", ""), Target("two.B", "")])
     assert targets.root == ""
     assert targets.resolve("three.B").way == "name"
 
 
-def test_a_text_has_all_that_is_known_and_nothing_made_up(targets: Targets) -> None:
+def test_the_text_of_a_target_has_all_its_fields(targets: Targets) -> None:
     corpus = targets.corpus
     assert corpus.titles[0] == "ParallelAgent"
     assert corpus.texts[0] == (
@@ -66,7 +64,7 @@ def test_a_text_has_all_that_is_known_and_nothing_made_up(targets: Targets) -> N
     assert corpus.metadata[bare]["docstring"] is False
 
 
-def test_twins_are_one_document_under_the_first_id(tmp_path: Path) -> None:
+def test_targets_with_the_same_alias_are_merged(tmp_path: Path) -> None:
     listed = [
         {"id": "p.A", "aliases": ["p.B"]},
         {"id": "p.B", "docstring": "What it is.", "aliases": ["p.C"]},
@@ -94,7 +92,7 @@ def test_twins_are_one_document_under_the_first_id(tmp_path: Path) -> None:
         ("- one", "targets.yaml, target 1: expected a JSON object, found 'one'"),
     ],
 )
-def test_a_fault_is_named_with_its_place(tmp_path: Path, content: str, message: str) -> None:
+def test_an_error_names_its_place(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "targets.yaml").write_text(content)
     with pytest.raises(DatasetError, match=re.escape(message)):
         read_targets(tmp_path / "targets.yaml")

@@ -24,14 +24,14 @@ def test_there_is_a_prompt_for_every_type() -> None:
 def test_the_model_sees_goldens_distractors_and_the_bounds(journal: Journal) -> None:
     llm = always(GOOD)
     assert list(ByModel(llm=llm).drafts(CHUNKS, [create_request("medium")], journal)) == [(0, Draft(GOOD))]
-    (asked,) = llm.asked
-    assert all(text in asked for text in TEXTS)
-    assert "at least 5 and at most 20 words" in asked
-    assert CHUNKS.doc_ids[0] not in asked
+    (question,) = llm.asked
+    assert all(text in question for text in TEXTS)
+    assert "at least 5 and at most 20 words" in question
+    assert CHUNKS.doc_ids[0] not in question
 
 
 @pytest.mark.parametrize(
-    ("first", "said", "reason"),
+    ("first", "feedback", "reason"),
     [
         ("berth", "fewer words", "too short"),
         (f"{GOOD} " * 9, "more words", "too long"),
@@ -43,12 +43,12 @@ def test_the_model_sees_goldens_distractors_and_the_bounds(journal: Journal) -> 
         ("The keeper replaces lamps, and it is important to note that this is done " * 3, "more words", "too long"),
     ],
 )
-def test_a_query_that_breaks_a_limit_is_asked_for_again_with_what_is_wrong(
-    first: str, said: str, reason: str, journal: Journal
+def test_a_query_beyond_a_limit_is_requested_again_with_the_reason(
+    first: str, feedback: str, reason: str, journal: Journal
 ) -> None:
     llm = Scripted(lambda question, _: GOOD if "Write another one" in question else first)
     assert dict(ByModel(llm=llm).drafts(CHUNKS, [create_request("medium")], journal)) == {0: Draft(GOOD)}
-    assert said in llm.asked[1]
+    assert feedback in llm.asked[1]
     stubborn = always(first)
     assert dict(ByModel(llm=stubborn, retries=2).drafts(CHUNKS, [create_request("medium")], journal)) == {
         0: Draft("", reason)
@@ -56,7 +56,7 @@ def test_a_query_that_breaks_a_limit_is_asked_for_again_with_what_is_wrong(
     assert len(stubborn.asked) == 3
 
 
-def test_a_passage_that_is_none_of_those_shown_may_be_spoken_of(journal: Journal) -> None:
+def test_a_query_may_mention_passages_other_than_those_of_the_prompt(journal: Journal) -> None:
     for query in ("how does the passage of time wear a quay", "what is the passage through the straits like in winter"):
         drafts = dict(ByModel(llm=always(query), retries=0).drafts(CHUNKS, [create_request("medium")], journal))
         assert drafts == {0: Draft(query)}
@@ -71,7 +71,7 @@ def test_a_snippet_that_is_not_verbatim_is_refused(journal: Journal) -> None:
     assert drafts[0].reason == "not verbatim"
 
 
-def test_a_low_overlap_query_in_the_words_of_its_golden_is_asked_for_again_and_dropped(journal: Journal) -> None:
+def test_a_low_overlap_query_with_the_words_of_its_golden_is_dropped(journal: Journal) -> None:
     near = "when can pilots compute the tide windows"
     llm = Scripted(lambda question, _: "how do big boats know the hours" if "other words" in question else near)
     want = create_request("low_overlap")
@@ -83,25 +83,25 @@ def test_a_low_overlap_query_in_the_words_of_its_golden_is_asked_for_again_and_d
     assert dict(ByModel(llm=stubborn).drafts(CHUNKS, [create_request("medium")], journal))[0] == Draft(near)
 
 
-def test_comparisons_of_one_golden_are_not_paid_for(journal: Journal) -> None:
+def test_a_comparison_of_one_golden_costs_no_call(journal: Journal) -> None:
     llm = always(GOOD)
     assert dict(ByModel(llm=llm).drafts(CHUNKS, [create_request(COMPARISON)], journal))[0].reason == "needs two goldens"
     assert llm.asked == []
 
 
-def test_a_budget_that_ends_loses_nothing_that_was_answered_and_the_next_start_goes_on(journal: Journal) -> None:
+def test_replies_survive_the_end_of_a_budget(journal: Journal) -> None:
     wants = [create_request("medium", 0, (at,)) for at in range(4)]
     poor = Scripted(lambda question, _: GOOD, budget=2, concurrency=1)
-    found = {}
+    drafts = {}
     with pytest.raises(ChatError, match="max_calls"):
-        found.update(ByModel(llm=poor).drafts(CHUNKS, wants, journal))
+        drafts.update(ByModel(llm=poor).drafts(CHUNKS, wants, journal))
     rich = Scripted(lambda question, _: GOOD, concurrency=1)
-    found = dict(ByModel(llm=rich).drafts(CHUNKS, wants, Journal(journal.file)))
-    assert found == dict.fromkeys(range(4), Draft(GOOD))
+    drafts = dict(ByModel(llm=rich).drafts(CHUNKS, wants, Journal(journal.file)))
+    assert drafts == dict.fromkeys(range(4), Draft(GOOD))
     assert len(poor.asked) + len(rich.asked) == 4
 
 
-def test_what_meets_every_question_is_about_none_of_them_and_nothing_is_kept(journal: Journal) -> None:
+def test_an_error_of_every_question_ends_the_work(journal: Journal) -> None:
     """A key without the right to a model, or a setting that it does not take, leaves no dataset of refusals."""
     wants = [create_request("medium", 0, (at,)) for at in range(4)]
     with pytest.raises(ChatError, match="no such temperature"):
@@ -115,7 +115,7 @@ def test_what_meets_every_question_is_about_none_of_them_and_nothing_is_kept(jou
     assert {draft.reason for _, draft in ByModel(llm=modest).drafts(CHUNKS, wants, journal)} == {"refused"}
 
 
-def test_a_refusal_is_a_reason_and_an_error_that_may_pass_is_none(journal: Journal) -> None:
+def test_a_refusal_is_final_and_a_temporary_error_is_not(journal: Journal) -> None:
     refused = always(ChatError("no", "refusal"))
     assert dict(ByModel(llm=refused).drafts(CHUNKS, [create_request("medium")], journal)) == {0: Draft("", "refused")}
     with pytest.raises(ChatError, match="later"):
@@ -136,18 +136,18 @@ def test_a_refusal_is_a_reason_and_an_error_that_may_pass_is_none(journal: Journ
         ("Query:\ntide times", "tide times"),
     ],
 )  # fmt: skip
-def test_the_query_is_found_in_a_reply(reply: str, query: str) -> None:
+def test_the_query_is_read_from_a_reply(reply: str, query: str) -> None:
     assert find_query(reply) == query
 
 
-def test_prompts_of_ones_own_take_the_place_of_the_bundled(tmp_path: Path, journal: Journal) -> None:
+def test_own_prompts_replace_the_bundled_ones(tmp_path: Path, journal: Journal) -> None:
     (tmp_path / "keyword.txt").write_text("Words of $goldens that cost $$1")
     llm = always("tide berth")
-    made = ByModel(llm=llm, prompts=str(tmp_path))
-    assert dict(made.drafts(CHUNKS, [create_request("keyword", 0, (2,))], journal)) == {0: Draft("tide berth")}
+    generator = ByModel(llm=llm, prompts=str(tmp_path))
+    assert dict(generator.drafts(CHUNKS, [create_request("keyword", 0, (2,))], journal)) == {0: Draft("tide berth")}
     assert llm.asked[0].endswith("that cost $1")
     with pytest.raises(ConfigError, match="cannot generate short queries; choose from keyword"):
-        check_types(made, ["short"])
+        check_types(generator, ["short"])
 
 
 @pytest.mark.parametrize("text", ["no gap", "$goldens $answer", "$goldens $", "$distractors"])
@@ -162,7 +162,7 @@ def test_a_folder_without_prompts_is_refused(tmp_path: Path) -> None:
         ByModel(llm=always(GOOD), prompts=str(tmp_path))
 
 
-def test_the_identity_is_of_the_prompts_too(tmp_path: Path) -> None:
+def test_the_identity_includes_the_prompts(tmp_path: Path) -> None:
     (tmp_path / "keyword.txt").write_text("$goldens")
     before = ByModel(llm=always(GOOD), prompts=str(tmp_path)).identity
     (tmp_path / "keyword.txt").write_text("$goldens!")

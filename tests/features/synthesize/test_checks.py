@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from runner.features.synthesize import checks
 from runner.features.synthesize.base import Chunks
 from runner.features.synthesize.checks import Checks, filter_chunks
-from tests.features.synthesize.worlds import chunks_of
+from tests.features.synthesize.worlds import create_chunks
 
 
 def list_rejections(chunks: Chunks, **settings: Any) -> list[tuple[int, str, str]]:
     return [(each.position, each.reason, each.evidence) for each in filter_chunks(Checks(**settings), chunks)[1]]
 
 
-def test_each_rejection_says_why_and_by_how_much() -> None:
-    chunks = chunks_of(np.eye(6))
+def test_a_rejection_has_a_reason_and_the_evidence() -> None:
+    chunks = create_chunks(np.eye(6))
     texts = ["a b c d", " \n", "one two three four five", "x " * 5001, "five words that say nothing", "没有空格的文字"]
     vectors = chunks.vectors.copy()
     vectors[4] = 0
@@ -34,14 +34,14 @@ def test_each_rejection_says_why_and_by_how_much() -> None:
     assert filter_chunks(Checks(), chunks)[0].tolist() == [2, 5]
 
 
-def test_of_near_duplicates_the_first_is_kept_and_named() -> None:
-    chunks = chunks_of([[1, 0], [0, 1], [1, 0.1], [0.1, 1]], ["a", "b", "c", "c"])
+def test_near_duplicates_name_the_first_of_them() -> None:
+    chunks = create_chunks([[1, 0], [0, 1], [1, 0.1], [0.1, 1]], ["a", "b", "c", "c"])
     assert list_rejections(chunks) == [(2, "near-duplicate", "as '0' of 'a'"), (3, "near-duplicate", "as '1' of 'b'")]
     assert list_rejections(chunks, duplicate_similarity=0.999) == []
 
 
-def test_what_is_too_short_is_nobodys_original() -> None:
-    chunks = chunks_of([[1, 0], [1, 0], [1, 0]])
+def test_a_chunk_that_is_too_short_is_not_an_original() -> None:
+    chunks = create_chunks([[1, 0], [1, 0], [1, 0]])
     chunks = replace(chunks, texts=["short", *chunks.texts[1:]])
     assert [reason for _, reason, _ in list_rejections(chunks)] == ["too short", "near-duplicate"]
 
@@ -49,15 +49,15 @@ def test_what_is_too_short_is_nobodys_original() -> None:
 @given(
     st.lists(st.sampled_from([0.0, 0.1, 0.15, 0.3, 0.35, 0.5, 1.0, 1.1]), min_size=1, max_size=20), st.integers(1, 7)
 )
-def test_what_is_kept_does_not_depend_on_the_blocks_it_is_compared_in(angles: list[float], block: int) -> None:
-    """A chunk goes that is like one kept before: chains do not, as each is compared with what stays."""
-    chunks = chunks_of([[np.cos(a), np.sin(a)] for a in angles])
-    kept: list[int] = []
+def test_rejections_do_not_depend_on_the_size_of_blocks(angles: list[float], block: int) -> None:
+    """A chunk is rejected if it is similar to an earlier one that is not rejected itself."""
+    chunks = create_chunks([[np.cos(a), np.sin(a)] for a in angles])
+    expected: list[int] = []
     for i, vector in enumerate(chunks.vectors):
-        if all(float(vector @ chunks.vectors[j]) < 0.98 for j in kept):
-            kept.append(i)
+        if all(float(vector @ chunks.vectors[j]) < 0.98 for j in expected):
+            expected.append(i)
     with patch.object(checks, "BLOCK", block):
-        assert filter_chunks(Checks(), chunks)[0].tolist() == kept
+        assert filter_chunks(Checks(), chunks)[0].tolist() == expected
 
 
 def test_limits_in_the_wrong_order_are_refused() -> None:

@@ -16,20 +16,20 @@ TYPES = sorted(Deterministic().possible_types)
 BOILERPLATE = ("frontmatterword", "commentword", "fencedword", "tableword", "shortcodeword", "htmlword")
 
 
-def _draft(query_type: str, seed: int = 0, goldens: tuple[int, ...] = (0,), made: Deterministic | None = None) -> Draft:
-    return next(iter((made or Deterministic()).drafts(CHUNKS, [create_request(query_type, seed, goldens)])))[1]
+def _draft(
+    query_type: str, seed: int = 0, goldens: tuple[int, ...] = (0,), generator: Deterministic | None = None
+) -> Draft:
+    return next(iter((generator or Deterministic()).drafts(CHUNKS, [create_request(query_type, seed, goldens)])))[1]
 
 
 @pytest.mark.parametrize("query_type", TYPES)
-def test_every_possible_type_can_be_generated_from_ordinary_pages(query_type: str) -> None:
+def test_every_possible_type_is_generated_from_ordinary_pages(query_type: str) -> None:
     drafts = [_draft(query_type, seed, (golden,)) for golden in range(4) for seed in range(5)]
     assert any(draft.query for draft in drafts), {draft.reason for draft in drafts}
 
 
 @given(st.sampled_from(TYPES), st.integers(0, 2**63), st.integers(0, 3))
-def test_every_query_keeps_to_the_limits_and_says_nothing_of_boilerplate(
-    query_type: str, seed: int, golden: int
-) -> None:
+def test_queries_respect_the_limits_and_leave_out_boilerplate(query_type: str, seed: int, golden: int) -> None:
     want = create_request(query_type, seed, (golden,))
     draft = _draft(query_type, seed, want.bundle.goldens)
     assert bool(draft.query) != bool(draft.reason)
@@ -48,7 +48,7 @@ def test_an_exact_snippet_is_a_true_substring_of_its_golden(seed: int, golden: i
     assert not query or (query[0].isupper() and query[-1] == "." and 5 <= len(query.split()) <= 18)
 
 
-def test_a_query_depends_on_its_seed_and_not_on_those_before_it() -> None:
+def test_a_query_depends_on_its_seed_and_not_on_earlier_queries() -> None:
     wants = [create_request(query_type, seed, (1,)) for query_type in TYPES for seed in range(3)]
     forth = dict(Deterministic().drafts(CHUNKS, wants))
     back = dict(Deterministic().drafts(harbour_chunks(), wants[::-1]))
@@ -56,7 +56,7 @@ def test_a_query_depends_on_its_seed_and_not_on_those_before_it() -> None:
     assert len({_draft("misspellings", seed).query for seed in range(20)}) > 1
 
 
-def test_keywords_are_words_of_the_golden_that_others_do_not_have() -> None:
+def test_keywords_are_content_words_of_the_golden() -> None:
     for seed in range(10):
         query_words = words(_draft("keyword", seed).query)
         assert set(query_words) <= set(words(f"{CHUNKS.titles[0]} {TEXTS[0]}"))
@@ -69,13 +69,13 @@ def test_misspellings_have_words_that_no_chunk_has() -> None:
     assert all(set(words(query)) - known - {"how", "to", "what", "is"} for query in queries)
 
 
-def test_a_web_query_is_in_small_letters_without_punctuation_and_about_the_subject() -> None:
+def test_a_web_query_is_in_lower_case_and_about_the_subject() -> None:
     queries = [_draft("web_search_like", seed).query for seed in range(8)]
     assert all(query == query.lower() and "?" not in query for query in queries)
     assert all({"tide", "mooring", "scheduler"} & set(query.split()) for query in queries)
 
 
-def test_a_fact_is_requested_by_a_question_that_the_golden_answers() -> None:
+def test_a_fact_question_is_answered_by_its_golden() -> None:
     queries = {_draft("fact_seeking", seed).query.lower().rstrip("?") for seed in range(12)}
     assert queries == {"what is a tide window"}
 
@@ -91,13 +91,13 @@ def test_an_unknown_type_is_refused_with_the_nearest_one() -> None:
         check_types(Deterministic(), ["keywords"])
 
 
-def test_a_misspelt_query_says_what_was_intended() -> None:
+def test_a_misspelt_query_has_the_intended_one() -> None:
     draft = _draft("misspellings", 3)
     assert draft.intended in {_draft(name, seed).query for name in ("keyword", "web_search_like") for seed in range(20)}
     assert draft.query != draft.intended
 
 
-def test_a_chunk_without_prose_gives_no_query_and_says_so() -> None:
+def test_a_chunk_without_prose_gives_a_reason_instead_of_a_query() -> None:
     chunks = Chunks(["a", "b"], ["0", "0"], ["```\ncode only here\n```\n", "Boats lie at the long quay in the north."])
     drafts = dict(
         Deterministic().drafts(chunks, [Request(Bundle((0,), (1,)), name, 0) for name in ("short", "keyword")])
@@ -115,7 +115,7 @@ def test_a_query_never_names_its_document() -> None:
             assert "tide window" not in " ".join(words(draft.query))
 
 
-def test_a_query_copies_no_more_than_allowed() -> None:
+def test_a_query_copies_at_most_the_allowed_share() -> None:
     deterministic = Deterministic(limits=QueryLimits(copied=0.5))
     for seed in range(10):
         query = _draft("fact_seeking", seed, (0,), deterministic).query

@@ -1,4 +1,4 @@
-"""What was made by other code, or by another prompt, is not taken for what would be made now."""
+"""The keys of stored results include the versions of their code and the prompts."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from tests.evaluation.chats import always
 ROOM = "runner.features.synthesize"
 
 
-def imported(module: str) -> set[str]:
+def list_imports(module: str) -> set[str]:
     """Return the modules of the room that a module imports, directly or not, with itself."""
-    found, todo = set[str](), {module}
+    modules, todo = set[str](), {module}
     while todo:
         name = todo.pop()
-        found.add(name)
+        modules.add(name)
         nodes = list(ast.walk(ast.parse(Path(str(sys.modules[name].__file__)).read_text())))
         froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
         names = {str(node.module) for node in froms} | {f"{n.module}.{a.name}" for n in froms for a in n.names}
-        todo |= {each for each in names if each.startswith(f"{ROOM}.") and each in sys.modules} - found
-    return found
+        todo |= {each for each in names if each.startswith(f"{ROOM}.") and each in sys.modules} - modules
+    return modules
 
 
 @pytest.mark.parametrize("settings", [Deterministic(), ByModel(llm=always("berth")), Validation()])
-def test_whatever_a_part_imports_is_behind_a_version_in_the_key_of_its_results(
+def test_the_key_of_results_has_versions_of_imported_modules(
     settings: Generator | Validation,
 ) -> None:
     versions = set(", ".join(code_of(f"{ROOM}.pipeline", settings).values()).split(", "))
     behind = list_code(list_versions())
-    assert all(behind[module] & versions for module in imported(type(settings).__module__))
+    assert all(behind[module] & versions for module in list_imports(type(settings).__module__))
 
 
-def test_another_prompt_gives_verdicts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_prompt_gives_other_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Validation(mode="llm", llm=always("2"))
     before = settings.identity
     monkeypatch.setattr(llm_checks, "_prompt", lambda step: Prompt(f"Is $query answered by $goldens? {step}"))

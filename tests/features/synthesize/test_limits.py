@@ -23,7 +23,7 @@ def _fault(query: str, query_type: str, limits: QueryLimits = QueryLimits()) -> 
     return limits.fault(query, chunks, Request(Bundle((0,), ()), query_type, 0))
 
 
-def test_tokens_are_between_spaces_and_characters_where_there_are_none() -> None:
+def test_tokens_are_words_or_characters_of_scripts_without_spaces() -> None:
     assert tokens(" kube-proxy's  port 8080 ") == ["kube-proxy's", "port", "8080"]
     assert tokens("港口 map") == ["港", "口", "map"]
 
@@ -40,7 +40,7 @@ def test_length_is_within_the_target_and_the_cap(query_type: str, n: int, fault:
     assert _fault(" ".join(f"w{at}" for at in range(n)), query_type) == fault
 
 
-def test_limits_that_are_given_take_the_place_of_the_usual() -> None:
+def test_own_limits_replace_the_defaults() -> None:
     limits = QueryLimits(caps={"keyword": 2}, lengths={"short": (2, 3)})
     assert limits.bounds("keyword") == (1, 2)
     assert limits.bounds("short") == (2, 3)
@@ -48,16 +48,16 @@ def test_limits_that_are_given_take_the_place_of_the_usual() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_limits", "said"),
+    ("settings", "message"),
     [
         ({"caps": {"keywords": 3}}, "did you mean keyword"),
         ({"lengths": {"short": (5, 2)}}, r"the minimum \(5 tokens\) must not exceed the maximum \(2\)"),
         ({"caps": {"short": 0}}, "greater than or equal to 1"),
     ],
 )
-def test_limits_that_cannot_be_are_refused(given_limits: dict[str, object], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        QueryLimits(**given_limits)
+def test_impossible_limits_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        QueryLimits(**settings)
 
 
 def test_an_exact_snippet_is_a_true_substring() -> None:
@@ -65,19 +65,19 @@ def test_an_exact_snippet_is_a_true_substring() -> None:
     assert _fault("The lamp of the lighthouse every 900 hours", "exact_snippet") == "not verbatim"
 
 
-def test_a_copy_is_refused_and_a_term_is_none() -> None:
+def test_a_copy_is_refused_and_a_term_is_allowed() -> None:
     assert _fault("the keeper replaces the lamp of the lighthouse", "medium") == "copied"
     assert _fault("who replaces the lamp of the lighthouse, and does he climb", "medium") == ""
     assert _fault("lamp of the lighthouse", "short") == ""
 
 
-def test_copied_is_the_longest_run_by_words() -> None:
+def test_copying_is_the_longest_common_run_of_words() -> None:
     assert measure_copying("often the lamp of the lighthouse, every 900 nights!", TEXT) == pytest.approx(7 / 9)
     assert measure_copying("lamp lighthouse keeper hours down", TEXT) == 0
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=9), st.lists(st.sampled_from("abcd"), max_size=12))
-def test_copied_agrees_with_trying_every_run(query: list[str], text: list[str]) -> None:
+def test_copying_agrees_with_a_search_of_all_runs(query: list[str], text: list[str]) -> None:
     runs = [
         end - start
         for end in range(len(query) + 1)
@@ -95,7 +95,7 @@ def test_copied_agrees_with_trying_every_run(query: list[str], text: list[str]) 
         ("a1 steak", False),
     ],
 )  # fmt: skip
-def test_a_query_that_names_its_document_is_known(query: str, named: bool) -> None:
+def test_a_query_that_names_its_document_is_refused(query: str, named: bool) -> None:
     assert names_document(query, ["ops_customs-office", "a1"]) is named
 
 
@@ -107,7 +107,7 @@ WORLD = Chunks(
 )  # fmt: skip
 
 
-def test_an_identifier_is_an_ordinary_word_where_it_is_a_plain_one_that_other_documents_use() -> None:
+def test_a_plain_identifier_that_other_documents_use_is_an_ordinary_word() -> None:
     assert find_ordinary_ids(WORLD) == {"path", "Url", "tar"}
 
 
@@ -121,12 +121,12 @@ def test_an_identifier_is_an_ordinary_word_where_it_is_a_plain_one_that_other_do
 )  # fmt: skip
 def test_an_ordinary_word_names_a_document_only_as_a_file(query: str, named: bool) -> None:
     assert names_document(query, WORLD.doc_ids, find_ordinary_ids(WORLD)) is named
-    wanted = [Request(Bundle((position,), ()), "keyword", 0) for position in range(len(WORLD))]
-    assert ("names its document" in {QueryLimits().fault(query, WORLD, each) for each in wanted}) is named
+    requests = [Request(Bundle((position,), ()), "keyword", 0) for position in range(len(WORLD))]
+    assert ("names its document" in {QueryLimits().fault(query, WORLD, each) for each in requests}) is named
 
 
 @given(st.from_regex(r"[a-z]{1,4}[0-9_.-][a-z0-9]{1,4}", fullmatch=True), st.integers(0, 9))
-def test_an_identifier_that_is_one_is_named_however_many_documents_have_it(doc_id: str, n: int) -> None:
+def test_an_identifier_with_digits_or_signs_is_never_an_ordinary_word(doc_id: str, n: int) -> None:
     chunks = Chunks([doc_id, *(f"d{at}" for at in range(n))], ["0"] * (n + 1), [f"see {doc_id}"] * (n + 1))
     assert QueryLimits().fault(f"what is {doc_id} about", chunks, Request(Bundle((0,), ()), "keyword", 0))
 

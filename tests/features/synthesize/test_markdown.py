@@ -31,12 +31,12 @@ def texts(markdown: str) -> list[str]:
         "![](noise.png)\n",
     ],
 )
-def test_what_is_no_prose_leaves_no_text(noise: str) -> None:
-    said = texts(f"{noise}\nThe lamp burns all night.\n")
-    assert said == ["The lamp burns all night."]
+def test_markup_and_code_leave_no_text(noise: str) -> None:
+    blocks = texts(f"{noise}\nThe lamp burns all night.\n")
+    assert blocks == ["The lamp burns all night."]
 
 
-def test_links_and_emphasis_leave_their_text_and_not_their_targets() -> None:
+def test_links_and_emphasis_leave_only_their_text() -> None:
     text = "Ask the [harbour master](https://harbour.example/ask) **before** you `moor` at [the quay][q].[^1]"
     assert plain_text(text) == "Ask the harbour master before you moor at the quay."
 

@@ -26,14 +26,14 @@ def _one_slip(word: str, other: str) -> bool:
 
 
 @given(st.from_regex(r"[a-zA-Z]{4,12}", fullmatch=True), st.integers(0, 2**32))
-def test_a_slip_is_a_neighbour_a_transposition_or_a_deletion_and_spares_the_first_letter(word: str, seed: int) -> None:
+def test_a_typing_error_is_of_a_known_kind_and_not_in_the_first_letter(word: str, seed: int) -> None:
     other = make_error(word, random.Random(seed))
     assert other != word
     assert other[0] == word[0]
     assert _one_slip(word, other)
 
 
-def test_all_three_kinds_of_slips_happen() -> None:
+def test_all_three_kinds_of_typing_errors_occur() -> None:
     lengths = Counter(len(make_error("lighthouse", random.Random(seed))) for seed in range(60))
     swapped = sum(sorted(make_error("lighthouse", random.Random(seed))) == sorted("lighthouse") for seed in range(60))
     assert 5 < lengths[9] < 40
@@ -41,13 +41,13 @@ def test_all_three_kinds_of_slips_happen() -> None:
 
 
 @given(st.integers(1, 3), st.integers(0, 1000))
-def test_each_slip_is_in_a_word_of_its_own_and_short_words_stay(slips: int, seed: int) -> None:
+def test_typing_errors_are_in_different_words_and_not_in_short_ones(slips: int, seed: int) -> None:
     query = "lighthouse on the northern pier 2024"
     changed = [a != b for a, b in zip(query.split(), misspell(query, slips, random.Random(seed)).split(), strict=True)]
     assert sum(changed) == slips
     assert not (changed[1] or changed[2] or changed[5])
 
 
-def test_other_scripts_are_transposed_or_cut() -> None:
+def test_other_scripts_have_transpositions_and_deletions() -> None:
     assert make_error("причал", random.Random(1)) != "причал"
     assert misspell("a an to", 2, random.Random(0)) == "a an to"

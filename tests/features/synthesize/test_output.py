@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import orjson
 from hypothesis import given
@@ -17,10 +16,10 @@ from runner.features.synthesize.output import write
 from runner.features.synthesize.pipeline import SynthesisResult
 from runner.features.synthesize.report import chunks_line, describe_located, reasons_table, types_table
 from runner.features.synthesize.summary import count_spans, figures, summarize_types, summary
-from tests.features.synthesize.worlds import chunks_of, make_candidate
+from tests.features.synthesize.worlds import create_chunks, make_candidate, read_lines
 from tests.strategies.synthesis import synthesis_results
 
-CHUNKS = chunks_of([[1, 0], [0, 1], [1, 1]], ["a", "a", "b"])
+CHUNKS = create_chunks([[1, 0], [0, 1], [1, 1]], ["a", "a", "b"])
 METRICS = {"bm25_rank": 1.0, "bm25_margin": 0.7, "ragas_context_relevance": 0.9}
 
 OUTCOME = SynthesisResult(
@@ -39,14 +38,10 @@ OUTCOME = SynthesisResult(
 )
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
-
-
 def test_files_have_the_schema_of_a_synthetic_ground_truth(tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     write(output, OUTCOME, {"accepted": 2})
-    first, second = lines(output)
+    first, second = read_lines(output)
     assert first == {
         "query": "w0",
         "expected_doc_ids": ["a"],
@@ -60,20 +55,20 @@ def test_files_have_the_schema_of_a_synthetic_ground_truth(tmp_path: Path) -> No
         },
     }
     assert second["expected_doc_ids"] == ["b", "a"]
-    rejected = lines(tmp_path / "out.jsonl.rejected.jsonl")
+    rejected = read_lines(tmp_path / "out.jsonl.rejected.jsonl")
     assert [(row["query"], row["validation"]["reason"]) for row in rejected] == [("w1", "bm25 rank"), ("", "no prose")]
-    assert [row["chunk_id"] for row in lines(tmp_path / "out.jsonl.chunks.jsonl")] == ["0", "1", "2"]
-    assert lines(tmp_path / "out.jsonl.rejected_chunks.jsonl") == [
+    assert [row["chunk_id"] for row in read_lines(tmp_path / "out.jsonl.chunks.jsonl")] == ["0", "1", "2"]
+    assert read_lines(tmp_path / "out.jsonl.rejected_chunks.jsonl") == [
         {"doc_id": "a", "chunk_id": "1", "reason": "too short", "found": "2 tokens, below 5"}
     ]
-    spans = lines(tmp_path / "out.jsonl.spans.jsonl")
+    spans = read_lines(tmp_path / "out.jsonl.spans.jsonl")
     assert spans[0]["quote"] == CHUNKS.texts[0]  # the chunk is one sentence
     assert [(span["query_id"], span["doc_id"]) for span in spans] == [("s00001", "a"), ("s00002", "b"), ("s00002", "a")]
     assert orjson.loads((tmp_path / "out.jsonl.summary.json").read_bytes()) == {"accepted": 2}
 
 
 @given(synthesis_results())
-def test_every_written_span_loads_and_is_the_answer_in_the_chunk_of_the_query(outcome: SynthesisResult) -> None:
+def test_every_span_in_the_file_is_the_answer_in_its_chunk(outcome: SynthesisResult) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "out.jsonl"
         write(path, outcome, {})
@@ -91,13 +86,13 @@ def test_every_written_span_loads_and_is_the_answer_in_the_chunk_of_the_query(ou
     assert next(column, None) is None
 
 
-def test_an_answer_that_occurs_again_in_its_document_is_the_one_in_the_gold_chunk(tmp_path: Path) -> None:
+def test_the_span_of_a_repeated_answer_is_in_the_gold_chunk(tmp_path: Path) -> None:
     texts = ["One is old. Two is new. Three is red.", "Four is old. Two is new. Five is blue.", "Six."]
     chunks = replace(CHUNKS, texts=texts)
     candidates = [make_candidate("two new", "keyword", (1,)), make_candidate("old blue", "keyword", (1, 2))]
     outcome = replace(OUTCOME, chunks=chunks, source=chunks, candidates=candidates)
     write(tmp_path / "out.jsonl", outcome, {})
-    first, *others = lines(tmp_path / "out.jsonl.spans.jsonl")
+    first, *others = read_lines(tmp_path / "out.jsonl.spans.jsonl")
     text = "\n\n".join(texts[:2])
     assert first == {
         "query_id": "s00001",
@@ -117,13 +112,13 @@ def test_an_answer_that_occurs_again_in_its_document_is_the_one_in_the_gold_chun
     assert describe_located(count_spans(outcome)).startswith("gold spans: 1 of 3 are sentences")
 
 
-def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are() -> None:
+def test_the_summary_counts_queries_and_measures_their_difficulty() -> None:
     types = summarize_types(OUTCOME, MemoryStore())
-    told = summary(OUTCOME, types, {"count": 2})
-    assert (told["wanted"], told["requested"], told["accepted"], told["exhausted"]) == (2, 4, 2, False)
-    assert told["generated"] == 3  # the fourth was never written
-    assert (told["types"]["long"]["requested"], told["types"]["long"]["generated"]) == (2, 1)
-    keyword = told["types"]["keyword"]
+    result = summary(OUTCOME, types, {"count": 2})
+    assert (result["wanted"], result["requested"], result["accepted"], result["exhausted"]) == (2, 4, 2, False)
+    assert result["generated"] == 3  # the fourth was never written
+    assert (result["types"]["long"]["requested"], result["types"]["long"]["generated"]) == (2, 1)
+    keyword = result["types"]["keyword"]
     assert keyword == {
         "requested": 2,
         "generated": 2,
@@ -133,11 +128,11 @@ def test_the_summary_counts_by_type_and_reason_and_says_how_hard_the_queries_are
         "lexical_overlap": 1.0,
         "difficulty": {"bm25_hit_at_1": 1.0, "bm25_hit_at_10": 1.0},
     }
-    assert told["types"]["long"]["rejected"] == {"no prose": 1}
-    assert told["goldens_per_query"] == {"1": 1, "2": 1}
-    assert told["spans"] == {"exact": 0, "words": 0, "chunk": 3}
-    assert told["chunks"] == {"read": 3, "kept": 3, "rejected": {"too short": 1}, "asked_about": 2}
-    assert told["documents"] == {"read": 2, "asked_about": 2}
+    assert result["types"]["long"]["rejected"] == {"no prose": 1}
+    assert result["goldens_per_query"] == {"1": 1, "2": 1}
+    assert result["spans"] == {"exact": 0, "words": 0, "chunk": 3}
+    assert result["chunks"] == {"read": 3, "kept": 3, "rejected": {"too short": 1}, "asked_about": 2}
+    assert result["documents"] == {"read": 2, "asked_about": 2}
     named = figures(types)
     assert (named["accepted"], named["accepted/keyword"], named["lexical_overlap/keyword"]) == (2, 1, 1.0)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,13 +16,6 @@ def test_headings_come_outermost_first_and_without_markup() -> None:
     )
 
 
-@pytest.mark.parametrize("word", ["frontmatter", "comment", "fenced", "table", "shortcode", "html"])
-def test_what_is_no_prose_gives_none(word: str) -> None:
-    prose = parse_prose(QUAY)
-    assert f"{word}word" in QUAY
-    assert f"{word}word" not in " ".join((*prose.headings, *prose.sentences, *prose.passages))
-
-
 def test_sentences_are_as_a_reader_sees_them() -> None:
     sentences = parse_prose(QUAY).sentences
     assert "The Mooring Scheduler assigns a berth to every vessel that asks for one." in sentences
@@ -37,7 +29,7 @@ def test_an_abbreviation_ends_no_sentence() -> None:
     )  # fmt: skip
 
 
-def test_whole_sentences_come_before_clauses() -> None:
+def test_only_complete_sentences_are_passages() -> None:
     passages = parse_prose(
         "Berths near [the gate](x) are for tugs alone, since these leave often. Tugs go first at night."
     )
@@ -46,12 +38,12 @@ def test_whole_sentences_come_before_clauses() -> None:
     assert "since these leave often." not in passages.passages
 
 
-def test_a_chunk_that_begins_within_code_gives_none_of_it() -> None:
+def test_code_at_the_start_of_a_chunk_is_not_prose() -> None:
     prose = parse_prose("kind: Berth\nname is not a word of prose\n```\n\nTugs leave the harbour early on Sundays.\n")
     assert prose.sentences == ("Tugs leave the harbour early on Sundays.",)
 
 
-def test_plain_text_is_left_as_it_is() -> None:
+def test_plain_text_is_unchanged() -> None:
     text = "Cells that lack p53 divide faster (3.2 times) than others do."
     assert plain_text(text) == text
     assert parse_prose(text).passages == (text,)
@@ -69,7 +61,7 @@ def test_passages_are_substrings_on_one_line_whatever_the_text(text: str) -> Non
         assert "\n" not in passage
 
 
-def test_a_table_that_is_cut_gives_no_prose() -> None:
+def test_part_of_a_table_gives_no_prose() -> None:
     assert (
         parse_prose(
             'flag</td>\n</tr>\n<tr>\n<td style="line-height: 1"><p>The path of a key file for TLS</p></td>'

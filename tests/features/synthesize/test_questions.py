@@ -35,5 +35,5 @@ def test_a_heading_or_a_sentence_answers_a_question(text: str, heading: str, que
         "To learn more about beacons, read on.",
     ],
 )
-def test_a_sentence_that_needs_its_page_is_not_turned_into_a_question(text: str) -> None:
+def test_a_sentence_that_needs_its_page_gives_no_question(text: str) -> None:
     assert list(iter_questions(write_material(text, "Beacon"))) == []

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from runner.config.objects import ConfigError
 from runner.features.synthesize.base import QUERY_TYPES, Bundle, Request
 from runner.features.synthesize.sampling import Sampling, derive_seed
-from tests.features.synthesize.worlds import scattered
+from tests.features.synthesize.worlds import scatter_chunks
 from tests.strategies.settings import at_most
 
-CHUNKS = scattered(40, 40)
+CHUNKS = scatter_chunks(40, 40)
 BUNDLES = [Bundle((i, (i + 1) % 40) if i % 2 else (i,), ((i + 5) % 40,)) for i in range(40)]
 
 
@@ -22,31 +22,31 @@ def list_requests(
     return list(sampling.iter_requests(types, CHUNKS, BUNDLES, seed, again))
 
 
-def test_all_types_are_asked_of_each_bundle_comparisons_where_two_goldens_are() -> None:
-    made = list_requests(Sampling(mode="all_per_bundle"))
-    counts = Counter(wanted.query_type for wanted in made)
+def test_all_types_are_requested_and_comparisons_need_two_goldens() -> None:
+    requests = list_requests(Sampling(mode="all_per_bundle"))
+    counts = Counter(request.query_type for request in requests)
     assert counts.pop("comparison") == 20
     assert set(counts.values()) == {40}
 
 
 @settings(max_examples=at_most(25))
 @given(st.integers(0, 9), st.integers(1, 4), st.integers(0, 3))
-def test_a_sample_has_so_many_types_a_bundle_none_twice(seed: int, least: int, more: int) -> None:
-    made = list_requests(Sampling(min_types=least, max_types=least + more), seed=seed)
+def test_a_sample_has_distinct_types_within_the_bounds(seed: int, least: int, more: int) -> None:
+    requests = list_requests(Sampling(min_types=least, max_types=least + more), seed=seed)
     for bundle in BUNDLES:
-        types = [wanted.query_type for wanted in made if wanted.bundle == bundle]
+        types = [request.query_type for request in requests if request.bundle == bundle]
         assert least <= len(types) == len(set(types)) <= least + more
 
 
-def test_asked_again_every_bundle_gives_every_type_once_and_the_first_turn_stays() -> None:
+def test_further_passes_request_each_remaining_type_once() -> None:
     once, again = list_requests(Sampling()), list_requests(Sampling(), again=True)
     assert again[: len(once)] == once
-    pairs = Counter((wanted.bundle, wanted.query_type) for wanted in again)
+    pairs = Counter((request.bundle, request.query_type) for request in again)
     assert set(pairs.values()) == {1}
     assert len(pairs) == 40 * 10 + 20
 
 
-def test_weights_say_how_often_a_type_comes_first() -> None:
+def test_weights_are_the_odds_that_a_type_comes_first() -> None:
     weights = {"keyword": 8.0, "long": 0.5}
     counts = Counter(
         w.query_type for w in list_requests(Sampling(max_types=1, weights=weights), ("keyword", "long", "short"))
@@ -54,7 +54,7 @@ def test_weights_say_how_often_a_type_comes_first() -> None:
     assert counts["keyword"] > counts["short"] > counts["long"]
 
 
-def test_the_types_that_are_chosen_are_those_that_can_be_made_and_count() -> None:
+def test_selected_types_are_possible_and_have_a_weight() -> None:
     can = ("keyword", "long", "comparison")
     assert Sampling().select_types(None, can, several_goldens=False) == ("keyword", "long")
     assert Sampling().select_types(None, can, several_goldens=True) == ("keyword", "long", "comparison")
@@ -66,14 +66,14 @@ def test_the_types_that_are_chosen_are_those_that_can_be_made_and_count() -> Non
         lengthless.select_types(("long",), can, several_goldens=False)
 
 
-def test_settings_that_contradict_each_other_are_refused() -> None:
+def test_contradictory_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="min_types=4: should be at most max_types=3"):
         Sampling(min_types=4)
     with pytest.raises(ValueError, match="'keywords' is not a query type; did you mean keyword"):
         Sampling(weights={"keywords": 1})
 
 
-def test_the_seed_of_a_query_is_its_own_wherever_it_stands() -> None:
+def test_the_seed_of_a_query_does_not_depend_on_the_order() -> None:
     first = {(w.bundle, w.query_type): w.seed for w in list_requests(Sampling(mode="all_per_bundle"))}
     assert len(set(first.values())) == len(first)
     later = {(w.bundle, w.query_type): w.seed for w in list_requests(Sampling(), again=True)}

@@ -21,7 +21,7 @@ It may log "Unable to open the valve of tank seven" before it stops.
 """
 
 
-def test_messages_are_lines_of_code_blocks_and_quotations_that_report_an_error() -> None:
+def test_messages_come_from_code_blocks_and_quotations() -> None:
     assert list(iter_messages(LOG)) == [
         "error: no valve is connected to the pump",
         "Unable to open the valve of tank seven",

@@ -69,13 +69,13 @@ def test_an_action_begins_with_a_verb_of_the_corpus(heading: str, action: str) -
     assert write_material("Text.", heading).action == action
 
 
-def test_identifiers_are_those_of_headings_and_those_that_other_documents_have_too() -> None:
+def test_identifiers_are_in_a_heading_or_in_other_documents() -> None:
     text = "Call openGate, then closeGate. Again openGate, again closeGate, and local_lamp, local_lamp."
     material = write_material(text, "Using tideTable", [("", "The call openGate opens a gate.")])
     assert set(material.identifiers) == {"tideTable", "openGate"}
 
 
-def test_without_headings_in_any_chunk_what_is_repeated_is_characteristic() -> None:
+def test_without_headings_repeated_words_are_characteristic() -> None:
     text = "The tide window is short. A tide window opens twice."
     assert write_material(text).characteristic[0] == "tide window"
     assert write_material(text, more=[("Cranes", SPEECH)]).characteristic == []

@@ -43,7 +43,7 @@ def test_a_name_from_code_of_one_document_is_not_shared() -> None:
 
 
 @pytest.mark.parametrize("word", ["maxSize", "max_size", "app.run", "--verbose"])
-def test_a_name_from_code_is_told_by_its_shape(word: str) -> None:
+def test_a_name_from_code_has_capitals_dots_or_underscores(word: str) -> None:
     assert is_identifier(word)
 
 

@@ -47,7 +47,7 @@ def _rater(answer: str, first: str, second: str) -> Scripted:
     return Scripted(reply)
 
 
-def test_none_accepts_whatever_it_is_given() -> None:
+def test_mode_none_accepts_any_query() -> None:
     assert _verdict(Validation(mode="none"), _item("cheese")) == QueryVerdict(True)
 
 
@@ -68,7 +68,7 @@ def test_a_query_in_the_words_of_its_golden_is_accepted() -> None:
         ("ship owner northern", (1,), "coverage gap"),
     ],
 )
-def test_a_query_that_does_not_single_out_its_golden_is_not(query: str, goldens: tuple[int, ...], reason: str) -> None:
+def test_a_query_that_fits_distractors_as_well_is_rejected(query: str, goldens: tuple[int, ...], reason: str) -> None:
     gates = Gates(min_gap=0.4)
     assert _verdict(Validation(gates=gates), _item(query, goldens)).reason == reason
 
@@ -81,7 +81,7 @@ def test_the_margin_is_a_gate_of_its_own() -> None:
     assert _verdict(Validation(gates=Gates(min_margin=margin + 0.01)), item).reason == "bm25 margin"
 
 
-def test_other_gates_can_stand_for_a_type() -> None:
+def test_a_type_can_have_other_gates() -> None:
     item = _item("cheese scheduler olives", query_type="low_overlap")
     assert _verdict(Validation(), item).reason == "coverage"
     assert _verdict(Validation(by_type={"low_overlap": Gates(min_coverage=0, min_gap=0)}), item).accepted
@@ -92,8 +92,8 @@ def test_scores_are_those_of_bm25_over_all_chunks() -> None:
     query = "tide window for a ship with cargo"
     ids = [str(at) for at in range(4)]
     corpus = Corpus(ids, [content(CHUNKS, at) for at in range(4)])
-    found = BM25().index(corpus, MemoryStore()).search([query], 4)
-    scores = dict(zip(found.documents[0].tolist(), found.scores[0].tolist(), strict=True))
+    rankings = BM25().index(corpus, MemoryStore()).search([query], 4)
+    scores = dict(zip(rankings.documents[0].tolist(), rankings.scores[0].tolist(), strict=True))
     ours = measure_contrast(
         count_terms(CHUNKS, Analyzer()), CHUNKS, create_request("medium", 0, (1,)).bundle, query, 0.9, 0.4
     )
@@ -109,11 +109,11 @@ def test_goldens_count_as_one_document() -> None:
     assert joined.metrics["coverage_golden"] == 1
 
 
-def test_without_distractors_nothing_is_taken_away() -> None:
+def test_without_distractors_margin_and_gap_are_score_and_coverage() -> None:
     chunks = Chunks(["a", "b"], ["0", "0"], ["Boats lie at the quay.", "Cheese."])
-    found = measure_contrast(count_terms(chunks, Analyzer()), chunks, Bundle((0,), ()), "boats", 0.9, 0.4)
-    assert (found.rank, found.coverage, found.gap) == (1, 1, 1)
-    assert found.margin > 0
+    contrast = measure_contrast(count_terms(chunks, Analyzer()), chunks, Bundle((0,), ()), "boats", 0.9, 0.4)
+    assert (contrast.rank, contrast.coverage, contrast.gap) == (1, 1, 1)
+    assert contrast.margin > 0
 
 
 @pytest.mark.parametrize(
@@ -135,42 +135,42 @@ def test_the_model_answers_and_rates(
     assert verdict.evaluation == "llm"
 
 
-def test_the_model_sees_goldens_alone() -> None:
+def test_the_model_sees_only_goldens() -> None:
     llm = _rater("yes", "2", "2")
     _verdict(Validation(mode="llm", llm=llm), _item("when is the tide right", (1,)))
-    assert all(CHUNKS.texts[1] in asked and CHUNKS.texts[0] not in asked for asked in llm.asked)
+    assert all(CHUNKS.texts[1] in question and CHUNKS.texts[0] not in question for question in llm.asked)
     assert len(llm.asked) == 3
 
 
-def test_what_is_not_answered_is_not_rated() -> None:
+def test_goldens_that_do_not_answer_are_not_rated() -> None:
     llm = _rater("No answer.", "2", "2")
     _verdict(Validation(mode="llm", llm=llm), _item("cheese"))
     assert len(llm.asked) == 1
 
 
-def test_hybrid_asks_the_model_only_of_what_failed(journal: Journal) -> None:
+def test_hybrid_asks_the_model_only_about_failures(journal: Journal) -> None:
     llm = _rater("yes", "2", "2")
     items = [_item("tide window of a deep vessel"), _item("cheese and wine")]
-    found = dict(validate_queries(Validation(mode="hybrid", sample_rate=1, llm=llm), CHUNKS, items, journal))
-    assert [found[at].evaluation for at in range(2)] == ["hybrid_nonllm", "hybrid_llm"]
-    assert all(found[at].accepted for at in range(2))
-    assert found[1].metrics["bm25_rank"] == 4
-    assert not any("tide window of a deep vessel" in asked for asked in llm.asked)
+    verdicts = dict(validate_queries(Validation(mode="hybrid", sample_rate=1, llm=llm), CHUNKS, items, journal))
+    assert [verdicts[at].evaluation for at in range(2)] == ["hybrid_nonllm", "hybrid_llm"]
+    assert all(verdicts[at].accepted for at in range(2))
+    assert verdicts[1].metrics["bm25_rank"] == 4
+    assert not any("tide window of a deep vessel" in question for question in llm.asked)
     assert len(llm.asked) == 3
 
 
-def test_hybrid_asks_of_a_share_that_the_query_decides(journal: Journal) -> None:
+def test_hybrid_asks_about_a_share_that_depends_on_the_query(journal: Journal) -> None:
     settings = Validation(mode="hybrid", sample_rate=0.25, llm=always("2"))
-    asked = [settings.escalates(f"query {at}") for at in range(2000)]
-    assert 0.2 < np.mean(asked) < 0.3
-    assert asked == [settings.escalates(f"query {at}") for at in range(2000)]
+    escalated = [settings.escalates(f"query {at}") for at in range(2000)]
+    assert 0.2 < np.mean(escalated) < 0.3
+    assert escalated == [settings.escalates(f"query {at}") for at in range(2000)]
     failed = [_item(f"cheese {at}") for at in range(40)]
     verdicts = dict(validate_queries(settings, CHUNKS, failed, journal))
     for at, item in enumerate(failed):
         assert (verdicts[at].evaluation == "hybrid_llm") is settings.escalates(item[1])
 
 
-def test_who_asks_a_model_needs_one() -> None:
+def test_modes_that_ask_a_model_need_one() -> None:
     for mode in ("llm", "hybrid"):
         with pytest.raises(ValidationError, match=f"mode={mode}: needs a language model; set, for example,"):
             Validation(mode=mode)  # type: ignore[arg-type]  # one of the modes
@@ -182,14 +182,14 @@ def test_gates_of_an_unknown_type_are_refused() -> None:
         Validation(by_type={"keywords": Gates()})
 
 
-def test_replies_are_paid_once_however_often_the_work_is_cut_short(journal: Journal) -> None:
+def test_replies_are_paid_once_across_interruptions(journal: Journal) -> None:
     items = [_item(f"tide at berth {at}") for at in range(4)]
     poor = Scripted(lambda question, _: "2", budget=5, concurrency=1)
     with pytest.raises(ChatError, match="max_calls"):
         list(validate_queries(Validation(mode="llm", llm=poor), CHUNKS, items, journal))
     rich = Scripted(lambda question, _: "2", concurrency=1)
-    found = dict(validate_queries(Validation(mode="llm", llm=rich), CHUNKS, items, Journal(journal.file)))
-    assert all(found[at].accepted for at in range(4))
+    verdicts = dict(validate_queries(Validation(mode="llm", llm=rich), CHUNKS, items, Journal(journal.file)))
+    assert all(verdicts[at].accepted for at in range(4))
     assert len(poor.asked) + len(rich.asked) == 12
 
 

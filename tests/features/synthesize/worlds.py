@@ -1,7 +1,8 @@
-"""Small chunks with vectors, and a generator that writes what it is told, for tests of what is around it."""
+"""Small chunks with vectors, and a generator of simple queries for tests of the code around it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +20,8 @@ from runner.llm.journal import Journal
 TYPES = frozenset({"keyword", "long", "comparison"})
 
 
-def chunks_of(vectors: Sequence[Sequence[float]] | NDArray[np.float32], doc_ids: Sequence[str] = ()) -> Chunks:
-    """Return chunks with these vectors, at length 1, one a document unless it is said whose they are."""
+def create_chunks(vectors: Sequence[Sequence[float]] | NDArray[np.float32], doc_ids: Sequence[str] = ()) -> Chunks:
+    """Return chunks with these vectors at length 1, by default one per document."""
     given = np.asarray(vectors, dtype=np.float32)
     lengths = np.linalg.norm(given, axis=1, keepdims=True)
     n = len(given)
@@ -35,10 +36,10 @@ def make_candidate(query: str, kind: str, goldens: tuple[int, ...], reason: str 
     return Candidate(Request(Bundle(goldens, (1,)), kind, 7), Draft(query), verdict)
 
 
-def scattered(n: int, documents: int, seed: int = 0, width: int = 8) -> Chunks:
+def scatter_chunks(n: int, documents: int, seed: int = 0, width: int = 8) -> Chunks:
     """Return chunks with vectors in all directions, dealt out to documents."""
     vectors = np.random.default_rng(seed).normal(size=(n, width)).astype(np.float32)
-    return chunks_of(vectors, [f"d{i % documents}" for i in range(n)])
+    return create_chunks(vectors, [f"d{i % documents}" for i in range(n)])
 
 
 def write_chunks(path: Path, rows: Iterable[dict[str, Any]]) -> str:
@@ -47,7 +48,12 @@ def write_chunks(path: Path, rows: Iterable[dict[str, Any]]) -> str:
     return str(path)
 
 
-def rows_of(chunks: Chunks) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file of JSON lines."""
+    return [orjson.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def list_rows(chunks: Chunks) -> list[dict[str, Any]]:
     """Return chunks as a file has them."""
     return [
         {"doc_id": d, "chunk_id": c, "chunk": t, "embedding": v.tolist()}
@@ -56,21 +62,47 @@ def rows_of(chunks: Chunks) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Teller:
-    """Makes a query of what was wanted, none of chunks that are `barren`, and raises at the call after `patience`."""
+class StubGenerator:
+    """Writes a query from each request, none for `barren` chunks, and raises at the call after `patience`."""
 
     barren: frozenset[int] = frozenset()
     possible_types: frozenset[str] = TYPES
     types: tuple[str, ...] | None = None
     patience: int = field(default=1_000_000, repr=False)
-    asked: list[Request] = field(default_factory=list, repr=False)
+    calls: list[Request] = field(default_factory=list, repr=False)
 
-    def drafts(self, chunks: Chunks, wanted: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
+    def drafts(self, chunks: Chunks, requests: Iterable[Request], journal: Journal) -> Iterator[tuple[int, Draft]]:
         """Yield drafts, the last first."""
-        for position, want in reversed(list(enumerate(wanted))):
-            if len(self.asked) >= self.patience:
+        for position, request in reversed(list(enumerate(requests))):
+            if len(self.calls) >= self.patience:
                 raise KeyboardInterrupt
-            self.asked.append(want)
-            first = want.bundle.goldens[0]
-            query = f"{want.query_type} w{first} {want.seed % 1000}"
+            self.calls.append(request)
+            first = request.bundle.goldens[0]
+            query = f"{request.query_type} w{first} {request.seed % 1000}"
             yield position, Draft("", "barren") if first in self.barren else Draft(query)
+
+
+def write_reply(question: str, system: str) -> str:
+    """Answer as a capable model does: the requested query in its own words, with some words around it."""
+    passages = re.findall(r"\[Passage \d+\]\n(.*?)(?=\n\n|\Z)", question, re.DOTALL)
+    if "Rate the passages" in question or "How well would these" in question:
+        return "2"
+    if "Use no other knowledge" in question:
+        return f"They say that {passages[0]}"
+    a, b, c, d = list(dict.fromkeys(re.findall(r"[a-z]{5,}", passages[0].lower())))[1:8:2]
+    other = " ".join(passages[1].lower().split()[3:6])
+    replies = {
+        "question about an idea": f"**Why does {a} {b} need {c} to work with {d}?**",
+        "copied character by character": f'"{re.split("(?<=[.]) ", passages[0])[0]}"',
+        "web search engine": f"{a} {b} {c} {d}",
+        "words that are not in the passages": f"<think>It has {a}.</think>\n\nWhat keeps {c} going without {d}?",
+        "one short answer": f"Query: What is the number that {a} {b} has for {c} of {d}?",
+        "terms and identifiers": f"`{a} {c} {d}`",
+        "with a slip": f"{a[:-2]}{a[-1]}{a[-2]} {b} {c} {d}",
+        "told at length": f"Sure! Here is a query:\n\nI have been at {a} for a while and do not see how {b} goes with "
+        f"{c}; is there anything on what {d} is for, and on when one would do without it?",
+        "one ordinary question": f"1. how do {a} {b} and {c} go together with {d}",
+        "shortest query": f"{a} {d}",
+        "compares what": f"What sets {a} {b} apart from {other}?",
+    }
+    return next(reply for phrase, reply in replies.items() if phrase in question)
