@@ -17,8 +17,8 @@ from runner.features.synthesize.prose import Prose, parse_prose
 from runner.features.synthesize.terms import Terms
 from runner.features.synthesize.usage import EDGES, WordUsage, count_usage, is_identifier, iter_identifiers
 
-LONGEST, LONGEST_BOTH = 7, 4
-"""The number of words of the longest heading that people type in full, and of one with its page's title."""
+LONGEST = 7
+"""The number of words of the longest heading that people type in full."""
 
 _TELLING = 0.6
 """The words of a specific topic have together at least this share of the largest possible IDF."""
@@ -87,9 +87,9 @@ class Material:
 
     @cached_property
     def topic(self) -> str:
-        """Return the innermost heading, the title of the page if several documents have that, or both; "" for none.
+        """Return the innermost heading, or the title of the page if several documents have that heading; "" for none.
 
-        Both are needed if the heading is too frequent to say enough by itself.
+        A heading of one word, such as "Options", names a topic only on a page without a title.
         """
         if not self.headings:
             return ""
@@ -98,11 +98,7 @@ class Material:
         inner = self.headings[-1]
         if self.usage.is_common(inner) or inner == title:
             return title
-        if self.is_telling(inner) and (self.is_complete(inner) or not (title or " " in inner)):
-            return inner
-        terms = self.terms.analyzer.tokens
-        both = inner if set(terms(title)) & set(terms(inner)) else f"{title} {inner}"
-        return both if title and self.is_telling(both) and len(both.split()) <= LONGEST_BOTH else ""
+        return inner if self.is_telling(inner) and (self.is_complete(inner) or not (title or " " in inner)) else ""
 
     @cached_property
     def action(self) -> str:

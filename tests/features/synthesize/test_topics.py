@@ -41,8 +41,10 @@ def test_the_topic_is_the_innermost_heading_if_that_says_enough() -> None:
     assert write_material("Text.", "Harbour > Beacon signals").topic == "beacon signals"
 
 
-def test_a_heading_of_one_word_has_the_title_of_its_page_before_it() -> None:
-    assert write_material("Text.", "Beacon manual > Options").topic == "beacon manual options"
+def test_a_heading_of_one_word_is_a_topic_only_without_a_title_or_from_code() -> None:
+    assert write_material("Text.", "Beacon manual > Options").topic == ""
+    assert write_material("Text.", "Beacon manual > openGate").topic == "openGate"
+    assert write_material("Text.", "Beacons").topic == "beacons"
 
 
 def test_a_heading_of_several_documents_is_replaced_by_the_title_of_its_page() -> None:
