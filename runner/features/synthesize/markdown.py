@@ -41,6 +41,7 @@ _TABLE_ROW = regex.compile(r"^[ \t]*(?:\|.*|.*\|[ \t]*|\+[-=+]+)$")
 _BULLET = regex.compile(r"^([ \t>]*)[•‣◦▪●][ \t]+", regex.MULTILINE)
 _TASK = regex.compile(r"^\[[ xX]\][ \t]+")
 _REFERENCE = regex.compile(r"[ ]?\[(?:\^[^\]]*|\d{1,3}(?:[ ]?[,–-][ ]?\d{1,3})*)\]|(?<=\])\[[^\]]*\]")
+_EMOJI = regex.compile(r"(?<![\w:]):[a-z+-][\w+-]*:(?![\w:])")
 _BRACKETED = regex.compile(r"!?\[([^\[\]]+)\](?:\([^)\s]*\)?)?")
 _ADDRESS = regex.compile(r"<?\b(?:https?|ftp)://\S+>?")
 _SPACED_MARK = regex.compile(r" ([.,;:!?)])(?=\s|$)")
@@ -82,7 +83,7 @@ def plain_text_of(children: Sequence[Token]) -> str:
         elif token.type in ("softbreak", "hardbreak", "image") or token.content.startswith("<br"):
             parts.append(" ")
     text = _TASK.sub("", _REFERENCE.sub("", "".join(parts)))
-    text = _ADDRESS.sub(HOLE, _BRACKETED.sub(r"\1", text))
+    text = _ADDRESS.sub(HOLE, _BRACKETED.sub(r"\1", _EMOJI.sub("", text)))
     return str(_SPACED_MARK.sub(r"\1", " ".join(text.split())))
 
 

@@ -45,6 +45,12 @@ def test_a_shortcode_leaves_a_hole() -> None:
     assert plain_text("Since {{< version >}} it waits.") == f"Since {HOLE} it waits."
 
 
+def test_emoji_are_left_out_and_other_colons_stay() -> None:
+    assert plain_text("Report bugs :material-bug: at 10:30: `std::quay::moor` :+1:") == (
+        "Report bugs at 10:30: std::quay::moor"
+    )
+
+
 def test_headings_lose_their_anchor_and_keep_their_capitals() -> None:
     assert parse_blocks("## The *Tide* Table {#tide}\n\nIt is old.") == [
         Block("heading", "The Tide Table"), Block("paragraph", "It is old."),
