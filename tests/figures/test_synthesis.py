@@ -13,8 +13,8 @@ import pytest
 
 from tests.figures.logged import Figures, prepare_store, read_figures, run_logged
 
-COUNT = 120
-TYPES = ("fact_seeking", "low_overlap", "misspellings")
+COUNT = 100
+TYPES = ("fact_seeking", "web_search_like", "misspellings")
 NAMES = ("requested", "generated", "accepted", "lexical_overlap", "bm25_hit_at_1", "bm25_hit_at_10")
 EXPECTED = dict.fromkeys(("requested", *(f"{name}/{kind}" for name in NAMES for kind in TYPES)))
 """The values follow from the files of a synthesis."""

@@ -48,8 +48,8 @@ def fact_seeking(material: Material, chance: random.Random) -> Iterator[Draft]:
 
 def web_search_like(material: Material, chance: random.Random) -> Iterator[Draft]:
     """Yield the topic or the action as typed into a search engine, in lower case."""
-    how = [f"how to {material.action}"] if material.action else []
-    queries = [*how, drop_determiners(material.topic).rstrip("?")] if material.topic else material.characteristic
+    actions = [f"how to {material.action}"] if material.action else []
+    queries = [*actions, drop_determiners(material.topic).rstrip("?")] if material.topic else material.characteristic
     yield from (Draft(query.lower()) for query in draw_early(queries, chance))
 
 
