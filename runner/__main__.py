@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verb, *choices = complete_verb(words, sorted(commands), _take_verb)
         sys.stdout.write("".join(f"{choice}\n" for choice in choices))
     asks_help = not {"--help", "-h"}.isdisjoint(words)
-    topic = verb if verb not in commands else words[-1]  # --help GROUP, or GROUP=CHOICE
+    topic = verb if verb not in commands else words[-1] if words else ""  # --help GROUP, or GROUP=CHOICE
     if asks_help and (text := render_topic(topic)) is not None:
         sys.stdout.write(text)
         return 0

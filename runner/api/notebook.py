@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 
 from runner.comparison.compare import Comparison
 from runner.comparison.insights import Insights
@@ -22,6 +23,8 @@ from runner.pages.sections import ReportSection
 from runner.pages.tables import Table
 from runner.sweep.report import tables as sweep_tables
 from runner.sweep.report.sections import iter_sections
+
+TEMPLATE = Path(__file__).with_name("notebook.html.jinja")
 
 MOST_ROWS = 20
 """Most rows of a leaderboard."""
@@ -95,4 +98,4 @@ def _select_printed(sections: Iterable[ReportSection]) -> Iterator[Part]:
 
 
 def _render(title: str, parts: Sequence[Part], texts: Sequence[str]) -> str:
-    return hide_values(render("notebook.html.jinja", title=title, parts=parts, texts=list(filter(None, texts))))
+    return hide_values(render(TEMPLATE, title=title, parts=parts, texts=list(filter(None, texts))))

@@ -10,11 +10,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from runner.pages import numbers
 
+SHARED = Path(__file__).with_name("templates")
+"""The templates that those of reports extend."""
+
 
 @cache
-def _environment() -> Environment:
+def create_environment(folder: Path) -> Environment:
+    """Return the settings of the templates of a folder, which may use the shared ones."""
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        loader=FileSystemLoader([folder, SHARED]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -24,6 +28,6 @@ def _environment() -> Environment:
     return environment
 
 
-def render(template: str, **values: Any) -> str:  # noqa: ANN401 (whatever the template shows)
+def render(template: Path, **values: Any) -> str:  # noqa: ANN401 (whatever the template shows)
     """Return a page made from a template and what it shows."""
-    return _environment().get_template(template).render(**values)
+    return create_environment(template.parent).get_template(template.name).render(**values)

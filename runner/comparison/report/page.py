@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from retrievers.base import Corpus
@@ -27,6 +28,8 @@ from runner.pages.explorer.figures import Plot
 from runner.pages.explorer.page import render_explorer
 from runner.pages.explorer.place import FILE, PagePlace
 from runner.pages.numbers import gist
+
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
 QUERIES = 100
 """Most gains, and most losses, of each system that can be read without a script."""
@@ -63,7 +66,7 @@ def comparison_page(
         **rankings,
     }
     return render_explorer(
-        "comparison.html.jinja",
+        TEMPLATE,
         content,
         place,
         iter_sections(comparison, checks, effect, queries=0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from runner.pages.explorer.data import DataColumn
 from runner.pages.explorer.figures import Plot
 from runner.pages.explorer.page import render_explorer
 from runner.pages.explorer.place import FILE, PagePlace
+
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
 QUERIES = 300
 """Most queries that can be read without a script, the hardest first."""
@@ -59,7 +62,7 @@ def result_page(
         **rankings,
     }
     return render_explorer(
-        "result.html.jinja",
+        TEMPLATE,
         data,
         place,
         iter_sections(result, insight, LISTED),

@@ -46,7 +46,7 @@ LIVE_POLICY = "base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
 
 
 def render_explorer(
-    template: str,
+    template: Path,
     data: Mapping[str, Any],
     place: PagePlace = FILE,
     sections: Iterable[ReportSection] = (),

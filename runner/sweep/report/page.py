@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +31,8 @@ from runner.sweep.report import specs as sweep_specs
 from runner.sweep.report.columns import build_columns
 from runner.sweep.report.difficulty import hardest_note
 from runner.sweep.report.sections import iter_sections
+
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
 STATIC_ROWS = 200
 """Most rows of the leaderboard that can be read without a script."""
@@ -61,7 +64,7 @@ def sweep_page(
     ranked = [results[row.position] for row in board.rows]
     scores = np.stack([result.of(board.primary) for result in ranked]) if ranked else np.empty((0, 0))
     return render_explorer(
-        "sweep.html.jinja",
+        TEMPLATE,
         _build_data(board, ranked, columns, [*figures, *query_figures], place)
         | _build_hits(board, best, corpus, texts),
         place,

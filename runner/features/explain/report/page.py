@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from runner.comparison.gate import Check
 from runner.comparison.report.tables import gate_verdict
@@ -12,6 +13,8 @@ from runner.features.explain.report.waterfall import build_waterfall
 from runner.features.explain.terms import Explanation
 from runner.pages.page import render
 
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
+
 LISTED = 500
 """How many rows of each list a page has; the JSON file has all."""
 
@@ -19,7 +22,7 @@ LISTED = 500
 def explanation_page(explanation: Explanation, checks: Sequence[Check] = ()) -> str:
     """Return the page of an explanation."""
     return render(
-        "explanation.html.jinja",
+        TEMPLATE,
         explanation=explanation,
         explanation_tables=tables,
         checks=checks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from runner.pages.explorer.figures import Plot
 from runner.pages.explorer.page import render_explorer
 from runner.pages.explorer.specs import build_bars
 from runner.pages.sections import ReportSection
+
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
 MOST_TYPES = 20
 """How many query types a plot of them has at most."""
@@ -28,7 +31,7 @@ def inspection_page(inspection: Inspection) -> str:
         "queries": {"ids": [], "texts": [], "types": [], "expected": []},
     }
     return render_explorer(
-        "inspection.html.jinja",
+        TEMPLATE,
         data,
         sections=_list_sections(inspection),
         inspection=inspection,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from runner.pages.highlighting import iter_segments
+from runner.pages.page import create_environment
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -30,13 +31,7 @@ def render_page(template: str, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = create_environment(TEMPLATES)
     environment.globals |= {"segments": iter_segments, "name_grade": name_grade}
     environment.filters["duration"] = format_duration
     return environment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 from runner.features.traces.measures.records import Artifact
 from runner.features.traces.report import tables, timeline
@@ -13,6 +14,8 @@ from runner.features.traces.report.sections import iter_sections
 from runner.pages.explorer import specs
 from runner.pages.explorer.figures import Plot
 from runner.pages.explorer.page import render_explorer
+
+TEMPLATE = Path(__file__).with_name("page.html.jinja")
 
 OPEN = 4
 """The number of timelines that are open at first."""
@@ -39,7 +42,7 @@ def render_page(report: TraceReport) -> str:
         "tasks": [_describe(report, *item) for item in islice(report.tasks.items(), tables.TASKS)],
     }
     return render_explorer(
-        "traces.html.jinja",
+        TEMPLATE,
         data,
         sections=iter_sections(report, tasks=0),
         report=report,
