@@ -32,14 +32,16 @@ from tests.test_docs import FENCE, PAGES, PAGES_OF_THEIR_OWN, ROOT, page, run_co
 
 COMMAND = re.compile(r"(?:python -m runner|runner)(?= |$)")
 INLINE = re.compile(r"`([^`]+)`")
-REMARK = re.compile(r" +\(.*|\|\|.*|\| .*")
+REMARK = re.compile(r" +\(.*|\|\|.*|\| .*| {3,}(?! |[\w.@+~'\"/]*=).*")
 """What is behind a command in the same line: an explanation, or what a shell does next."""
 
 LEFT_OUT = re.compile(r"\.\.\.|\w+=\.\.\.|--json|--cfg|job")
 """Flags, and words for settings or a choice that a page leaves to the reader."""
 
-OF_THE_READER = r"\b(COMMAND|experiment=NAME|retriever=a,b|retriever=shortest)\b|--config-dir|-sc\b|--help"
-"""Commands that need a file or a choice of the reader; `tests/test_docs.py` runs those whose files a page shows."""
+OF_THE_READER = (
+    r"\b(COMMAND|experiment=NAME|retriever=a,b|retriever=shortest)\b|\[KEY=VALUE\]|--config-dir|-sc\b|--help"
+)
+"""Usage, and commands that need a file or a choice of the reader; `tests/test_docs.py` runs those with files."""
 
 MODULES_OF_THE_READER = ("my_rag", "my_search", "your_format")
 
