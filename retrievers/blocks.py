@@ -25,6 +25,8 @@ def search_in_blocks(
 
     A block is only searched if its rankings are not in the store.
     """
+    # The key of a block contains its queries, so the blocks have to be those that a race has searched. If the rest were
+    # searched together with them, their rankings would not be found, and the calls of a model would be paid twice.
     searched = [np.array(block, dtype=np.intp) for block in blocks]
     rest = np.setdiff1d(np.arange(len(queries)), np.concatenate([np.zeros(0, dtype=np.intp), *searched]))
     ranked = [
@@ -54,6 +56,7 @@ def join_blocks(blocks: Sequence[Block], queries: int, k: int, documents: int) -
         errors |= {int(rows[row]): error for row, error in (rankings.errors or {}).items()}
         notes |= {int(rows[row]): note for row, note in rankings.notes.items()}
         for name, value in rankings.diagnostics.items():
+            # By queries, not blocks: otherwise a last block of few queries would count as much as a full one.
             share = len(rows) / searched if "recall" in name or name.endswith("_ms") else 1.0
             figures[name] = figures.get(name, 0.0) + share * value
     return replace(

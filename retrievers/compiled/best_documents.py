@@ -96,8 +96,12 @@ def _keep_best(total: Column, peaks: Column, first: int, tie_order: Column, heap
         row = total[number * n_lanes : (number + 1) * n_lanes]
         for lane in range(n_lanes):
             peaks[lane] = max(peaks[lane], row[lane])
+    # `least` is a score that the last document of the ranking has at least: as many lanes as the ranking has places
+    # contain a document that reaches it. Documents that equal it have to be offered too (>=, not >), as their id may
+    # rank them first. Otherwise, which of two equal documents takes the last place, and so Recall@k, would depend on
+    # how the corpus is split into blocks.
     least = np.int32(1)
-    if heap[0] == NO_KEY:  # enough lanes have a document that reaches this bound
+    if heap[0] == NO_KEY:
         bound = heap.copy()
         for peak in peaks:
             _offer(_key(peak, np.int32(0)), bound)

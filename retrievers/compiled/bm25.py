@@ -56,6 +56,9 @@ def fill_rankings(
         for i in range(len(used)):
             span = slice(begins[i], ends[i])
             _weigh(postings[span], counts[span], idf[used[i]], norm, shift, lift, gains[gains_at[i] : gains_at[i + 1]])
+        # All terms of a document are added in the order of the query, as it lies in one block. If threads or blocks
+        # shared out terms instead, the rounding of its score, and so its rank among near ties, would depend on their
+        # number.
         for query in range(n_queries):
             matches = False
             for i in numbers[starts[query] : starts[query + 1]]:
