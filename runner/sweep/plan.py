@@ -153,7 +153,7 @@ def _add_work(works: dict[str, Work], work: Work, there: Collection[str] = ()) -
 
 
 def _list_earlier(tracker: BackgroundTracker) -> list[Result]:
-    """Return results of the latest evaluations, without rankings; runs without a readable record are left out.
+    """Return results of the latest evaluations, without rankings; runs without a record on this machine are left out.
 
     Those of a sweep are spread over its combinations, because those next to each other may be of one retriever.
     """
@@ -162,7 +162,7 @@ def _list_earlier(tracker: BackgroundTracker) -> list[Result]:
         combinations = runs.of_sweep(run) if run.kind == "sweep" else [run]
         for one in combinations[:: -(-len(combinations) // OF_A_SWEEP) or 1]:
             with suppress(ResultError):
-                results.append(runs.record(one, rankings=False))
+                results += [runs.record(one, rankings=False)] if one.folder else []
     return results
 
 
