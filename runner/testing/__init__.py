@@ -1,1 +1,1 @@
-"""Tools for tests of other projects: an assertion against a baseline, as a fixture of pytest."""
+"""Tools for tests of other projects: checks of retrievers, dataset formats and features, and of a baseline."""

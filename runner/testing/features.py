@@ -10,6 +10,7 @@ import yaml
 from runner.commands import list_commands
 from runner.commands.help import WIDTH, render_help
 from runner.config.features import list_conf_folders, list_features
+from runner.testing.requirements import require
 
 
 def check_feature(name: str) -> None:
@@ -17,7 +18,7 @@ def check_feature(name: str) -> None:
     feature = list_features()[name]
     for report, place in feature.sections.items():
         module, _, function = place.partition(":")
-        _require(
+        require(
             callable(getattr(import_module(module), function, None)), f"sections of {report}: {place} is no function"
         )
     if feature.command is not None:
@@ -28,24 +29,19 @@ def check_command(name: str) -> None:
     """Raise `AssertionError` with what the command of a name lacks."""
     commands = list_commands()
     command = commands[name]
-    _require(callable(getattr(import_module(command.module), "main", None)), f"{command.module} has no function main")
+    require(callable(getattr(import_module(command.module), "main", None)), f"{command.module} has no function main")
     files = [file for folder in list_conf_folders() if (file := folder / f"{name}.yaml").is_file()]
-    _require(files, f"conf/{name}.yaml is missing")
+    require(files, f"conf/{name}.yaml is missing")
     keys = yaml.safe_load(files[0].read_text(encoding="utf-8"))
-    _require(f"  {command.summary}\n" in render_help("evaluate", commands), "the summary is not in --help")
+    require(f"  {command.summary}\n" in render_help("evaluate", commands), "the summary is not in --help")
     wide = [line for line in render_help(name, commands).splitlines() if len(line) > WIDTH]
-    _require(name == "evaluate" or not wide, f"lines of the help are wider than {WIDTH}: {wide}")
-    _require(2 in command.exit_codes, "the exit code 2, for an invalid command, is not explained")
-    _require(command.serves != bool(command.documents), "declare a document of --json, or that the command serves")
+    require(name == "evaluate" or not wide, f"lines of the help are wider than {WIDTH}: {wide}")
+    require(2 in command.exit_codes, "the exit code 2, for an invalid command, is not explained")
+    require(command.serves != bool(command.documents), "declare a document of --json, or that the command serves")
     for key in (command.argument, *command.texts, *command.lists):
-        _require(not key or key in keys, f"{key} is no key of conf/{name}.yaml")
+        require(not key or key in keys, f"{key} is no key of conf/{name}.yaml")
     for key, target in command.settings.items():
         module, _, attribute = target.rpartition(".")
         kind = getattr(import_module(module), attribute)
-        _require(is_dataclass(kind), f"{target} is no dataclass of settings")
-        _require(not key or key in keys, f"{key} is no key of conf/{name}.yaml")
-
-
-def _require(condition: object, message: str) -> None:
-    if not condition:
-        raise AssertionError(message)
+        require(is_dataclass(kind), f"{target} is no dataclass of settings")
+        require(not key or key in keys, f"{key} is no key of conf/{name}.yaml")

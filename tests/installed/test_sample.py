@@ -52,6 +52,12 @@ def test_it_keeps_the_contract_of_features(run: Run) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+def test_its_retriever_keeps_the_contract_of_retrievers(run: Run) -> None:
+    code = "from runner.testing.retrievers import check_retriever; from retrieval_sample.retriever import Longest"
+    ended = run("-c", f"{code}; check_retriever(Longest(3))")
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_its_command_has_settings_an_argument_help_and_exit_codes(run: Run) -> None:
     ended = run("-m", "runner", "words", "three words here", "--json")
     assert (ended.returncode, json.loads(ended.stdout)) == (0, {"words": 3})
