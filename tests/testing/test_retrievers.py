@@ -105,7 +105,7 @@ def test_a_retriever_whose_settings_are_no_fields_is_refused() -> None:
 
 def test_a_format_of_the_program_passes(tmp_path: Path) -> None:
     write(tmp_path, DIR)
-    dataset = check_source(Beir(str(tmp_path / "DIR")))
+    dataset = check_source(Beir(path=str(tmp_path / "DIR")))
     assert (len(dataset.corpus), len(dataset.queries), len(dataset.judgments)) == (3, 2, 3)
 
 
@@ -113,7 +113,7 @@ def test_a_format_that_loads_other_queries_each_time_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, DIR)
-    source = Beir(str(tmp_path / "DIR"))
+    source = Beir(path=str(tmp_path / "DIR"))
     first = source.load()
     loaded = iter([first, replace(first, queries=replace(first.queries, texts=["other", "texts"]))])
     monkeypatch.setattr(Beir, "load", lambda self: next(loaded))

@@ -29,6 +29,7 @@ class LongestSearcher:
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (has no state)
         """Return the longest documents, the same for each query."""
-        lengths = np.array([[len(text) for text in self.corpus.texts]] * len(queries), dtype=np.float32)
-        documents = np.tile(np.arange(len(self.corpus), dtype=np.int32), (len(queries), 1))
-        return rank(documents, lengths, self.corpus.tie_order, min(k, self.most))
+        lengths = np.array([len(text) for text in self.corpus.texts], dtype=np.float32)
+        documents = np.arange(len(self.corpus), dtype=np.int32)
+        n = (len(queries), 1)
+        return rank(np.tile(documents, n), np.tile(lengths, n), self.corpus.tie_order, min(k, self.most))
