@@ -17,8 +17,8 @@ from runner.evaluation.records import save_record
 from runner.evaluation.report.junit import evaluation_junit
 from runner.evaluation.result import Result
 from runner.pages.junit import JUnitCase, JUnitSuite, render_junit
+from tests.documentation import DIR, write
 from tests.pages.factory import result
-from tests.test_docs import DIR, write
 
 Run = Callable[..., tuple[str, str]]
 

@@ -14,7 +14,7 @@ import yaml
 
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
-from tests.test_docs import DIR, blocks, chapters, page, write
+from tests.documentation import DIR, blocks, chapters, page, write
 
 INPUT = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
 SETTINGS = ("retriever=bm25", "dataset=beir", "dataset.path=DIR", "statistics.permutations=100")

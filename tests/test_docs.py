@@ -1,150 +1,71 @@
-"""What is documented runs: commands, examples, settings with their defaults, links."""
+"""What is documented runs: commands with the files that a page shows, examples, settings with their defaults, links."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import re
-import shlex
-import shutil
 import sys
-import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
-from _pytest.mark import ParameterSet
 
 from retrievers.base import Corpus, Retriever
-from runner.__main__ import main
+from runner.config import CONF
 from runner.tracking.settings import Tracking
-from tests.config.files import load_settings
+from tests.config.files import list_names, load_settings
+from tests.documentation import (
+    DIR,
+    MODULE,
+    PAGES,
+    ROOT,
+    blocks,
+    chapters,
+    commands,
+    documented,
+    files,
+    page,
+    run,
+    write,
+)
 from tests.retrievers import test_contract as contract
 
-ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-
-FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
-MODULE = re.compile(r"# (\w+\.py)$", re.MULTILINE)
-FILE = re.compile(r"^==> (\S+) <==\n(.*?)(?=^==> |\Z)", re.MULTILINE | re.DOTALL)
-SHELLS = ("sh", "shell", "bash", "console", "")
-SETTINGS = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \| (required|`.*?`) \|", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
-
-DIR = {  # the folder in BEIR's layout that the README calls DIR
-    "DIR/corpus.jsonl": (
-        '{"_id": "d1", "title": "Lighthouse", "text": "The lighthouse shines for ships at night."}\n'
-        '{"_id": "d2", "title": "Ferry", "text": "Ferries leave for the islands every hour."}\n'
-        '{"_id": "d3", "title": "", "text": "A museum of ships and ferries."}\n'
-    ),
-    "DIR/queries.jsonl": '{"_id": "q1", "text": "ships"}\n{"_id": "q2", "text": "islands ferry"}\n',
-    "DIR/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t1\nq2\td2\t1\n",
-}
-
-EARLIER = {
-    ("docs/mining.md", "Output"): "Benchmark definitions",
-    ("docs/spans.md", "After edits"): "# Gold spans",
-    ("docs/tutorials/own_data.md", "Check the data"): "Write the files",
-    ("docs/tutorials/own_data.md", "Evaluate"): "Write the files",
-}
-"""Chapters whose commands read files that another chapter shows, or that its commands write."""
 
 PAGES_OF_THEIR_OWN = {"docs/production.md": "tests/test_production.py"}
 """Pages whose commands run in another test."""
 
-NOT_HERE = {
-    r"runner (look|ui|serve)\b": "runs until it is stopped; tests/features and tests/test_ui.py start it",
-    r"retriever=(http|golden_api)|retriever:http": "searches a service; tests/features/serve has one",
-    r"retriever=(postgres|pgvector)|parts.lexical=postgres": "needs a server; tests/retrievers/engines starts one",
-    r"(encoder|reranker)=api": "calls an API; tests/llm has stand-ins",
-    r"\bllm=": "asks a language model; the tests of each verb have a fake one",
-    r"-m retriever=reranked": "downloads a cross-encoder; tests/retrievers/composed/test_reranked.py has a small one",
-    r"path/to/a/model": "needs a model; tests/retrievers have small ones",
-    r"HOST|-m \.\.\.": "needs a cluster",
-    r"s3://": "needs an object store; tests/store/test_contract.py has one",
-    r"dataset=faq": "needs a plug-in: test_the_documented_format_is_read_from_outside",
-    r"tracking.experiment=ci": "evaluates the dataset of the reader's repository",
-}
-"""Why some commands, by a pattern, cannot run here; `tests/test_documented_commands.py` composes them."""
-
-SLOW = r"count=1000|dataset=synthetic dataset.path=queries.jsonl"
-"""Commands that take minutes: they embed a thousand queries."""
+NOT_HERE = re.compile(r"retriever=golden_api|dataset=faq")
+"""Commands that need a service, or a plug-in: tests/features/serve/test_search_api.py and a test below run them."""
 
 
-def page(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
+def list_needed(name: str, heading: str) -> dict[str, str]:
+    """Return the files that a page shows and the commands of a chapter read; those of the chapter come last."""
+    text = page(name)
+    words = " ".join(command for command in commands(chapters(text)[heading]) if not NOT_HERE.search(command))
+    values = set(re.findall(r"=\W*(\w+)", words)) - set(re.findall(r" output=(\w+)", words))
+    shown = files(text) | files(chapters(text)[heading])
+    return {file: content for file, content in shown.items() if Path(file).parts[0].partition(".")[0] in values}
 
 
-def chapters(text: str) -> dict[str, str]:
-    """Return the text of each chapter by its heading."""
-    parts = (part.partition("\n") for part in re.split(r"^## ", text, flags=re.MULTILINE))
-    return {heading: body for heading, _, body in parts}
+def chapters_to_run() -> list[tuple[str, str]]:
+    """Return the page and the heading of each chapter whose commands read files that its page shows."""
+    return [
+        (name, heading)
+        for name in PAGES
+        if name not in PAGES_OF_THEIR_OWN
+        for heading in chapters(page(name))
+        if list_needed(name, heading)
+    ]
 
 
-def blocks(text: str, language: str) -> list[str]:
-    """Return the fenced blocks of a language, without the indentation that a list gives them."""
-    return [textwrap.dedent(block) for _, name, block in FENCE.findall(text) if name == language]
-
-
-REPORTS = dict(FILE.findall("\n".join(blocks(chapters(page("docs/compare.md"))["Two reports"], "text"))))
-PLACEHOLDERS = {  # files with the names that the pages use for a run, or for a folder of the reader
-    **dict.fromkeys(("RUN", "3f2a9c01"), REPORTS["before.json"]),
-    "81d0c7aa": REPORTS["after.json"],
-    **{name.replace("DIR", "FOLDER"): content for name, content in DIR.items()},
-    "FOLDER/queries.jsonl": (
-        '{"_id": "q1", "text": "ships", "metadata": {"question_id": "a"}}\n'
-        '{"_id": "q2", "text": "islands ferry", "metadata": {"question_id": "b"}}\n'
-    ),
-}
-
-
-def commands(chapter: str) -> list[str]:
-    """Return the commands of this program in a chapter, as they are written."""
-    text = "\n".join(textwrap.dedent(block) for _, language, block in FENCE.findall(chapter) if language in SHELLS)
-    return [line for line in text.replace("\\\n", " ").splitlines() if line.startswith("python -m runner")]
-
-
-def why_not(command: str) -> str:
-    """Return why a command cannot run here, "" if it can."""
-    return next((reason for pattern, reason in NOT_HERE.items() if re.search(pattern, command)), "")
-
-
-def chapters_with_commands() -> Iterator[ParameterSet]:
-    """Yield the page, the heading and the commands to leave out of each chapter with some that can run here."""
-    names = map(str, (path.relative_to(ROOT) for path in PAGES))
-    for name in (name for name in names if name not in PAGES_OF_THEIR_OWN):
-        for heading, chapter in chapters(page(name)).items():
-            if not all(map(why_not, commands(chapter))):
-                title = f"{name}: {heading.removeprefix('# ')}"
-                yield pytest.param(name, heading, SLOW, id=title)
-                if re.search(SLOW, chapter):
-                    slow = pytest.mark.slow(reason="embeds a thousand queries")
-                    yield pytest.param(name, heading, "(?!)", id=f"{title}, all", marks=slow)
-
-
+@cache
 def run_commands() -> set[str]:
     """Return the documented commands that a test of their chapter runs."""
-    parameters = (case.values for case in chapters_with_commands() if not case.marks)
-    chapter_commands = (
-        (command, str(left_out))
-        for name, heading, left_out in parameters
-        for command in commands(chapters(page(str(name)))[str(heading)])
-    )
-    return {c.strip() for c, left_out in chapter_commands if not (why_not(c) or re.search(left_out, c))}
-
-
-def write(folder: Path, files: Mapping[str, str]) -> None:
-    for name, content in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(content, encoding="utf-8")
-
-
-def run(command: str, *more: str) -> int:
-    """Run a command as it is written, up to what a shell does after it."""
-    words = shlex.split(command.removeprefix("python -m runner").partition("||")[0], comments=True)
-    return main([*words, *more])
+    listed = (command for name, heading in chapters_to_run() for command in commands(chapters(page(name))[heading]))
+    return {command.strip() for command in listed if not NOT_HERE.search(command)}
 
 
 @pytest.fixture
@@ -152,8 +73,7 @@ def here(tracking: Tracking, shared_store: Path, tmp_path: Path, monkeypatch: py
     """Return the working directory: it has a store of runs, the shared store of work, and the small dataset."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mlruns" / "cache").symlink_to(shared_store)
-    write(tmp_path, DIR | PLACEHOLDERS)
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    write(tmp_path, DIR)
     return tmp_path
 
 
@@ -169,20 +89,17 @@ def working_directory_imported(here: Path, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 @pytest.mark.usefixtures("warm_workers")
-@pytest.mark.parametrize(("name", "heading", "left_out"), list(chapters_with_commands()))
-def test_the_documented_commands_of_a_chapter_run_in_order(
-    working_directory_imported: Path, name: str, heading: str, left_out: str
+@pytest.mark.parametrize(("name", "heading"), chapters_to_run())
+def test_documented_commands_run_with_the_files_of_their_page(
+    working_directory_imported: Path, name: str, heading: str
 ) -> None:
-    here = working_directory_imported
-    if "python -m runner cache" in chapters(page(name))[heading]:  # it removes entries
-        (here / "mlruns" / "cache").unlink()
-    for chapter in (chapters(page(name))[h] for h in (EARLIER.get((name, heading)), heading) if h is not None):
-        files, code = dict(FILE.findall("\n".join(blocks(chapter, "text")))), blocks(chapter, "python")
-        write(here, files | {match[1]: block for block in code if (match := MODULE.match(block))})
-        for block in code if files else []:
-            exec(block, {})  # makes files of those
-        for command in commands(chapter):
-            assert why_not(command) or re.search(left_out, command) or run(command) == 0, command
+    chapter = chapters(page(name))[heading]
+    write(working_directory_imported, list_needed(name, heading) | files(chapter))
+    for block in blocks(chapter, "python"):
+        if not MODULE.match(block):
+            exec(block, {})  # converts the files
+    for command in commands(chapter):
+        assert NOT_HERE.search(command) or run(command) == 0, command
 
 
 def test_the_documented_experiment_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,8 +163,8 @@ FORMAT = chapters(page("docs/datasets.md"))["A custom format"]
 @pytest.fixture
 def formatted(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a working directory with the page's format, as a module and its YAML, and a file to read."""
-    (code,), (config,), (files,) = (blocks(FORMAT, language) for language in ("python", "yaml", "text"))
-    write(here, {"your_format.py": code, "FOLDER/dataset/faq.yaml": config, **dict(FILE.findall(files))})
+    (code,), (config,) = blocks(FORMAT, "python"), blocks(FORMAT, "yaml")
+    write(here, files(FORMAT) | {"your_format.py": code, "FOLDER/dataset/faq.yaml": config})
     monkeypatch.syspath_prepend(here)
     yield here
     sys.modules.pop("your_format", None)
@@ -255,7 +172,7 @@ def formatted(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.usefixtures("formatted")
 @pytest.mark.parametrize(
-    ("setting", "code", "told"),
+    ("setting", "code", "output"),
     [
         ("", 0, "faq (test): 2 documents, 2 queries"),
         ("chunking=tokens chunking.size=4", 0, "2 documents in 4 chunks"),
@@ -263,32 +180,20 @@ def formatted(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ],
 )
 def test_the_documented_format_is_read_from_outside(
-    setting: str, code: int, told: str, capsys: pytest.CaptureFixture[str]
+    setting: str, code: int, output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (command,) = blocks(FORMAT, "console")
     assert run(command, *setting.split()) == code
-    assert told in "".join(capsys.readouterr())
+    assert output in "".join(capsys.readouterr())
 
 
-def documented(chapter: str) -> dict[str, Any]:
-    """Return the settings in a chapter's table, each with its default."""
-    return {
-        name: "???" if default == "required" else yaml.safe_load(default.strip("`").replace(r"\|", "|"))
-        for names, default in SETTINGS.findall(chapter)
-        for name in re.findall(r"\w+", names)
-    }
-
-
-FORMATS = [path.stem for path in sorted((ROOT / "conf" / "dataset").glob("[!_]*.yaml"))]
-
-
-@pytest.mark.parametrize("name", [name for name in FORMATS if name != "golden"])  # the bundled golden_json
-def test_every_setting_of_a_dataset_is_documented_with_its_default(name: str) -> None:
-    config = load_settings(ROOT / "conf" / "dataset" / f"{name}.yaml")
-    del config["_target_"]
+def test_every_setting_of_a_dataset_is_documented_with_its_default() -> None:
     shared = documented(chapters(page("docs/datasets.md"))["Settings of every format"])
-    texts = [text for path in PAGES for text in chapters(page(str(path))).values()]
-    assert any(shared | documented(text) == config for text in texts)
+    tables = [shared | documented(text) for name in PAGES for text in chapters(page(name)).values()]
+    formats = {name: load_settings(CONF / "dataset" / f"{name}.yaml") for name in list_names("dataset")}
+    del formats["golden"]  # the bundled golden_json
+    settings = {name: {key: config[key] for key in config.keys() - {"_target_"}} for name, config in formats.items()}
+    assert [name for name, documentable in settings.items() if documentable not in tables] == []
 
 
 def test_the_files_named_for_extensions_exist() -> None:
@@ -311,36 +216,35 @@ def test_the_names_that_extensions_change_are_in_their_files() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("name", ["explain.md", "spans.md", "racing.md", "tables.md", "reliability.md"])
-def test_a_page_of_a_method_has_all_parts_and_a_simulation_that_exists(name: str) -> None:
-    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    parts = re.split(r"^(?:## ([A-Z]\w+)$|\*\*([A-Z]\w+)\.\*\*)", text, flags=re.MULTILINE)
-    named = [
-        (heading or label, content)
-        for heading, label, content in zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
-    ]
-    assert {"Question", "Formula", "Source", "Assumptions", "Simulation"} <= {part for part, _ in named}
-    modules = {
-        module
-        for part, content in named
-        if part == "Simulation"
-        for module in re.findall(r"python -m\s+(benchmarks\S+?)[`\s]", content)
-    }
-    assert modules
-    assert all((ROOT / f"{module.replace('.', '/')}.py").is_file() for module in modules)
+METHODS = ("explain.md", "spans.md", "racing.md", "tables.md", "reliability.md")
+"""Pages of methods, which have the parts that a reader needs to judge one."""
 
 
-def anchors(path: Path) -> set[str]:
+def test_a_page_of_a_method_has_all_parts_and_a_simulation_that_exists() -> None:
+    for name in METHODS:
+        parts = re.split(r"^(?:## ([A-Z]\w+)$|\*\*([A-Z]\w+)\.\*\*)", page(f"docs/{name}"), flags=re.MULTILINE)
+        titles = [heading or label for heading, label in zip(parts[1::3], parts[2::3], strict=True)]
+        assert {"Question", "Formula", "Source", "Assumptions", "Simulation"} <= set(titles), name
+        simulations = [text for title, text in zip(titles, parts[3::3], strict=True) if title == "Simulation"]
+        modules = re.findall(r"python -m\s+(benchmarks\S+?)[`\s]", "\n".join(simulations))
+        assert modules, name
+        assert all((ROOT / f"{module.replace('.', '/')}.py").is_file() for module in modules), name
+
+
+@cache
+def list_anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "anchor"),
-    [(str(path.relative_to(ROOT)), *link) for path in PAGES for link in LINK.findall(page(str(path)))],
-)
-def test_what_is_linked_exists(name: str, target: str, anchor: str) -> None:
-    if not target.startswith(("http:", "https:")):
-        path = (ROOT / name).parent / target if target else ROOT / name
-        assert path.exists()
-        assert not anchor or anchor in anchors(path)
+def is_broken(name: str, target: str, anchor: str) -> bool:
+    """Return whether a link on a page leads to a file or a heading of this repository that does not exist."""
+    path = (ROOT / name).parent / target if target else ROOT / name
+    is_external = target.startswith(("http:", "https:"))
+    return not is_external and not (path.exists() and (not anchor or anchor in list_anchors(path)))
+
+
+def test_what_is_linked_exists() -> None:
+    links = [(name, *link) for name in PAGES for link in LINK.findall(page(name))]
+    assert len(links) > 400
+    assert [link for link in links if is_broken(*link)] == []

@@ -1,34 +1,37 @@
-"""Every documented command that no other test runs is composed: its groups, choices and settings exist."""
+"""Every documented command that no chapter of `tests/test_docs.py` runs is composed: its names and values exist."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import shlex
-import sys
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from runner.__main__ import _take_verb, main
+from runner.__main__ import _take_verb
 from runner.commands import list_commands
 from runner.config import CONF
 from runner.config.completion import complete_word
 from runner.config.composing import compose_config, open_loader
 from runner.config.hydra_internals import iter_children
 from runner.config.objects import ConfigError, build_settings, locate_class
+from runner.config.values import resolve_config, settle
 from runner.datasets.settings import CHUNKING
+from runner.evaluation.experiment import build_experiment
 from runner.sweep.compose import Composer
 from runner.sweep.grid import combinations
 from runner.sweep.products import products
-from runner.sweep.settings import Space
+from runner.sweep.settings import SweepSettings
 from runner.sweep.space import SearchSpace
-from tests.test_docs import FENCE, PAGES, PAGES_OF_THEIR_OWN, ROOT, page, run_commands
+from tests.documentation import FENCE, PAGES, page
+from tests.test_docs import PAGES_OF_THEIR_OWN, run_commands
 
 COMMAND = re.compile(r"(?:python -m runner|runner)(?= |$)")
 INLINE = re.compile(r"`([^`]+)`")
@@ -39,9 +42,12 @@ LEFT_OUT = re.compile(r"\.\.\.|\w+=\.\.\.|--json|--cfg|job")
 """Flags, and words for settings or a choice that a page leaves to the reader."""
 
 OF_THE_READER = (
-    r"\b(COMMAND|experiment=NAME|retriever=a,b|retriever=shortest)\b|\[KEY=VALUE\]|--config-dir|-sc\b|--help"
+    r"\b(COMMAND|experiment=(NAME|first)|retriever=a,b|retriever=shortest)\b|\[KEY=VALUE\]|--config-dir|-sc\b|--help"
 )
-"""Usage, and commands that need a file or a choice of the reader; `tests/test_docs.py` runs those with files."""
+"""Usage, and commands that need a file or a choice of the reader.
+
+`tests/test_docs.py` runs those whose files a page shows, and `tests/test_new.py` the experiment of a new project.
+"""
 
 MODULES_OF_THE_READER = ("my_rag", "my_search", "your_format")
 
@@ -53,20 +59,22 @@ CHOICES_OF_THE_READER = {"dataset=data", "dataset=live", "experiment=first", "ga
 
 
 @cache
-def documented_commands() -> dict[str, str]:
-    """Return the pages of the documented commands that `tests/test_docs.py` does not run, by the command."""
-    found: dict[str, str] = {}
-    run = run_commands()
-    for name in (str(path.relative_to(ROOT)) for path in PAGES):
-        if name in PAGES_OF_THEIR_OWN:
-            continue
+def list_composed() -> dict[str, list[str]]:
+    """Return the commands that `tests/test_docs.py` does not run, by the first page that has them."""
+    pages: dict[str, list[str]] = {}
+    seen = run_commands()
+    for name in (name for name in PAGES if name not in PAGES_OF_THEIR_OWN):
         fenced = "\n".join(block for _, _, block in FENCE.findall(page(name))).replace("\\\n", " ")
-        inline = [" ".join(text.split()) for text in INLINE.findall(FENCE.sub("", page(name)))]
-        for line in (*fenced.splitlines(), *inline):
-            command = line.strip()
-            if COMMAND.match(command) and command not in run and not re.search(OF_THE_READER, command):
-                found.setdefault(command, name)
-    return found
+        for command in (line.strip() for line in (*fenced.splitlines(), *list_inline(name))):
+            if COMMAND.match(command) and command not in seen and not re.search(OF_THE_READER, command):
+                pages.setdefault(name, []).append(command)
+                seen = seen | {command}
+    return pages
+
+
+def list_inline(name: str) -> list[str]:
+    """Return the texts of a page that are set as code in its sentences and tables."""
+    return [" ".join(text.split()) for text in INLINE.findall(FENCE.sub("", page(name)))]
 
 
 def words_of(command: str) -> list[str]:
@@ -77,23 +85,23 @@ def words_of(command: str) -> list[str]:
     return [word for word in words if not LEFT_OUT.fullmatch(word)]
 
 
-def compose(verb: str, words: list[str], sweeping: bool) -> Iterator[DictConfig]:
-    """Yield the config of each combination of a command."""
+def compose(verb: str, words: list[str], sweeping: bool) -> Iterator[tuple[DictConfig, Mapping[str, Any]]]:
+    """Yield the config of each combination of a command, and its choice of each group."""
     if not sweeping:
-        yield compose_config(verb, words)[0]
+        yield compose_config(verb, words)
         return
     with open_loader(verb, words) as (loader, ordered):
         config = loader.load_configuration(verb, ordered, run_mode=RunMode.MULTIRUN)
         composer = Composer(loader, verb, list(config.hydra.overrides.hydra))
-        own = OmegaConf.to_container(config.sweep)
-        assert isinstance(own, dict)
-        space = build_settings(Space, {field.name: own[field.name] for field in fields(Space)}, "sweep")
+        space = build_settings(SweepSettings, OmegaConf.to_container(config.sweep, resolve=True), "sweep")
         axes = list(config.hydra.overrides.task), config.hydra.sweeper.params or {}
         if config.hydra.runtime.choices["hydra/sweeper"] == "optuna":
             points = SearchSpace(products(*axes, space, loader, composer.value)).probes(0)
         else:
             points = combinations(*axes, space, loader, composer.value)
-        yield from (composer.compose(point.overrides) for point in points)
+        for point in points:
+            config = composer.compose(point.overrides)
+            yield config, config.hydra.runtime.choices
 
 
 def unknown_parameters(node: DictConfig, place: str = "") -> Iterator[str]:
@@ -108,37 +116,75 @@ def unknown_parameters(node: DictConfig, place: str = "") -> Iterator[str]:
             yield from unknown_parameters(child, f"{place}{name}.")
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a new project with the modules that pages expect of their reader."""
-    folder = tmp_path_factory.mktemp("project") / "my-experiments"
-    assert main(["new", str(folder)]) == 0
-    for module in MODULES_OF_THE_READER:
-        (folder / f"{module}.py").touch()
-    yield folder
-    sys.modules.pop("my_experiments", None)
+def check_values(verb: str, config: DictConfig, choices: Mapping[str, Any]) -> None:
+    """Build the settings of a command; raises `ConfigError` for a value that one of them does not accept."""
+    is_evaluation = verb in ("evaluate", "plan")
+    values = settle(config, choices).config if is_evaluation else resolve_config(config)
+    if is_evaluation:
+        build_experiment(settle(config, choices))
+    for key, target in list_commands()["evaluate" if is_evaluation else verb].settings.items():
+        node = values.get(key) if key else values
+        if isinstance(node, Mapping):
+            module, _, name = target.rpartition(".")
+            build_settings(getattr(import_module(module), name), node, key)
 
 
-@pytest.mark.parametrize("command", list(documented_commands()))
-def test_the_names_of_a_documented_command_exist(
-    command: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(project if "experiment=first" in command else tmp_path)
-    monkeypatch.syspath_prepend(project)
+def is_left_out(command: str, message: str) -> bool:
+    """Return whether a message is about what a page leaves to its reader, or about an extra that is not installed.
+
+    A page leaves out settings where it writes `...` or only the name of a command, and values in capitals.
+    """
+    is_partial = "..." in command or len(words_of(command)) == 1
+    is_placeholder = re.match(r"[\w.]+=[A-Z]+: should be ", message) is not None
+    return (is_partial and ": is required" in message) or is_placeholder or "is not installed; run pip" in message
+
+
+def iter_problems(command: str) -> Iterator[str]:
+    """Yield what is wrong with a command: names and values that do not exist."""
     words = words_of(command)
     verb = _take_verb(words)
     sweeping = verb == "plan" or any(word == "-m" or word.startswith("experiment=") for word in words)
     settings = [complete_word(list_commands()[verb], word) for word in words if word != "-m"]
     try:
-        for config in compose(verb, settings, sweeping):
-            assert list(unknown_parameters(config)) == []
+        for config, choices in compose(verb, settings, sweeping):
+            yield from unknown_parameters(config)
+            check_values(verb, config, choices)
     except ConfigError as error:
-        pytest.fail(f"{documented_commands()[command]}: {error}")
+        if not is_left_out(command, str(error)):
+            yield str(error)
 
 
-@pytest.mark.parametrize("name", [str(path.relative_to(ROOT)) for path in PAGES])
-def test_a_choice_in_a_text_exists(name: str) -> None:
+@pytest.mark.parametrize("name", list_composed())
+def test_the_names_and_values_in_documented_commands_exist(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in MODULES_OF_THE_READER:
+        (tmp_path / f"{module}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    problems = {command: list(iter_problems(command)) for command in list_composed()[name]}
+    assert {command: found for command, found in problems.items() if found} == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("retriever=bm52", "retriever=bm52: no such choice; did you mean retriever=bm25?"),
+        ("retriever=bm25 +retriever.k2=1", "retriever.k2"),
+        ("-m retriever=hybrid retriever.method=weighted,borada", "retriever.method=borada: should be "),
+        ("-m retriever.k1=1,2 sweep.workers=none", "sweep.workers=none: should be "),
+        ("compare baseline=a candidate=b statistics.test=tt", "statistics.test=tt: should be "),
+    ],
+)
+def test_a_command_with_a_wrong_name_or_value_is_a_problem(
+    words: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert next(iter_problems(f"python -m runner {words}")).startswith(problem)
+
+
+def test_a_choice_in_a_text_exists() -> None:
     groups = {group.name for group in CONF.iterdir() if any(group.glob("*.yaml"))}
-    chosen = {choice for text in INLINE.findall(FENCE.sub("", page(name))) for choice in CHOICE.findall(text)}
+    chosen = {choice for name in PAGES for text in list_inline(name) for choice in CHOICE.findall(text)}
     missing = {f"{g}={c}" for g, c in chosen if g in groups and not (CONF / g / f"{c}.yaml").is_file()}
-    assert missing <= CHOICES_OF_THE_READER
+    assert missing == CHOICES_OF_THE_READER

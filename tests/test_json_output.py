@@ -13,12 +13,12 @@ from runner.commands import list_commands
 from runner.evaluation.records import save_record
 from runner.pages.console import silence
 from runner.tracking.settings import Tracking
+from tests.documentation import DIR, write
 from tests.fake_llm import FakeLLM
 from tests.features.mine.test_command import WORLD
 from tests.features.mine.worlds import write_world
 from tests.features.traces.recorded import world
 from tests.pages.factory import result
-from tests.test_docs import DIR, write
 
 BEIR = ("dataset=beir", "dataset.path=DIR", "statistics.permutations=100")
 CHEAP = ("~retriever@retrievers.dense", "~retriever@retrievers.hybrid")

@@ -11,7 +11,7 @@ import pytest
 
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
-from tests.test_docs import DIR, blocks, commands, page, write
+from tests.documentation import DIR, blocks, commands, page, write
 
 NOTEBOOKS = Path(__file__).parents[1] / "docs" / "notebooks"
 

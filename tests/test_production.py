@@ -16,8 +16,8 @@ from benchmarks.stand_in.server import Api, run_server
 from retrievers.engines.postgres_server import open_server
 from runner.evaluation.records import load_record
 from runner.tracking.settings import Tracking
+from tests.documentation import blocks, chapters, page, run, write
 from tests.retrievers.engines.postgresql import run_cluster
-from tests.test_docs import blocks, chapters, page, run, write
 
 PAGE = page("docs/production.md")
 YAML = re.compile(r"# (conf/\S+\.yaml)\n")

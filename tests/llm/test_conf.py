@@ -12,7 +12,7 @@ from runner.config.objects import build
 from runner.llm.client import LLM
 from runner.llm.none import NoLLM
 from tests.config.files import load_settings
-from tests.test_docs import blocks, chapters, documented, page
+from tests.documentation import blocks, chapters, documented, page
 
 WANTED = {
     "none": [],

@@ -100,10 +100,10 @@ def test_a_file_that_extends_another_group_shows_its_keys_and_types() -> None:
     assert "It also has" not in section
 
 
-@pytest.mark.parametrize("file", sorted(CONF.glob("dataset/*.yaml")), ids=lambda file: str(file.stem))
-def test_every_key_of_a_dataset_is_listed(file: Path) -> None:
-    own = yaml.safe_load(file.read_text(encoding="utf-8")).keys() - {"_target_", "defaults"}
-    assert {setting.key.partition(".")[0] for setting in iter_settings(file)} == own
+def test_every_key_of_a_dataset_is_listed() -> None:
+    for file in CONF.glob("dataset/*.yaml"):
+        own = yaml.safe_load(file.read_text(encoding="utf-8")).keys() - {"_target_", "defaults"}
+        assert {setting.key.partition(".")[0] for setting in iter_settings(file)} == own, file
 
 
 @pytest.mark.parametrize(

@@ -69,17 +69,17 @@ def test_a_class_that_does_not_declare_what_it_uses_cannot_be_named() -> None:
             build({"_target_": name}, "retriever")
 
 
-@pytest.mark.parametrize(("name", "kind"), list_classes())
-def test_a_setting_that_may_name_a_file_an_address_or_code_is_declared(name: str, kind: type) -> None:
-    access = find_access(kind) or Access()
-    declared = {*access.names, *access.paths, *access.code, *access.secrets, *PLAIN.get(name, ())}
-    assert {setting for setting in get_type_hints(kind) if TELLING.search(setting)} <= declared
+def test_a_setting_that_may_name_a_file_an_address_or_code_is_declared() -> None:
+    for name, kind in list_classes():
+        access = find_access(kind) or Access()
+        declared = {*access.names, *access.paths, *access.code, *access.secrets, *PLAIN.get(name, ())}
+        assert {setting for setting in get_type_hints(kind) if TELLING.search(setting)} <= declared, name
 
 
-@pytest.mark.parametrize(("name", "kind"), list_classes())
-def test_no_part_of_a_class_uses_more_without_being_named(name: str, kind: type) -> None:
+def test_no_part_of_a_class_uses_more_without_being_named() -> None:
     """A mapping without a class becomes an object by the type of its setting, so that must use nothing itself."""
-    for setting, hint in get_type_hints(kind).items():
-        parts = [part for part in (hint, *getattr(hint, "__args__", ())) if isinstance(part, type)]
-        uses = [find_access(part) for part in parts if part is not kind]
-        assert all(access in (None, Access()) for access in uses), (name, setting)
+    for name, kind in list_classes():
+        for setting, hint in get_type_hints(kind).items():
+            parts = [part for part in (hint, *getattr(hint, "__args__", ())) if isinstance(part, type)]
+            uses = [find_access(part) for part in parts if part is not kind]
+            assert all(access in (None, Access()) for access in uses), (name, setting)

@@ -23,6 +23,7 @@ from runner.comparison.criteria import COSTS
 from runner.sweep.search import SearchSettings, _at_once
 from runner.sweep.settings import SweepSettings
 from runner.sweep.study import PendingTrial, Study
+from tests.documentation import chapters, documented, page
 from tests.sweep.searches import (
     DATA,
     INLINE,
@@ -38,7 +39,6 @@ from tests.sweep.searches import (
     studies,
     trials,
 )
-from tests.test_docs import chapters, documented, page
 from tests.warm import start_command
 
 

@@ -22,8 +22,8 @@ from runner.testing.regression import assert_no_regression
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
+from tests.documentation import ROOT
 from tests.pages.factory import result
-from tests.test_docs import ROOT
 
 QUICK = {"permutations": 500}
 

@@ -22,9 +22,9 @@ from runner.evaluation.result import Result
 from runner.pages.tables import Table
 from runner.statistics.prediction import PREDICTORS
 from runner.statistics.thresholds import ThresholdSettings
+from tests.documentation import blocks, chapters, documented, page
 from tests.pages.factory import result
 from tests.pages.reading import Page, read_explorer_data, rows
-from tests.test_docs import blocks, chapters, documented, page
 
 WIDE = 30
 

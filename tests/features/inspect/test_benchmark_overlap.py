@@ -15,7 +15,7 @@ from runner.features.inspect.benchmark_overlap import (
     hash_words,
     load_hashes,
 )
-from tests.test_docs import write
+from tests.documentation import write
 
 CORPUS = (
     '{"_id": "d1", "title": "Harbour", "text": "Ships leave at night."}\n{"_id": "d2", "text": "No gold is here."}\n'

@@ -10,7 +10,7 @@ import pytest
 
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
-from tests.test_docs import DIR, FILE, blocks, chapters, page, write
+from tests.documentation import DIR, FILE, blocks, chapters, page, write
 
 CHEAP = ("~retriever@retrievers.dense", "~retriever@retrievers.hybrid")
 

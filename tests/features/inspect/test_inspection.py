@@ -30,8 +30,8 @@ from runner.features.inspect.inspection import Inspection, inspect
 from runner.features.inspect.texts import find_copied_queries, is_contained, plain
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
+from tests.documentation import chapters, documented, page
 from tests.strategies.settings import at_most
-from tests.test_docs import chapters, documented, page
 
 THINGS = ("lighthouse", "ferry", "museum", "market", "bakery", "harbour", "library", "cinema", "garden", "station")
 DOINGS = ("shines", "sails", "shows", "sells", "bakes", "shelters", "lends", "plays", "grows", "waits")
