@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write("".join(f"{choice}\n" for choice in choices))
     asks_help = not {"--help", "-h"}.isdisjoint(words)
     topic = verb if verb not in commands else words[-1] if words else ""  # --help GROUP, or GROUP=CHOICE
-    if asks_help and (text := render_topic(topic)) is not None:
+    if asks_help and (text := render_topic(topic, commands)) is not None:
         sys.stdout.write(text)
         return 0
     if verb in commands:

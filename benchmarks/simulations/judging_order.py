@@ -9,14 +9,13 @@ with that of the whole pool. Each row is the mean over draws of systems, with th
 from __future__ import annotations
 
 import sys
-from typing import get_args
 
 import numpy as np
 from scipy.stats import kendalltau
 
 from benchmarks.cases import DATA
 from benchmarks.simulations.systems import JudgedPool, draw_mixed_pools
-from runner.features.judge.order import UNJUDGED, Floats, PoolOrder, RankedPool, order_pairs
+from runner.features.judge.order import ORDERS, UNJUDGED, Floats, RankedPool, order_pairs
 
 SHARES = (0.05, 0.1, 0.15, 0.2, 0.3)
 ROUNDS = 100
@@ -30,14 +29,14 @@ def main(draws: int = 5, depth: int = 10, *names: str) -> None:
     print("|---|---|" + "--:|" * (len(SHARES) + 1))
     for name in names or [name for name in COLLECTIONS if (DATA / name).is_dir()]:
         pools = list(draw_mixed_pools(name, draws, depth))
-        for order in get_args(PoolOrder):
+        for order in ORDERS:
             table = [follow_order(pool, order, depth) for pool in pools]
             error = np.std([taus[1] for taus in table], ddof=1) / len(table) ** 0.5 if len(table) > 1 else np.nan
             cells = " | ".join(f"{tau:.3f}" for tau in np.mean(table, axis=0))
             print(f"| {name} | {order} | {cells} | {error:.3f} |", flush=True)
 
 
-def follow_order(pool: JudgedPool, order: PoolOrder, depth: int) -> list[float]:
+def follow_order(pool: JudgedPool, order: str, depth: int) -> list[float]:
     """Return Kendall's tau at each share."""
     ranked = RankedPool(pool.queries, pool.ranks)
     truth = score_ndcg(ranked, pool.grades.astype(np.float64), depth)

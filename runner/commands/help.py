@@ -31,9 +31,13 @@ def render_help(name: str, commands: Mapping[str, Command]) -> str:
     return f"{usage}{text.strip()}\n\n{textwrap.fill(f'{ends}Exit codes: {describe_exit_codes(command)}.', WIDTH)}\n"
 
 
-def render_topic(topic: str) -> str | None:
-    """Return the choices of a config group, or of the settings of `GROUP=CHOICE` or a key; None for anything else."""
+def render_topic(topic: str, commands: Mapping[str, Command]) -> str | None:
+    """Return the choices of a config group, of the settings of `GROUP=CHOICE` or `statistics`, or of `COMMAND.KEY`.
+
+    Return None for anything else.
+    """
     group, _, choice = topic.partition("=")
+    command, _, only = topic.partition(".")
     files = {file.stem: file for folder in list_conf_folders() for file in sorted((folder / group).glob("[!_]*.yaml"))}
     if files and not choice:
         return "\n".join(_align({f"{group}={name}": _describe(file) for name, file in files.items()})) + "\n"
@@ -42,11 +46,14 @@ def render_topic(topic: str) -> str | None:
         lines, target = [_describe(files[choice])], named[1] if named else ""
     elif topic in SETTINGS:
         lines, target = [], SETTINGS[topic]
+    elif command in commands and only:
+        lines, target, group = [], commands[command].settings.get("", ""), command
     else:
         return None
     for key, choices in _list_tables(target).items():
-        lines += [f"{group}.{key}", *_align(choices)]
-    return "\n".join(lines) + "\n"
+        if only in ("", key):
+            lines += [f"{group}.{key}", *_align(choices)]
+    return "\n".join(lines) + "\n" if lines else None
 
 
 def _describe(file: Path) -> str:

@@ -93,7 +93,7 @@ def test_settings_that_cannot_be_are_refused(changed: dict[str, Any], message: s
     [
         ({"confidence": 95}, "less than 1"),
         ({"test": "u"}, f"Input should be {_list_choices(Test)}"),
-        ({"correction": "bonferroni"}, f"Input should be {_list_choices(CorrectionName)}"),
+        ({"correction": "no such correction"}, f"Input should be {_list_choices(CorrectionName)}"),
         ({"resamples": 9}, "[Uu]nexpected keyword argument"),
     ],
 )

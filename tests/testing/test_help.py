@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runner.__main__ import main
+from runner.commands import list_commands
 from runner.commands.help import render_topic
 from runner.config import CONF
 from runner.statistics.corrections import CORRECTIONS
@@ -14,7 +15,7 @@ GROUPS = sorted(folder.name for folder in CONF.iterdir() if folder.is_dir() and 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_choice_of_a_group_is_described(group: str) -> None:
-    lines = (render_topic(group) or "").splitlines()
+    lines = (render_topic(group, {}) or "").splitlines()
     assert len(lines) == len(list((CONF / group).glob("[!_]*.yaml")))
     assert all(len(line.split(maxsplit=1)) > 1 for line in lines)
 
@@ -27,6 +28,8 @@ def test_the_choices_of_settings_are_the_rows_of_their_tables(capsys: pytest.Cap
     text = capsys.readouterr().out
     assert "rrf       sum of w / (rrf_k + r)" in text
     assert "retriever.normalization" in text
+    assert main(["--help", "judge.order"]) == 0
+    assert "  depth       the best ranks first\n" in capsys.readouterr().out
 
 
 def test_a_new_row_is_a_choice_of_the_setting_the_help_and_the_error() -> None:
@@ -43,6 +46,8 @@ def test_a_new_row_is_a_choice_of_the_setting_the_help_and_the_error() -> None:
         TypeAdapter(kind).validate_python("c")
 
 
-@pytest.mark.parametrize("topic", ["nothing", "dataset=nothing", "compare", "hydra/launcher"])
+@pytest.mark.parametrize(
+    "topic", ["nothing", "dataset=nothing", "compare", "hydra/launcher", "judge.nothing", "nothing.order"]
+)
 def test_what_is_neither_group_nor_setting_has_no_choices(topic: str) -> None:
-    assert render_topic(topic) is None
+    assert render_topic(topic, list_commands()) is None

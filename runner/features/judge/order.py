@@ -7,19 +7,17 @@ Allan and Sitaraman 2006). `depth` and `prominence` take the best ranks first.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.choices import OneOf
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-PoolOrder = Literal["decisive", "prominence", "depth"]
-
-PairOrder = Literal["random"] | PoolOrder
-"""How pairs are chosen for people to grade; `random` is a sample, which can correct a judge."""
 
 UNJUDGED = -1
 """The grade of an unjudged pair."""
@@ -52,15 +50,22 @@ class RankedPool:
         return best
 
 
-def order_pairs(order: PoolOrder, pool: RankedPool, grades: Ints, size: int) -> list[int]:
+def order_pairs(order: str, pool: RankedPool, grades: Ints, size: int) -> list[int]:
     """Return the next pairs to judge, best first, at most `size`, given the grades so far (`UNJUDGED` for none)."""
-    free = grades == UNJUDGED
-    if order == "decisive":
-        return _order_decisive(pool, grades, min(size, int(free.sum())))
+    return ORDERS[order].choose(pool, grades, size)
+
+
+def _order_by_depth(pool: RankedPool, grades: Ints, size: int) -> list[int]:
+    return _take_unjudged(np.lexsort((pool.queries, pool.best)), grades, size)
+
+
+def _order_by_prominence(pool: RankedPool, grades: Ints, size: int) -> list[int]:
     systems = np.count_nonzero(pool.ranks, axis=0)
-    keys = (pool.queries, pool.best) if order == "depth" else (pool.queries, -systems, pool.best)
-    ordered = np.lexsort(keys)
-    return [int(pair) for pair in ordered[free[ordered]][:size]]
+    return _take_unjudged(np.lexsort((pool.queries, -systems, pool.best)), grades, size)
+
+
+def _take_unjudged(ordered: Ints, grades: Ints, size: int) -> list[int]:
+    return [int(pair) for pair in ordered[grades[ordered] == UNJUDGED][:size]]
 
 
 def expect_grades(pool: RankedPool, grades: Ints) -> tuple[Floats, Floats]:
@@ -88,6 +93,7 @@ def expect_grades(pool: RankedPool, grades: Ints) -> tuple[Floats, Floats]:
 
 
 def _order_decisive(pool: RankedPool, grades: Ints, size: int) -> list[int]:
+    size = min(size, int((grades == UNJUDGED).sum()))
     weights, chosen = pool.discounts, np.zeros(len(grades), dtype=np.bool_)
     mean, variance = expect_grades(pool, grades)
     order, batch, scores = list[int](), max(-(-size // _BATCHES), 1), weights @ mean
@@ -168,3 +174,25 @@ def _fit_logistic(features: Floats, relevant: Floats) -> Floats:
 def _to_chance(logits: Floats) -> Floats:
     chance: Floats = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
     return chance
+
+
+class JudgingOrder(NamedTuple):
+    """An order of judging: what it puts first, and the function that returns the next pairs."""
+
+    description: str
+    choose: Callable[[RankedPool, Ints, int], list[int]]
+
+
+ORDERS: Mapping[str, JudgingOrder] = {
+    "decisive": JudgingOrder("pairs that can change the ranking of systems most", _order_decisive),
+    "prominence": JudgingOrder(
+        "the best ranks first, and among these the documents of most systems", _order_by_prominence
+    ),
+    "depth": JudgingOrder("the best ranks first", _order_by_depth),
+}
+
+PairOrder = Annotated[
+    str,
+    OneOf({"random": "a random sample, which can correct a judge"} | {n: own.description for n, own in ORDERS.items()}),
+]
+"""How pairs are chosen for people to grade."""

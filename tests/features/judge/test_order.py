@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
 from benchmarks.simulations.judging_order import score_ndcg
 from runner.features.judge.order import (
+    ORDERS,
     UNJUDGED,
-    PoolOrder,
     RankedPool,
     _describe_ranks,
     expect_grades,
@@ -28,8 +26,8 @@ def unjudged(size: int = 6) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.full(size, UNJUDGED)
 
 
-@pytest.mark.parametrize("order", get_args(PoolOrder))
-def test_each_order_has_every_unjudged_pair_once(order: PoolOrder) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_each_order_has_every_unjudged_pair_once(order: str) -> None:
     grades = unjudged()
     grades[[1, 3]] = [2, 0]
     assert sorted(order_pairs(order, POOL, grades, 99)) == [0, 2, 4, 5]

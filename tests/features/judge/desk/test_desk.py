@@ -15,6 +15,7 @@ from runner.features.judge.desk.journal import Action, load_journals
 from runner.features.judge.desk.merging import list_disputes, merge_grades
 from runner.features.judge.desk.pages import name_grade
 from runner.features.judge.desk.queue import BATCH, is_shared
+from runner.features.judge.order import ORDERS
 from runner.pages.highlighting import iter_segments
 from tests.features.judge.desk.desks import build_pool, open_desk
 from tests.features.judge.test_judging import judgments
@@ -215,7 +216,7 @@ def test_differing_grades_are_settled_and_the_settled_grade_counts(tmp_path: Pat
     ben.journal.close()
 
 
-@pytest.mark.parametrize("order", ["random", "decisive", "prominence"])
+@pytest.mark.parametrize("order", ["random", *ORDERS])
 def test_every_order_shows_each_pair_once(tmp_path: Path, order: str) -> None:
     desk = open_desk(tmp_path, build_pool(documents=20), order=order)
     seen = [grade_next(desk, place % 4) for place in range(len(desk.pool))]
