@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from retrievers.base import Retriever, RetrieverError, iter_parts, list_filters
 
-_ROOMS = ("engines", "lexical", "vectors")
+_ROOMS = ("lexical", "vectors", "engines")
 """The rooms of the retrievers that search documents themselves. Each is in a module with the name of its choice."""
 
 

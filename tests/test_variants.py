@@ -16,10 +16,10 @@ from runner.comparison.compare import Comparison, TableStatistics, Versus, compa
 from runner.comparison.gate import Gate, check_gate
 from runner.comparison.leaderboard import LeaderboardRow, build_leaderboard
 from runner.comparison.report.tables import describe_statistics, differences_table
-from runner.evaluation.measuring import UNTIMED, RankedDocuments, measure
+from runner.evaluation.measuring import RankedDocuments, measure
 from runner.evaluation.records import load_record, save_record
 from runner.evaluation.report.tables import intervals_of
-from runner.evaluation.result import DatasetSummary, JudgedQueries, Result
+from runner.evaluation.result import DatasetSummary, JudgedQueries, Result, Timings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
 from runner.statistics.clusters import number_clusters
@@ -194,7 +194,7 @@ def measured_again(times: int) -> Result:
         config={},
         config_hash="",
         dataset=DatasetSummary("d", "test", "f", "c", 8, n, n),
-        timings=UNTIMED,
+        timings=Timings(0.0, 0.0, 0.0, 0.0, None, None),
     )
 
 

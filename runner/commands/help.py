@@ -102,6 +102,8 @@ def _list_choices() -> Iterator[str]:
 
 
 def _align(texts: Mapping[str, str]) -> Iterator[str]:
-    """Yield each name with its text in the second column."""
+    """Yield each name with its text in the second column, in lines of at most `WIDTH` characters."""
     width = max(map(len, texts))
-    return (f"  {name:{width}}  {text}" for name, text in texts.items())
+    for name, text in texts.items():
+        start, more = f"  {name:{width}}  ", " " * (width + 4)
+        yield textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=more) or start.rstrip()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
-from runner.evaluation.result import Hits, Holes, JudgedQueries, Measurements, QueryTable, Timings
+from runner.evaluation.result import Hits, Holes, JudgedQueries, Measurements, QueryTable
 from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.foreign_ids import list_id_warnings
 from runner.metrics.reach import list_depth_warnings, list_token_warnings
@@ -19,9 +19,6 @@ from runner.metrics.settings import MetricSettings
 from runner.statistics.clusters import number_clusters
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import mean_interval
-
-UNTIMED = Timings(0.0, 0.0, 0.0, 0.0, None, None)
-"""The timings of a result that was not timed."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,10 +214,6 @@ class Objects:
         return path
 
 
-def _measure_file(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
-
-
 def find_cache_folder() -> Path:
     """Return the user's cache folder on this machine, for copies of remote files."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retrieval-runner"

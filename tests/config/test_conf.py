@@ -147,7 +147,7 @@ def test_only_the_golden_api_has_ports_a_name_and_expected_items(loader: ConfigL
 
     address, *form = PLACES["http"]
     plain = retriever("retriever=http", address, *form)
-    assert (plain.ports, plain.headers, plain.expected_items, plain.search_type) == ([], {}, None, None)
+    assert (plain.ports, plain.headers, plain.expected_items, plain.capabilities.search_type) == ([], {}, None, "")
     golden = retriever("retriever=golden_api")
     assert golden.base_url is None
     assert golden.ports == [8001, 8000, 8080, 3000]
@@ -157,7 +157,7 @@ def test_only_the_golden_api_has_ports_a_name_and_expected_items(loader: ConfigL
         retriever("retriever=http", *form)
     with pytest.raises(ConfigError, match=r"^retriever\.\w+: is required"):
         retriever("retriever=http", address)
-    assert retriever("retriever=golden_api", "retriever.parameters.search_type=bm25").search_type == "bm25"
+    assert retriever("retriever=golden_api", "retriever.parameters.search_type=bm25").capabilities.search_type == "bm25"
     own_name = retriever("retriever=golden_api", "~retriever.headers.Host")
     assert own_name.headers == {}
 

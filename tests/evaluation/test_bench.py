@@ -24,9 +24,9 @@ from runner.datasets.source import DatasetSource
 from runner.evaluation.bench import Bench, build_result
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.grading import Grading
-from runner.evaluation.measuring import UNTIMED
 from runner.evaluation.records import format_record, load_record, save_record
 from runner.evaluation.report.tables import heading
+from runner.evaluation.result import Timings
 from runner.metrics.settings import MetricSettings
 from runner.store.base import WORTH_KEEPING_S
 from runner.store.disk import DiskStore
@@ -132,7 +132,9 @@ def test_the_record_of_a_graded_result_is_the_same_byte_for_byte(tmp_path: Path)
     measured = bench.measure(made)
     grades = bench.grade(made, measured)
     assert grades is not None
-    measured = replace(measured, timings=UNTIMED, environment={}, figures={"filtered": 0.5})  # these vary, or are none
+    measured = replace(
+        measured, timings=Timings(0.0, 0.0, 0.0, 0.0, None, None), environment={}, figures={"filtered": 0.5}
+    )  # these vary, or are none
     result = build_result(made, measured, replace(grades, prompt="prompt"), {"llm/grade/calls": 4.0})
     assert format_record(result).decode() == RECORD.read_text(encoding="utf-8").rstrip()
 

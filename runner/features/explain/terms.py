@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.choices import OneOf
 from runner.comparison.compare import Comparison, TableStatistics, compute_mean
 from runner.evaluation.result import QueryTable
 from runner.features.explain.causes import Causes
@@ -29,8 +30,7 @@ from runner.statistics.attribution import (
 from runner.statistics.clusters import Clusters
 from runner.statistics.comparison import Difference
 
-TermName = Literal["code", "documents", "judgments", "queries", "total"]
-TERMS: Mapping[TermName, str] = {
+TERMS: Mapping[str, str] = {
     "code": "code and settings",
     "documents": "documents",
     "judgments": "judgments",
@@ -38,6 +38,11 @@ TERMS: Mapping[TermName, str] = {
     "total": "total",
 }
 """The names of the terms in settings and in reports."""
+
+TermName = Annotated[str, OneOf(TERMS)]
+
+CAUSES = tuple(name for name in TERMS if name != "total")
+"""The terms that add up to the total."""
 
 SETTINGS = "settings"
 """The factor of all settings together."""
@@ -124,11 +129,11 @@ class EffectTerm:
     def to_dict(self) -> dict[str, Any]:
         """Return the term for JSON and data frames, with the fields of its difference beside the others."""
         own = self.difference
-        figures = {name: getattr(own, name) for name in ("low", "high", "p", "corrected", "significant")}
+        tested = {name: getattr(own, name) for name in ("low", "high", "p", "corrected", "significant")}
         return {
             "name": self.name,
             "effect": self.effect,
-            **figures,
+            **tested,
             "least": self.least,
             "most": self.most,
             "differing": own.differing,
@@ -221,8 +226,7 @@ class Explanation:
         return attribute(values, steps)
 
     def _build_terms(self, measure: str) -> list[EffectTerm]:
-        names: list[TermName] = ["code", "documents", "judgments", "queries"]
-        terms = self._test([(name, self.attribute(name, measure)) for name in names])
+        terms = self._test([(name, self.attribute(name, measure)) for name in CAUSES])
         return [replace(terms[0], parts=self._test(self._list_parts(measure))), *terms[1:]]
 
     def _list_parts(self, measure: str) -> list[tuple[str, Attribution | None]]:
@@ -239,7 +243,7 @@ class Explanation:
         tested = iter(compute_significance([own for _, own in some], paired, self.statistics, self.clusters))
         rows = []
         for name, own in terms:
-            title = TERMS.get(name, name)  # type: ignore[call-overload]  # a part has a name of its own
+            title = TERMS.get(name, name)  # a part has a name of its own
             if own is None:
                 unchanged = Difference(0.0, 0.0, 0.0, 1.0, 1.0)
                 rows.append(EffectTerm(title, unchanged, 0.0, 0.0, changed=False))

@@ -11,7 +11,7 @@ import orjson
 from runner.comparison.gate import Check
 from runner.comparison.report.tables import outcome
 from runner.features.explain.report import tables
-from runner.features.explain.terms import TERMS, Explanation
+from runner.features.explain.terms import CAUSES, TERMS, Explanation
 
 
 def explanation_json(explanation: Explanation, checks: Sequence[Check] = ()) -> str:
@@ -40,7 +40,7 @@ def explanation_json(explanation: Explanation, checks: Sequence[Check] = ()) -> 
                 {"query": explanation.queries.ids[i], "share": share}
                 for i, share in explanation.list_shares(term, explanation.primary)
             ]
-            for term in tables.CAUSES
+            for term in CAUSES
         },
         "evaluations": explanation.evaluations,
         "sampled_orders": len(design.orders),

@@ -13,12 +13,11 @@ from runner.comparison.report import tables as comparison_tables
 from runner.comparison.report.significance import in_words
 from runner.comparison.report.tables import bounds, outcome
 from runner.features.explain.causes import ADDED, CHANGED, REMOVED, REWORDED
-from runner.features.explain.terms import TERMS, EffectTerm, Explanation, TermName
+from runner.features.explain.terms import CAUSES, TERMS, EffectTerm, Explanation
 from runner.pages import numbers
 from runner.pages.numbers import format_count, format_signed, gist, number, p_value, score, score4
 from runner.pages.tables import Column, Table
 
-CAUSES: tuple[TermName, ...] = ("code", "documents", "judgments", "queries")
 KINDS = (ADDED, REMOVED, CHANGED)
 """How documents can differ, in the order of reports."""
 
