@@ -139,12 +139,12 @@ def reorder_queries(result: Result, ids: Sequence[str]) -> Result:
 def select_shared_queries(results: Sequence[Result]) -> tuple[list[Result], list[str]]:
     """Return results on the queries that all have, and notes on the others, if each query has documents of its own.
 
-    Such results, as those of agents on tasks, record no corpus: a query may be left out without changing what another
-    one could retrieve. Other results are returned as they are. A shared query has the same text, type and gold
-    everywhere; a note names the fields, such as the model of an agent, in which shared queries differ. Raises
+    Such results, those of agents on tasks, have outcomes and record no corpus: a query may be left out without changing
+    what another one could retrieve. Other results are returned as they are. A shared query has the same text, type and
+    gold everywhere; a note names the fields, such as the model of an agent, in which shared queries differ. Raises
     `NotComparable` if no query is shared.
     """
-    if not all(result.dataset.fingerprint and not result.dataset.corpus_fingerprint for result in results):
+    if not all(result.outcomes and not result.dataset.corpus_fingerprint for result in results):
         return list(results), []
     first, *others = results
     texts = [list_texts_and_types(result.queries) for result in results]
