@@ -54,7 +54,7 @@ from runner.statistics.clusters import count_clusters
 from runner.store.base import WorkStore
 from runner.system.environment import describe_code, describe_environment
 
-RESULTS_VERSION = f"evaluation 1, {METRICS_VERSION}, {SEARCH_VERSION}"
+RESULTS_VERSION = f"evaluation 2, {METRICS_VERSION}, {SEARCH_VERSION}"
 
 DETECTED = "detected_language"
 """The field with the detected language of a query."""

@@ -98,7 +98,8 @@ def label_languages(texts: Sequence[str]) -> list[str]:
     if len(common) < 2:
         return []
     identifier.set_languages(common)
-    labels = (identifier.classify(text[:CHARACTERS]) for text in texts)
+    labels = [identifier.classify(text[:CHARACTERS]) for text in texts]
+    identifier.set_languages(None)  # otherwise the next collection could only be in the languages of this one
     return [str(code) if probability >= LEAST_PROBABILITY else "" for code, probability in labels]
 
 

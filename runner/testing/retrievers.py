@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import copy
 from collections.abc import Sequence
 from dataclasses import is_dataclass
 
@@ -39,7 +39,7 @@ def check_retriever(retriever: Retriever) -> None:
     """
     name = type(retriever).__name__
     require(is_dataclass(retriever), f"{name} should be a dataclass, whose fields are its settings")
-    require(repr(pickle.loads(pickle.dumps(retriever))) == repr(retriever), f"{name} changes when it is pickled")  # noqa: S301 (pickled here)
+    require(repr(copy.deepcopy(retriever)) == repr(retriever), f"{name} changes when it is copied for a worker")
     queries = [QueryText(text, f"q{i}") for i, text in enumerate(QUERIES)]
     searcher = retriever.index(CORPUS, NoStore())
     for k in (1, 3, 1000):

@@ -41,3 +41,9 @@ def test_texts_of_a_mixed_collection_are_labelled_one_by_one() -> None:
 def test_texts_in_one_language_are_not_labelled() -> None:
     assert label_languages([GERMAN] * 30 + [GREEK]) == []
     assert label_languages([]) == []
+
+
+def test_the_languages_of_a_collection_do_not_depend_on_those_of_the_one_before() -> None:
+    french = "Le gardien du phare remplace la lampe chaque soir et note tout cela dans son journal de bord."
+    assert label_languages([GERMAN] * 6 + [GREEK] * 6) == ["de"] * 6 + ["el"] * 6
+    assert label_languages([french] * 6 + [GREEK] * 6) == ["fr"] * 6 + ["el"] * 6
