@@ -19,7 +19,8 @@ def check_feature(name: str) -> None:
     for report, place in feature.sections.items():
         module, _, function = place.partition(":")
         require(
-            callable(getattr(import_module(module), function, None)), f"sections of {report}: {place} is no function"
+            callable(getattr(import_module(module), function, None)),
+            f"sections of {report}: {place} should name a function",
         )
     if feature.command is not None:
         check_command(name)
@@ -39,9 +40,9 @@ def check_command(name: str) -> None:
     require(2 in command.exit_codes, "the exit code 2, for an invalid command, is not explained")
     require(command.serves != bool(command.documents), "declare a document of --json, or that the command serves")
     for key in (command.argument, *command.texts, *command.lists):
-        require(not key or key in keys, f"{key} is no key of conf/{name}.yaml")
+        require(not key or key in keys, f"conf/{name}.yaml lacks the key {key}")
     for key, target in command.settings.items():
         module, _, attribute = target.rpartition(".")
         kind = getattr(import_module(module), attribute)
-        require(is_dataclass(kind), f"{target} is no dataclass of settings")
-        require(not key or key in keys, f"{key} is no key of conf/{name}.yaml")
+        require(is_dataclass(kind), f"{target} should be a dataclass, whose fields are the settings")
+        require(not key or key in keys, f"conf/{name}.yaml lacks the key {key}")

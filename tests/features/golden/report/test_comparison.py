@@ -18,9 +18,9 @@ def test_the_primary_measure_alone_is_corrected_and_significant() -> None:
     assert (report["tests"]["measure"], report["tests"]["comparisons"]) == ("nDCG@10", 2)
     for measure, name in measure_names(first.measures).items():
         for versus, key in zip(made.table[measure][1:], "bc", strict=True):
-            told = report["metric_differences"][name]["others"][key]
-            assert told["uncorrected_p"] == versus.difference.p
-            assert measure == "nDCG@10" or (told["p"], told["significant"]) == (versus.difference.p, False)
+            row = report["metric_differences"][name]["others"][key]
+            assert row["uncorrected_p"] == versus.difference.p
+            assert measure == "nDCG@10" or (row["p"], row["significant"]) == (versus.difference.p, False)
     primary = report["metric_differences"]["ndcg@10"]["others"]
     smaller, larger = sorted((primary[key] for key in "bc"), key=lambda of: of["uncorrected_p"])
     assert smaller["p"] == 2 * smaller["uncorrected_p"]

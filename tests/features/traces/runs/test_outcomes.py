@@ -29,17 +29,17 @@ def written(folder: Path, **records: object) -> Path:
     return folder
 
 
-def known(outcome: RunOutcome) -> dict[str, object]:
+def select_recorded(outcome: RunOutcome) -> dict[str, object]:
     """Return the recorded values of an outcome."""
     return {name: value for name, value in outcome.items() if value is not None and value != ()}
 
 
 def test_a_run_without_records_has_no_outcome(tmp_path: Path) -> None:
-    assert known(read_outcome(tmp_path)) == {}
+    assert select_recorded(read_outcome(tmp_path)) == {}
 
 
 def test_a_result_of_harbor_is_read(tmp_path: Path) -> None:
-    assert known(read_outcome(written(tmp_path, result=HARBOR))) == RunOutcome(
+    assert select_recorded(read_outcome(written(tmp_path, result=HARBOR))) == RunOutcome(
         reward=0.9866,
         tokens=1050,
         seconds=1200.5,
@@ -51,8 +51,8 @@ def test_a_result_of_harbor_is_read(tmp_path: Path) -> None:
 
 def test_metrics_of_the_task_fill_what_the_result_leaves_open(tmp_path: Path) -> None:
     metrics = {"reward": 0.5, "status": "passed", "cost_usd": 0.99, "input_tokens": 7, "agent_execution_seconds": 3}
-    told = read_outcome(written(tmp_path, result=HARBOR, task_metrics=metrics))
-    assert (told["reward"], told["passed"], told["cost"], told["tokens"], told["seconds"]) == (
+    outcome = read_outcome(written(tmp_path, result=HARBOR, task_metrics=metrics))
+    assert (outcome["reward"], outcome["passed"], outcome["cost"], outcome["tokens"], outcome["seconds"]) == (
         0.9866,
         True,
         0.99,
@@ -65,21 +65,21 @@ def test_metrics_of_the_task_fill_what_the_result_leaves_open(tmp_path: Path) ->
 
 def test_a_harness_that_counted_nothing_says_nothing_of_cost_and_tokens(tmp_path: Path) -> None:
     usage = {"total_input_tokens": 0, "total_output_tokens": 0, "cost_usd": 0.0, "num_turns": 0}
-    told = read_outcome(written(tmp_path, results={"tool_usage": usage, "scores": {"task_score": 0.0}}))
-    assert (told["cost"], told["tokens"], told["reward"]) == (None, None, 0.0)
+    outcome = read_outcome(written(tmp_path, results={"tool_usage": usage, "scores": {"task_score": 0.0}}))
+    assert (outcome["cost"], outcome["tokens"], outcome["reward"]) == (None, None, 0.0)
 
 
 def test_a_number_that_measures_nothing_is_none(tmp_path: Path) -> None:
-    told = read_outcome(written(tmp_path, result={"input_tokens": 1e300}, task_metrics={"input_tokens": 7}))
-    assert told["tokens"] == 7
+    outcome = read_outcome(written(tmp_path, result={"input_tokens": 1e300}, task_metrics={"input_tokens": 7}))
+    assert outcome["tokens"] == 7
     beyond = {"input_tokens": 2**63, "reward": 1e308, "cost_usd": 1e308, "duration_seconds": -1e308}
-    assert known(read_outcome(written(tmp_path / "alone", result=beyond))) == {}
+    assert select_recorded(read_outcome(written(tmp_path / "alone", result=beyond))) == {}
 
 
 def test_tokens_that_cost_nothing_cost_zero(tmp_path: Path) -> None:
     usage = {"total_input_tokens": 5, "total_output_tokens": 1, "cost_usd": 0.0}
-    told = read_outcome(written(tmp_path, results={"tool_usage": usage}))
-    assert (told["cost"], told["tokens"]) == (0.0, 6)
+    outcome = read_outcome(written(tmp_path, results={"tool_usage": usage}))
+    assert (outcome["cost"], outcome["tokens"]) == (0.0, 6)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_a_reward_may_be_in_a_file_of_its_own(
 ) -> None:
     (tmp_path / "verifier").mkdir()
     (tmp_path / "verifier" / "reward.txt").write_text(content)
-    told = read_outcome(tmp_path)
-    assert (told["reward"], told["problems"]) == (reward, problems)
+    outcome = read_outcome(tmp_path)
+    assert (outcome["reward"], outcome["problems"]) == (reward, problems)
 
 
 @pytest.mark.parametrize(
@@ -118,45 +118,46 @@ def test_times_that_cannot_be_subtracted_or_run_backwards_are_no_duration(
 
 def test_a_model_is_named_without_its_provider_and_an_unknown_version_is_none(tmp_path: Path) -> None:
     info = {"name": "a", "version": "unknown"}
-    told = read_outcome(written(tmp_path, result={"agent_info": info, "config": {"agent": {"model_name": "p/m-1"}}}))
-    assert (told["agent"], told["agent_version"], told["model"]) == ("a", None, "m-1")
+    outcome = read_outcome(written(tmp_path, result={"agent_info": info, "config": {"agent": {"model_name": "p/m-1"}}}))
+    assert (outcome["agent"], outcome["agent_version"], outcome["model"]) == ("a", None, "m-1")
 
 
 def test_damaged_records_are_named_and_the_others_count(tmp_path: Path) -> None:
     written(tmp_path, results={"scores": {"task_score": 2.0, "all_passed": False}})
     (tmp_path / "result.json").write_text('{"verifier_result":')
-    told = read_outcome(tmp_path)
-    assert (told["reward"], told["passed"]) == (2.0, False)
-    assert told["problems"][0].startswith("result.json: invalid JSON")
+    outcome = read_outcome(tmp_path)
+    assert (outcome["reward"], outcome["passed"]) == (2.0, False)
+    assert outcome["problems"][0].startswith("result.json: invalid JSON")
 
 
 @given(contents=st.dictionaries(st.sampled_from([name.removesuffix(".json") for name in RECORDS]), OUTCOME_JSON))
 def test_any_json_in_any_record_gives_an_outcome_of_numbers_that_can_be(
     contents: dict[str, object], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    told = read_outcome(written(tmp_path_factory.mktemp("run"), **contents))
-    assert told["passed"] in (True, False, None)
-    assert told["tokens"] is None or told["tokens"] > 0
-    assert all(value is None or value >= 0 for value in (told["cost"], told["seconds"]))
+    outcome = read_outcome(written(tmp_path_factory.mktemp("run"), **contents))
+    assert outcome["passed"] in (True, False, None)
+    assert outcome["tokens"] is None or outcome["tokens"] > 0
+    assert all(value is None or value >= 0 for value in (outcome["cost"], outcome["seconds"]))
     assert all(
-        value is None or isinstance(value, str) for value in (told["agent"], told["agent_version"], told["model"])
+        value is None or isinstance(value, str)
+        for value in (outcome["agent"], outcome["agent_version"], outcome["model"])
     )
 
 
 def test_real_trials_say_reward_outcome_and_time_but_neither_cost_nor_version(real_traces: Path) -> None:
-    assert known(read_outcome(real_traces / "trials" / "002a72814c6d")) == RunOutcome(
+    assert select_recorded(read_outcome(real_traces / "trials" / "002a72814c6d")) == RunOutcome(
         reward=0.4546, passed=True, seconds=161.931934, agent="openhands", model="claude-haiku-4-5-20251001"
     )
     outcomes = [read_outcome(folder) for folder in (real_traces / "trials").iterdir()]
     assert len(outcomes) == 23
-    assert sum(bool(told["passed"]) for told in outcomes) == 13
-    assert {told["agent"] for told in outcomes} == {"claude-code", "openhands", "cursor-cli"}
+    assert sum(bool(outcome["passed"]) for outcome in outcomes) == 13
+    assert {outcome["agent"] for outcome in outcomes} == {"claude-code", "openhands", "cursor-cli"}
 
 
 def test_real_runs_say_what_they_counted(real_traces: Path) -> None:
     study = real_traces / "runs" / "studies" / "rryas-headline-v5" / "runs" / "dep-graph-tri-tokio-hyper-tonic-001"
-    told = read_outcome(study / "baseline" / "rep1" / "attempt1")
-    assert known(told) == RunOutcome(
+    outcome = read_outcome(study / "baseline" / "rep1" / "attempt1")
+    assert select_recorded(outcome) == RunOutcome(
         reward=0.5680000000000001,
         passed=True,
         cost=2.184022,
@@ -166,4 +167,4 @@ def test_real_runs_say_what_they_counted(real_traces: Path) -> None:
         model="claude-sonnet-5",
     )
     smoke = read_outcome(real_traces / "runs" / "smoke_mcp_v2")
-    assert known(smoke) == RunOutcome(reward=2.0, passed=False, seconds=97.73192808101885)
+    assert select_recorded(smoke) == RunOutcome(reward=2.0, passed=False, seconds=97.73192808101885)
