@@ -8,13 +8,13 @@ names in the entry-point group `retrieval_runner.features`. Its `__init__.py` im
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from runner.config import CONF
 from runner.config.projects import FEATURES, list_entry_points
@@ -63,14 +63,18 @@ class Command:
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature: its command, and the functions that add sections to reports, as `module:function`.
+    """A feature: its command, the functions that add sections to reports, and those that add applications to `look`.
 
-    That of `evaluation` takes a `Result`, that of `sweep` a `Leaderboard` and its results; both yield
-    `ReportSection`s. `folder` is set where the feature is found; its `conf/` is searched for config files.
+    A function is named as `module:function`. The one for `evaluation` takes a `Result`, the one for `sweep` a
+    `Leaderboard` and its results; both yield `ReportSection`s. `apps` are by their path below the page of a choice of
+    runs: the function takes the settings of `look`, the runs, consent and access, and returns a context manager, whose
+    value is called with a choice of runs and returns their ASGI application. `folder` is set where the feature is
+    found; its `conf/` is searched for config files.
     """
 
     command: Command | None = None
     sections: Mapping[Literal["evaluation", "sweep"], str] = field(default_factory=dict)
+    apps: Mapping[str, str] = field(default_factory=dict)
     folder: Path = Path()
 
 
@@ -90,6 +94,13 @@ def list_conf_folders() -> list[Path]:
     """Return the folders of config files: that of the program, and those of installed features that have one."""
     installed = (list_features()[name].folder / "conf" for name in list_entry_points(FEATURES))
     return [CONF, *(folder for folder in installed if folder.is_dir())]
+
+
+def load_function(place: str) -> Callable[..., Any]:
+    """Return the function that a feature names as `module:function`."""
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def _read(name: str, module: str) -> Feature:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Literal
 
-from runner.config.features import list_features
+from runner.config.features import list_features, load_function
 from runner.pages.tables import Table
 
 
@@ -52,10 +51,9 @@ class ReportSection:
 def iter_added(report: Literal["evaluation", "sweep"], *data: object) -> Iterator[ReportSection]:
     """Yield the sections that features add to a report of `data`; one that fails says so, and the report is kept."""
     for name, feature in list_features().items():
-        module, _, function = feature.sections.get(report, "").partition(":")
-        if not module:
+        if report not in feature.sections:
             continue
         try:
-            yield from getattr(import_module(module), function)(*data)
+            yield from load_function(feature.sections[report])(*data)
         except Exception as error:
             yield ReportSection(f"The section of {name} failed", [f"{type(error).__name__}: {error}"], "environment")

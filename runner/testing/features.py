@@ -16,12 +16,9 @@ from runner.testing.requirements import require
 def check_feature(name: str) -> None:
     """Raise `AssertionError` with what the feature of a name lacks."""
     feature = list_features()[name]
-    for report, place in feature.sections.items():
+    for place in (*feature.sections.values(), *feature.apps.values()):
         module, _, function = place.partition(":")
-        require(
-            callable(getattr(import_module(module), function, None)),
-            f"sections of {report}: {place} should name a function",
-        )
+        require(callable(getattr(import_module(module), function, None)), f"{place} should name a function")
     if feature.command is not None:
         check_command(name)
 

@@ -15,6 +15,9 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+LOOPBACK = "127.0.0.1"
+"""The address that only this machine reaches."""
+
 _HEADERS = {
     "content-security-policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -53,9 +56,7 @@ class LoopbackAccess:
     @property
     def origins(self) -> frozenset[str]:
         """Return the origins under which a browser on this machine reaches the server."""
-        return frozenset(
-            {self.address, *(f"http://{host}:{self.port}" for host in ("127.0.0.1", "localhost", "[::1]"))}
-        )
+        return frozenset({self.address, *(f"http://{host}:{self.port}" for host in (LOOPBACK, "localhost", "[::1]"))})
 
     @property
     def cookie_name(self) -> str:

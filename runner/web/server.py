@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -16,6 +17,9 @@ from starlette.types import ASGIApp
 from runner.config.objects import ConfigError
 from runner.web.middleware import JsonLines
 from runner.web.timeouts import CONNECTIONS, REQUEST_S, TimeoutProtocol
+
+STYLE = Path(__file__).with_name("style.css")
+"""The style of pages that are served and are not reports."""
 
 GRACE_S = 5
 """Seconds to finish running requests when the server stops."""

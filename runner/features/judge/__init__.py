@@ -12,5 +12,6 @@ FEATURE = Feature(
                 "run judgments measure standings summary", "scores `before` and `after`, and the counts of verdicts"
             )
         ],
-    )
+    ),
+    apps={"desk": "runner.features.judge.desk.apps:open_desks"},
 )

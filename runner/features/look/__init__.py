@@ -1,6 +1,6 @@
-"""The server of `look`: the pages of stored runs, newer data while a sweep is running, whole texts, and the desk.
+"""The server of `look`: the pages of stored runs, newer data while a sweep is running, and whole texts.
 
-It renders the pages that reports have as files; the desk is that of `runner.features.judge.desk`. It only reads runs.
+It renders the pages that reports have as files, and serves the `apps` of other features. It only reads runs.
 """
 
 from runner.config.features import Command, Feature

@@ -1,8 +1,11 @@
-"""The routes of `look`: the list of runs, a page for each choice of runs, its newer data and texts, and its desk."""
+"""The routes of `look`: the list of runs, and for each choice of runs a page, its newer data and texts, and apps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -13,34 +16,51 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from runner.config.features import list_features, load_function
 from runner.config.objects import ConfigError
 from runner.config.values import without_secrets
 from runner.datasets.base import DatasetError
 from runner.evaluation.result import ResultError
-from runner.features.judge.desk.pages import TEMPLATES
-from runner.features.look.desks import Desks
 from runner.features.look.listing import render_list, render_message
 from runner.features.look.pages import PageBuilder
+from runner.features.look.results import StoredResults
 from runner.features.look.shown import ShownRuns, list_shown, resolve_runs
 from runner.pages.explorer.page import LIVE_POLICY
+from runner.tracking.logged import Run
 from runner.web.guard import LoopbackAccess, LoopbackGuard
+from runner.web.server import STYLE
 
 MISTAKES = (ConfigError, DatasetError, ResultError)
 """Errors that a page reports in one line."""
 
 
-def create_look_app(builder: PageBuilder, desks: Desks, first: ShownRuns, access: LoopbackAccess) -> Starlette:
+Apps: TypeAlias = Mapping[str, Callable[[Sequence[Run]], ASGIApp]]
+"""The applications that features add for a choice of runs, by path."""
+
+
+@contextmanager
+def open_apps(config: Mapping[str, Any], results: StoredResults, access: LoopbackAccess) -> Iterator[Apps]:
+    """Open the applications that features declare, until the block ends."""
+    with ExitStack() as stack:
+        places = {path: place for feature in list_features().values() for path, place in feature.apps.items()}
+        yield {
+            path: stack.enter_context(load_function(place)(config, results.runs, results.consent, access))
+            for path, place in places.items()
+        }
+
+
+def create_look_app(builder: PageBuilder, apps: Apps, first: ShownRuns, access: LoopbackAccess) -> Starlette:
     """Return the application for browsers that have access; it shows `first` at its root."""
-    pages = _LookPages(builder, desks, first)
+    pages = _LookPages(builder, first)
     routes = [
         Route("/", pages.show_first),
         Route("/runs", pages.show_list),
-        Route("/look.css", pages.send_style),
+        Route("/style.css", pages.send_style),
         Route("/show", pages.choose),
         Route("/show/{key}/", pages.show_page),
         Route("/show/{key}/state", pages.send_state),
         Route("/show/{key}/texts", pages.send_texts),
-        Mount("/show/{key}/desk", app=pages.run_desk),
+        *(Mount(f"/show/{{key}}/{path}", app=partial(pages.run_app, open_app)) for path, open_app in apps.items()),
     ]
     return Starlette(routes=routes, middleware=[Middleware(LoopbackGuard, access=access)])
 
@@ -48,8 +68,8 @@ def create_look_app(builder: PageBuilder, desks: Desks, first: ShownRuns, access
 class _LookPages:
     """What each route does; whatever reads runs does so in a thread."""
 
-    def __init__(self, builder: PageBuilder, desks: Desks, first: ShownRuns) -> None:
-        self._builder, self._desks, self._first = builder, desks, first
+    def __init__(self, builder: PageBuilder, first: ShownRuns) -> None:
+        self._builder, self._first = builder, first
 
     def show_first(self, request: Request) -> Response:
         return RedirectResponse(f"show/{self._first.key}/", 303)
@@ -63,7 +83,7 @@ class _LookPages:
         return RedirectResponse(f"show/{quote(','.join(runs))}/" if runs else "runs", 303)
 
     def send_style(self, request: Request) -> Response:
-        return FileResponse(TEMPLATES / "desk.css")
+        return FileResponse(STYLE)
 
     async def show_page(self, request: Request) -> Response:
         def build_page() -> Response:
@@ -84,13 +104,15 @@ class _LookPages:
 
         return await _answer(read_texts)
 
-    async def run_desk(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the desk of some runs, which is opened by the first one."""
+    async def run_app(
+        self, open_app: Callable[[Sequence[Run]], ASGIApp], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Pass a request on to the application for some runs, which is opened by the first request."""
         request = Request(scope)
         try:
-            app: ASGIApp = await run_in_threadpool(lambda: self._desks.open(self._resolve(request)))
+            app: ASGIApp = await run_in_threadpool(lambda: open_app(self._resolve(request).runs))
         except MISTAKES as error:
-            app = HTMLResponse(render_message("The desk cannot be opened", _explain(error)), 409)
+            app = HTMLResponse(render_message("This tab cannot be opened", _explain(error)), 409)
         await app(scope, receive, send)
 
     def _resolve(self, request: Request) -> ShownRuns:

@@ -12,10 +12,7 @@ from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.evaluation.bench import Bench
-from runner.features.judge.desk.desk import DeskSettings
-from runner.features.judge.desk.session import HOST
-from runner.features.look.app import create_look_app
-from runner.features.look.desks import Desks
+from runner.features.look.app import create_look_app, open_apps
 from runner.features.look.pages import PageBuilder
 from runner.features.look.results import StoredResults
 from runner.features.look.shown import list_shown, select_shown
@@ -25,7 +22,7 @@ from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.fetching import Runs, format_runs
 from runner.tracking.store import choose_store
-from runner.web.guard import LoopbackAccess
+from runner.web.guard import LOOPBACK, LoopbackAccess
 from runner.web.server import bind_socket, format_address, serve
 
 
@@ -50,10 +47,10 @@ def main(cfg: DictConfig) -> int:
     runs = Runs(tracking)
     shown = select_shown(words, ",".join(sweep) or None, runs)
     results = StoredResults(runs, Bench(open_store(store_settings(config))), Consent.of(config))
-    with bind_socket(HOST, own.port) as listener:
+    with bind_socket(LOOPBACK, own.port) as listener:
         access = LoopbackAccess(format_address(listener))
-        with Desks(results, DeskSettings(), own.depth, own.assessor, access) as desks:
-            app = create_look_app(PageBuilder(results, own.statistics), desks, shown, access)
+        with open_apps(config, results, access) as apps:
+            app = create_look_app(PageBuilder(results, own.statistics), apps, shown, access)
             others = [run for run in list_shown(runs) if run not in shown.runs]
 
             def announce() -> None:

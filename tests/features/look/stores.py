@@ -16,9 +16,7 @@ import uvicorn
 from runner.comparison.compare import TableStatistics
 from runner.config.consent import Consent
 from runner.evaluation.bench import Bench
-from runner.features.judge.desk.desk import DeskSettings
-from runner.features.look.app import create_look_app
-from runner.features.look.desks import Desks
+from runner.features.look.app import create_look_app, open_apps
 from runner.features.look.pages import PageBuilder
 from runner.features.look.results import StoredResults
 from runner.features.look.shown import ShownRuns, select_shown
@@ -95,8 +93,8 @@ def serve_store(tracking: Tracking, folder: Path, *words: str, sweep: str | None
     with bind_socket("127.0.0.1", 0) as listener:
         listener.listen()
         access = LoopbackAccess(format_address(listener))
-        with Desks(results, DeskSettings(), 10, "anna", access) as desks:
-            app = create_look_app(PageBuilder(results, TableStatistics(permutations=100)), desks, shown, access)
+        with open_apps({"depth": 10, "assessor": "anna"}, results, access) as apps:
+            app = create_look_app(PageBuilder(results, TableStatistics(permutations=100)), apps, shown, access)
             server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()

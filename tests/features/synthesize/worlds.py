@@ -99,8 +99,8 @@ def write_reply(question: str, system: str) -> str:
         "one short answer": f"Query: What is the number that {a} {b} has for {c} of {d}?",
         "terms and identifiers": f"`{a} {c} {d}`",
         "with a slip": f"{a[:-2]}{a[-1]}{a[-2]} {b} {c} {d}",
-        "a need told at length": f"Sure! Here is a query:\n\nI have been at {a} for a while and do not see how {b} goes with "
-        f"{c}; is there anything on what {d} is for, and on when one would do without it?",
+        "a need told at length": f"Sure! Here is a query:\n\nI have been at {a} for a while and do not see how {b} "
+        f"goes with {c}; is there anything on what {d} is for, and on when one would do without it?",
         "one ordinary question": f"1. how do {a} {b} and {c} go together with {d}",
         "shortest query": f"{a} {d}",
         "compares what": f"What sets {a} {b} apart from {other}?",

@@ -28,6 +28,7 @@ from runner.features.judge.desk.export import QRELS, export_dataset, format_sett
 from runner.features.judge.desk.journal import Action
 from runner.features.judge.desk.pages import TEMPLATES, render_page
 from runner.web.guard import LoopbackAccess, LoopbackGuard
+from runner.web.server import STYLE
 
 LONGEST_FORM = 1 << 16
 """The most bytes of a form."""
@@ -48,7 +49,7 @@ def create_desk_app(desk: Desk, folder: Path, access: LoopbackAccess) -> Starlet
         Route("/settle", pages.settle, methods=["POST"]),
         Route("/export", pages.show_export),
         Route("/export", pages.export, methods=["POST"]),
-        *(Route(f"/{name}", partial(_send_file, TEMPLATES / name)) for name in ("desk.css", "desk.js")),
+        *(Route(f"/{file.name}", partial(_send_file, file)) for file in (STYLE, TEMPLATES / "desk.js")),
     ]
     return Starlette(routes=routes, middleware=[Middleware(LoopbackGuard, access=access)])
 

@@ -13,17 +13,15 @@ from runner.features.judge.desk.export import QRELS, format_setting, write_grade
 from runner.features.judge.desk.journal import AssessorJournal, load_journals
 from runner.features.judge.desk.pairs import DeskPool
 from runner.pages import console
-from runner.web.guard import LoopbackAccess
+from runner.web.guard import LOOPBACK, LoopbackAccess
 from runner.web.server import bind_socket, format_address, serve
-
-HOST = "127.0.0.1"
 
 
 def judge_by_hand(pool: DeskPool, settings: DeskSettings, folder: Path, assessor: str | None, port: int) -> None:
     """Serve the desk of an assessor until Ctrl-C; None: the login name. Raises `ConfigError`."""
     journals = folder / "journals"
     own = AssessorJournal(journals, find_assessor(assessor), pool.greatest)
-    with own as journal, bind_socket(HOST, port) as listener:
+    with own as journal, bind_socket(LOOPBACK, port) as listener:
         desk = Desk(pool, journal, settings)
         progress = desk.view().progress
         access = LoopbackAccess(format_address(listener))

@@ -111,7 +111,7 @@ def test_only_pages_of_this_server_change_anything(served: ServedDesk, headers: 
 
 def test_pages_for_other_hosts_and_foreign_scripts_are_refused(served: ServedDesk) -> None:
     assert served.client.get("/", headers={"host": "rebound.example"}).status_code == 421
-    for path in ("/", "/differences", "/export", "/desk.css", "/desk.js"):
+    for path in ("/", "/differences", "/export", "/style.css", "/desk.js"):
         reply = served.client.get(path)
         assert reply.status_code == 200
         assert "script-src 'self';" in reply.headers["content-security-policy"]
@@ -164,7 +164,7 @@ def test_a_damaged_journal_is_named_on_the_page_and_stops_nothing(tmp_path: Path
     assert (tmp_path / "judgments.tsv").read_text().splitlines()[1:] == [f"{pair[0]}\t{pair[1]}\t3"]
 
 
-@pytest.mark.parametrize("path", ["/", "/differences", "/export", "/desk.css", "/desk.js", "/judge"])
+@pytest.mark.parametrize("path", ["/", "/differences", "/export", "/style.css", "/desk.js", "/judge"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "TRACE"])
 def test_nothing_is_answered_without_the_token(served: ServedDesk, method: str, path: str) -> None:
     written, name, token = _read_journal(served), served.access.cookie_name, served.access.token
