@@ -11,7 +11,6 @@ import importlib
 import io
 import re
 import signal
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -21,7 +20,6 @@ from runner.commands import list_commands
 from runner.commands.help import render_help, render_topic
 from runner.config.completion import FLAGS, complete_verb, complete_word
 from runner.config.features import Command, FeatureError
-from runner.system.processes import main_module_not_imported_again
 
 CRASHED, USER_MISTAKE, GATE_CRASHED, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
@@ -97,6 +95,8 @@ def _run_reporting_errors(verb: str, commands: Mapping[str, Command], words: Seq
         _say("interrupted")
         return INTERRUPTED
     except Exception as error:
+        import traceback
+
         if isinstance(error, _mistakes()):
             _say(str(error))
             return USER_MISTAKE
@@ -116,6 +116,7 @@ def _run(verb: str, commands: Mapping[str, Command], words: Sequence[str], json:
     from runner.config.launch import find_outputs, launch  # loads Hydra, which takes long enough to be interrupted
     from runner.config.mistakes import check_flags
     from runner.config.objects import ConfigError, suggestion
+    from runner.system.processes import main_module_not_imported_again
 
     check_flags(words)
     if verb not in commands:

@@ -3,7 +3,6 @@
 The primary config of a command is `conf/NAME.yaml`, its help `help/NAME.txt`; what is the same for all is added.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 from runner.config.features import Command, Document, FeatureError, list_features
@@ -114,7 +113,7 @@ def list_commands() -> dict[str, Command]:
     """Return the commands by name, those of the core first; raises `FeatureError` for an installed one."""
     texts = Path(__file__).parent / "help"
     core = {
-        name: replace(command, module=f"{__name__}.{name}", help=texts / f"{name}.txt")
+        name: command._replace(module=f"{__name__}.{name}", help=texts / f"{name}.txt")
         for name, command in CORE.items()
     }
     own = {name: feature.command for name, feature in list_features().items() if feature.command is not None}

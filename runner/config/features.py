@@ -7,14 +7,12 @@ names in the entry-point group `retrieval_runner.features`. Its `__init__.py` im
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from runner.config import CONF
 from runner.config.projects import FEATURES, list_entry_points
@@ -27,8 +25,7 @@ class FeatureError(ValueError):
     """An installed feature cannot be imported, or declares none."""
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(NamedTuple):
     """What `--json` prints: the keys of the document, separated by spaces, what it holds, and in which case."""
 
     keys: str
@@ -36,8 +33,7 @@ class Document:
     case: str = ""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """A command: its help, documentation, completion and exit codes are derived from this value.
 
     `usage` are the words that it needs. `settings` maps a key of `conf/NAME.yaml` ("" for the file) to the class of its
@@ -49,9 +45,9 @@ class Command:
 
     summary: str
     usage: str = ""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = {}
     success: str = "success"
-    exit_codes: Mapping[int, str] = field(default_factory=lambda: {2: "invalid command"})
+    exit_codes: Mapping[int, str] = {2: "invalid command"}
     argument: str = ""
     texts: Sequence[str] = ()
     lists: Sequence[str] = ()
@@ -61,8 +57,7 @@ class Command:
     help: Path = Path()
 
 
-@dataclass(frozen=True)
-class Feature:
+class Feature(NamedTuple):
     """A feature: its command, the functions that add sections to reports, and those that add applications to `look`.
 
     A function is named as `module:function`. The one for `evaluation` takes a `Result`, the one for `sweep` a
@@ -73,8 +68,8 @@ class Feature:
     """
 
     command: Command | None = None
-    sections: Mapping[Literal["evaluation", "sweep"], str] = field(default_factory=dict)
-    apps: Mapping[str, str] = field(default_factory=dict)
+    sections: Mapping[Literal["evaluation", "sweep"], str] = {}
+    apps: Mapping[str, str] = {}
     folder: Path = Path()
 
 
@@ -82,8 +77,9 @@ class Feature:
 def list_features() -> dict[str, Feature]:
     """Return the features by name, those of the program first; raises `FeatureError`."""
     spec = find_spec(OWN)
-    places = spec.submodule_search_locations if spec else ()
-    own = {room.name: f"{OWN}.{room.name}" for room in pkgutil.iter_modules(places) if room.ispkg}
+    places = (spec.submodule_search_locations if spec else None) or ()
+    rooms = sorted(file.parent.name for place in places for file in Path(place).glob("*/__init__.py"))
+    own = {room: f"{OWN}.{room}" for room in rooms}
     installed = list_entry_points(FEATURES)
     for name in own.keys() & installed.keys():
         raise FeatureError(f"{installed[name]}: the name {name} is that of a feature of the program; remove it")
@@ -117,5 +113,5 @@ def _read(name: str, module: str) -> Feature:
     folder = Path(file).parent
     command = feature.command
     if command is not None:
-        command = replace(command, module=f"{module}.command", help=folder / "help.txt")
-    return replace(feature, command=command, folder=folder)
+        command = command._replace(module=f"{module}.command", help=folder / "help.txt")
+    return feature._replace(command=command, folder=folder)
