@@ -30,7 +30,11 @@ class ResultComparison(Comparison):
         return self.table[name][candidate]
 
     def significant(self, measure: str | None = None, candidate: int = 1) -> bool:
-        """Return whether a difference is significant; p-values are corrected for all tests of the comparison."""
+        """Return whether a difference is significant.
+
+        That of the primary measure is corrected for the candidates only; those of all other measures are exploratory,
+        and corrected together.
+        """
         return self.difference(measure, candidate).difference.significant
 
     @property
@@ -39,7 +43,7 @@ class ResultComparison(Comparison):
         import pandas as pd
 
         rows = [
-            {"measure": measure, "result": label, **versus.to_dict()}
+            {"measure": measure, "family": self.find_family(measure), "result": label, **versus.to_dict()}
             for measure, row in self.table.items()
             for label, versus in zip(self.labels, row, strict=True)
         ]

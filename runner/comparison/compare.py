@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,7 @@ from runner.comparison.comparability import (
     score_queries,
     select_shared_queries,
 )
+from runner.comparison.families import Family, compare_measures, find_family
 from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_index_changes, list_some, warn_unequal_holes
@@ -31,7 +33,7 @@ from runner.comparison.queries import QueryOutcome, build_query_outcome
 from runner.evaluation.result import QueryTable, Result
 from runner.statistics.agreement import Headroom, headroom
 from runner.statistics.clusters import Clusters, count_clusters, number_clusters
-from runner.statistics.comparison import Difference, compare
+from runner.statistics.comparison import Difference
 from runner.statistics.settings import Statistics, TableCorrection
 from runner.statistics.significance import compute_differences
 
@@ -55,8 +57,9 @@ class TableStatistics(Statistics):
 class Versus:
     """The mean of a measure for one system, and its difference from the first system.
 
-    Only queries that count for every system enter. The difference is corrected for all tests of the table, and
-    `relative` is its share of the first mean. For the first system, all but `mean` are NaN.
+    Only queries that count for every system enter. The difference is corrected for the tests of its measure's family
+    (`runner.comparison.families`), and `relative` is its share of the first mean. For the first system, all but `mean`
+    are NaN.
     """
 
     mean: float
@@ -110,7 +113,7 @@ class Comparison:
     """Results on the same queries in the same order; the first one is the baseline.
 
     `sources` are the names that the results were loaded by, `same` is a sentence on the shared data, and `notes` are
-    further remarks. `table` holds one value per system for each measure.
+    further remarks. `table` holds one value per system for each measure. `rules` are the measures of a gate.
     """
 
     results: Sequence[Result]
@@ -121,6 +124,7 @@ class Comparison:
     notes: Sequence[str]
     statistics: TableStatistics
     table: Mapping[str, Sequence[Versus]]
+    rules: Sequence[str] = ()
 
     @property
     def queries(self) -> QueryTable:
@@ -143,10 +147,14 @@ class Comparison:
         outcomes = [name for name in self.table if name in self.results[0].outcomes]
         return [*select_headline(self.primary, self.table), *outcomes]
 
-    @property
-    def tests(self) -> int:
-        """Return the number of tests that p-values are corrected for."""
-        return sum(len(row) - 1 for row in self.table.values())
+    def find_family(self, measure: str) -> Family:
+        """Return the family that the tests of a measure are corrected in."""
+        return find_family(measure, self.primary, self.rules)
+
+    def count_tests(self) -> dict[Family, int]:
+        """Return the number of tests that the p-values of each family are corrected for."""
+        sizes = Counter(self.find_family(measure) for measure in self.table)
+        return {family: count * (len(self.results) - 1) for family, count in sizes.items()}
 
     def is_first(self, system: int) -> bool:
         """Return whether a system is the same evaluation as the first one."""
@@ -201,9 +209,16 @@ class Comparison:
 
 
 def compare_results(
-    results: Sequence[Result], statistics: TableStatistics, primary: str | None = None, sources: Sequence[str] = ()
+    results: Sequence[Result],
+    statistics: TableStatistics,
+    primary: str | None = None,
+    sources: Sequence[str] = (),
+    rules: Sequence[str] = (),
 ) -> Comparison:
-    """Compare results with the first; raises `NotComparable`, or `ResultError` for a missing measure."""
+    """Compare results with the first; raises `NotComparable`, or `ResultError` for a missing measure.
+
+    `rules` are the measures of a gate, which are not exploratory (`runner.comparison.families`).
+    """
     results, notes = select_shared_queries(results)
     first, *others = results
     wanted = primary or first.primary
@@ -217,8 +232,9 @@ def compare_results(
     measures = find_shared_measures(aligned, wanted, notes)
     sources = sources or [result.name for result in results]
     return build_comparison(
-        aligned, measures, statistics, labels=label_results(aligned), sources=sources, same=same, notes=notes
-    )
+        aligned, measures, statistics, labels=label_results(aligned), sources=sources, same=same, notes=notes,
+        rules=rules,
+    )  # fmt: skip
 
 
 def build_comparison(
@@ -230,6 +246,7 @@ def build_comparison(
     sources: Sequence[str],
     same: str,
     notes: Sequence[str],
+    rules: Sequence[str] = (),
 ) -> Comparison:
     """Compare results on the same queries in the same order by these measures, the primary one first."""
     first, *others = results
@@ -261,7 +278,8 @@ def build_comparison(
         same=same,
         notes=remarks,
         statistics=statistics,
-        table=_build_table(results, measures, statistics),
+        table=_build_table(results, measures, statistics, rules),
+        rules=rules,
     )
 
 
@@ -298,17 +316,18 @@ def _score_shared_queries(results: Sequence[Result], measure: str) -> Floats:
 
 
 def _build_table(
-    results: Sequence[Result], measures: Sequence[str], statistics: TableStatistics
+    results: Sequence[Result], measures: Sequence[str], statistics: TableStatistics, rules: Sequence[str]
 ) -> dict[str, list[Versus]]:
+    """Return the means and differences by measure, the primary one first."""
     scores = np.array([_score_shared_queries(results, measure) for measure in measures])
-    differences = compute_differences(scores[:, 1:], scores[:, :1]).reshape(-1, scores.shape[2])
-    rows = compare(differences, statistics, number_clusters(_cluster_labels(results)))
+    families = [find_family(measure, measures[0], rules) for measure in measures]
+    clusters = number_clusters(_cluster_labels(results))
+    tested = compare_measures(compute_differences(scores[:, 1:], scores[:, :1]), families, statistics, clusters)
     table = {}
     for m, measure in enumerate(measures):
         first = compute_mean(scores[m, 0])
         table[measure] = [Versus(first)]
-        for i in range(1, len(results)):
-            difference = rows.describe(m * (len(results) - 1) + i - 1)
+        for i, difference in enumerate(tested[m], 1):
             relative = difference.mean / first if first else math.nan
             table[measure].append(Versus(compute_mean(scores[m, i]), difference, relative))
     return table

@@ -38,8 +38,8 @@ class Difference:
 
     `mean` is the mean difference, with its confidence interval from `low` to `high` and its `effect` (Hedges' g). `p`
     is the p-value of a single test and `corrected` that for the whole family, which decides whether the difference is
-    `significant`. `needed` is the number of queries (or clusters) with which a t-test has a power of 0.8. `wins`,
-    `ties` and `losses` count queries.
+    `significant`. `needed` is the number of queries (or clusters) with which a t-test, at the level that the correction
+    leaves to this test, has a power of 0.8. `wins`, `ties` and `losses` count queries.
     """
 
     mean: float = math.nan
@@ -111,13 +111,15 @@ class Pairs:
 
     `p_values` (m x m) are NaN for pairs that were not requested, and 1 on the diagonal. `intervals` takes differences
     (rows of `compute_differences`) and returns intervals that exclude 0 exactly where the p-value is below 1 -
-    confidence.
+    confidence. `levels` returns, for such rows, the levels of single tests that are equivalent to `alpha` for the
+    family (m,).
     """
 
     p_values: Floats
     alpha: float
     order: NDArray[np.int64]
     intervals: Callable[[Floats], Floats]
+    levels: Callable[[Floats], Floats]
 
     def letters(self, some: Sequence[int]) -> list[str]:
         """Return letters for some systems: two systems differ significantly if and only if they share no letter.
@@ -150,7 +152,8 @@ def compare(
     intervals = PAIRED_TESTS[statistics.test].compute_intervals(
         differences, 1 - statistics.confidence, statistics.permutations, statistics.seed, clusters, weights
     )
-    return _describe(differences, intervals, uncorrected, corrected, statistics.alpha, clusters, weights)
+    level = level_of_each(uncorrected, statistics.alpha, statistics.correction)
+    return _describe(differences, intervals, uncorrected, corrected, statistics.alpha, level, clusters, weights)
 
 
 def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> Differences:
@@ -161,7 +164,8 @@ def compare_to(reference: int, scores: Floats, pairs: Pairs, clusters: Clusters 
     scores, clusters = _select_counted(scores, clusters)
     differences = compute_differences(scores, scores[reference])
     corrected = pairs.p_values[reference]
-    return _describe(differences, pairs.intervals(differences), corrected, corrected, pairs.alpha, clusters)
+    intervals, levels = pairs.intervals(differences), pairs.levels(differences)
+    return _describe(differences, intervals, corrected, corrected, pairs.alpha, levels, clusters)
 
 
 def compare_pairs(
@@ -183,7 +187,8 @@ def compare_pairs(
     correction = CORRECTIONS[statistics.correction]
     if correction.find_joint_test and (run_joint_test := correction.find_joint_test(test)):
         joint = run_joint_test(scores, statistics.permutations, seed, level=level, clusters=clusters)
-        return Pairs(joint.p_values, alpha, order, joint.intervals)
+        share = alpha / level  # the joint test is inverted at the level of the intervals
+        return Pairs(joint.p_values, alpha, order, joint.intervals, lambda rows: joint.levels(rows) * share)
     first, second = np.triu_indices(m, 1)
     if not correction.depends_on_family and wanted is not None:
         first, second = np.nonzero(np.triu(wanted, 1))
@@ -201,6 +206,7 @@ def compare_pairs(
         alpha,
         order,
         lambda rows: test.compute_intervals(rows, single_level, permutations, seed, clusters, None),
+        lambda rows: np.full(len(rows), level_of_each(tested, alpha, correction.name)),
     )
 
 
@@ -241,9 +247,11 @@ def _describe(
     uncorrected: Floats,
     corrected: Floats,
     alpha: float,
+    level: float | Floats,
     clusters: Clusters | None,
     weights: Floats | None = None,
 ) -> Differences:
+    """Return tested rows; `level` is that of a single test, or of each, with which `alpha` holds for the family."""
     units, means, deviations = moments(differences, clusters, weights)
     return Differences(
         queries=np.count_nonzero(~np.isnan(differences), axis=1),
@@ -252,7 +260,7 @@ def _describe(
         intervals=withhold_intervals(intervals, differences, clusters),
         deviations=deviations,
         effects=hedges_g(differences, clusters, weights),
-        needed=queries_needed(means, deviations, alpha),
+        needed=queries_needed(means, deviations, level),
         uncorrected=uncorrected,
         p_values=corrected,
         significant=corrected < alpha,

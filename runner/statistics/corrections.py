@@ -37,6 +37,15 @@ class Tukey:
         means = by_cluster(differences, None).means
         return np.stack([means - self.least_difference, means + self.least_difference], axis=1)
 
+    def levels(self, differences: Floats) -> Floats:
+        """Return the level of a single test with the same critical difference, in the normal approximation (m,)."""
+        from scipy.special import ndtr
+
+        errors = by_cluster(differences, None).errors
+        critical = np.divide(self.least_difference, errors, out=np.full(len(errors), np.inf), where=errors > 0)
+        levels: Floats = 2 * ndtr(-np.nan_to_num(critical, nan=np.inf))
+        return levels
+
 
 def holm(p_values: Floats) -> Floats:
     """Return p-values corrected to control the family-wise error rate (Holm 1979)."""

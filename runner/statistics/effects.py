@@ -35,7 +35,7 @@ def hedges_g(differences: Floats, clusters: Clusters | None = None, weights: Flo
     return cohens_d(differences, clusters, weights) * np.where(degrees > 1, factor, np.nan)
 
 
-def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:
+def power(queries: Floats, effect: Floats, alpha: float | Floats = 0.05) -> Floats:
     """Return the power of a two-sided paired t-test for an effect (d_z) with this many queries, at least 2.
 
     The test statistic has a noncentral t distribution (Cohen 1988; Faul et al. 2007).
@@ -49,16 +49,21 @@ def power(queries: Floats, effect: Floats, alpha: float = 0.05) -> Floats:
     return chance
 
 
-def queries_needed(differences: Floats, deviations: Floats, alpha: float = 0.05, chance: float = 0.8) -> Floats:
+def queries_needed(
+    differences: Floats, deviations: Floats, alpha: float | Floats = 0.05, chance: float = 0.8
+) -> Floats:
     """Return how many queries a paired t-test needs to detect mean differences with power `chance` (m,).
 
-    `deviations` are the standard deviations of the differences of single queries. Infinite for a difference of 0, NaN
-    where the deviation is unknown.
+    `deviations` are the standard deviations of the differences of single queries, and `alpha` the level of all tests or
+    of each. Infinite for a difference of 0 and for a level of 0, NaN where the deviation is unknown.
     """
     from scipy.special import ndtri
 
-    needed = np.where(differences == 0, np.inf, np.where(deviations == 0, 2.0, np.nan))
-    seen = (differences != 0) & (deviations > 0)
+    levels = np.broadcast_to(alpha, differences.shape)
+    impossible = (differences == 0) | (levels <= 0)
+    needed = np.where(impossible, np.inf, np.where(deviations == 0, 2.0, np.nan))
+    seen = ~impossible & (deviations > 0)
+    alpha = levels[seen]
     effects = np.abs(differences[seen] / deviations[seen])
     # With a known deviation (the normal approximation), this many queries suffice: slightly fewer than for a t-test.
     low, high = np.ones_like(effects), np.maximum(2, np.ceil(((ndtri(1 - alpha / 2) + ndtri(chance)) / effects) ** 2))

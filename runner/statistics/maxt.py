@@ -73,6 +73,15 @@ class MaxT:
         bounds: Floats = np.divide(low_high, a[:, None], out=np.full(low_high.shape, np.nan), where=(a > 0)[:, None])
         return bounds
 
+    def levels(self, differences: Floats) -> Floats:
+        """Return the level of a single test with the same critical value, in the normal approximation (m,)."""
+        from scipy.special import ndtr
+
+        squares = (by_cluster(differences, self.clusters).sums ** 2).sum(axis=1)
+        floor = np.divide(self.floor, squares, out=np.full(len(squares), np.inf), where=squares > 0)
+        levels: Floats = 2 * ndtr(-self.critical * np.sqrt(1 + floor))
+        return levels
+
 
 def run_max_t(
     scores: Floats,

@@ -196,14 +196,12 @@ def measure_discriminative_power(
     return DiscriminativePower(levels, int(np.count_nonzero(levels < statistics.alpha)), corrected)
 
 
-def list_separations(
-    scores: Floats, pairs: Pairs, clusters: Clusters | None = None, alpha: float = 0.05
-) -> list[Separation]:
-    """Return each system with the next one in the ranking, best first, with the corrected p-values of `pairs`."""
+def list_separations(scores: Floats, pairs: Pairs, clusters: Clusters | None = None) -> list[Separation]:
+    """Return each system with the next one in the ranking, best first, with the corrected tests of `pairs`."""
     order = np.argsort(-moments(scores, clusters)[1], kind="stable")
     differences = compute_differences(scores[order[:-1]], scores[order[1:]])
     _, means, deviations = moments(differences, clusters)
-    needed = queries_needed(means, deviations, alpha)
+    needed = queries_needed(means, deviations, pairs.levels(differences))
     return [
         Separation(one, other, float(means[i]), float(pairs.p_values[one, other]), float(needed[i]))
         for i, (one, other) in enumerate(pairwise(order.tolist()))

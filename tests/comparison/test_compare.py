@@ -26,6 +26,8 @@ from runner.comparison.compare import (
 from runner.comparison.leaderboard import build_leaderboard
 from runner.evaluation.result import QueryTable, Result, ResultError
 from runner.results.golden_reports import read_report
+from runner.statistics.effects import queries_needed
+from runner.statistics.significance import moments
 from tests.pages.factory import result
 
 QUICK = TableStatistics(permutations=500)
@@ -82,13 +84,29 @@ def test_uncorrected_p_values_are_those_of_scipy() -> None:
     assert comparison.table["nDCG@10"][1].difference.p == pytest.approx(stats.ttest_rel(b, a).pvalue, abs=1e-6)
 
 
-def test_a_correction_is_for_the_whole_table() -> None:
+def test_the_primary_measure_is_corrected_for_candidates_and_no_other_measure() -> None:
     results = [result("a"), result("b", seed=5), result("c", seed=6)]
-    plain, holm = (compare_results(results, TableStatistics(test="t", correction=c)) for c in ("none", "holm"))
-    raw = [v.difference.p for row in plain.table.values() for v in row[1:]]
-    corrected = [v.difference.corrected for row in holm.table.values() for v in row[1:]]
-    assert len(raw) == holm.tests == 2 * len(holm.table)
-    assert min(corrected) == pytest.approx(min(1, len(raw) * min(raw)))
+    holm = compare_results(results, TableStatistics(test="t"), rules=["RR"])
+    assert holm.count_tests() == {"primary": 2, "gate": 2, "exploratory": 2 * (len(holm.table) - 2)}
+    for family, count in holm.count_tests().items():
+        rows = [row for measure, row in holm.table.items() if holm.find_family(measure) == family]
+        tested = [versus.difference for row in rows for versus in row[1:]]
+        smallest = min(tested, key=lambda own: own.p)
+        assert smallest.corrected == pytest.approx(min(1, count * smallest.p))
+    alone = compare_results(results[:2], TableStatistics(test="t")).table["nDCG@10"][1].difference
+    assert alone.corrected == alone.p == holm.table["nDCG@10"][1].difference.p
+
+
+def test_the_queries_needed_are_those_of_the_corrected_test() -> None:
+    comparison = compare_results([result("a"), result("b", seed=5)], TableStatistics(test="t"))
+    for family, tests in comparison.count_tests().items():
+        tested = {m: row[1].difference for m, row in comparison.table.items() if comparison.find_family(m) == family}
+        level = 0.05 / max(tests - sum(own.significant for own in tested.values()), 1)
+        for measure, own in tested.items():
+            first, second = comparison.scores[measure]
+            _, means, deviations = moments((second - first)[None, :])
+            assert own.needed == queries_needed(means, deviations, level)[0]
+    assert {"primary": 1, "exploratory": len(comparison.table) - 1} == comparison.count_tests()
 
 
 def test_identical_results_tie_everywhere() -> None:

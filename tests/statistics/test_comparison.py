@@ -10,7 +10,7 @@ import pytest
 
 from retrievers.choices import list_choices
 from runner.statistics.comparison import Differences, compare, compare_pairs, compare_to
-from runner.statistics.corrections import benjamini_hochberg, holm, run_randomised_tukey
+from runner.statistics.corrections import benjamini_hochberg, holm, level_of_each, run_randomised_tukey
 from runner.statistics.effects import hedges_g, queries_needed
 from runner.statistics.inversion import invert_permutation_test, withhold_intervals
 from runner.statistics.maxt import run_max_t
@@ -48,7 +48,8 @@ def test_a_row_of_differences_is_a_value(scores: Floats) -> None:
     assert one.mean == pytest.approx(scores[1].mean() - scores[2].mean())
     assert (one.low, one.high) == tuple(rows.intervals[1])
     assert (one.p, one.corrected) == (rows.uncorrected[1], rows.p_values[1])
-    assert (one.effect, one.needed) == (rows.effects[1], queries_needed(rows.differences, rows.deviations)[1])
+    level = level_of_each(rows.uncorrected, 0.05, "holm")
+    assert (one.effect, one.needed) == (rows.effects[1], queries_needed(rows.differences, rows.deviations, level)[1])
     assert (one.queries, one.differing) == (60, one.wins + one.losses)
     assert one.differing == np.count_nonzero(scores[1] != scores[2])
 
@@ -274,3 +275,14 @@ def test_p_values_of_two_stages_are_valid() -> None:
     for alpha in (0.001, 0.005, 0.01, 0.05, 0.2):
         limit = alpha + 4 * np.sqrt(alpha * (1 - alpha) / 4000)  # four standard errors
         assert np.mean(p_values <= alpha) <= limit
+
+
+@pytest.mark.parametrize("correction", ["maxt", "tukey", "holm"])
+def test_the_level_of_a_pair_shrinks_with_the_number_of_pairs(correction: CorrectionName) -> None:
+    scores = np.random.default_rng(1).random((8, 200))
+    differences = compute_differences(scores[:1], scores[1:2])
+    two, all_pairs = (
+        compare_pairs(some, Statistics(correction=correction)).levels(differences)[0] for some in (scores[:2], scores)
+    )
+    assert two == pytest.approx(0.05, abs=0.006)
+    assert 0.0005 < all_pairs < 0.01

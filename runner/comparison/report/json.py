@@ -36,12 +36,16 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
         "same": comparison.same,
         "notes": list(comparison.notes),
         "statistics": vars(comparison.statistics),
-        "tests": comparison.tests,
+        "tests": comparison.count_tests(),
         "systems": systems,
         "data": convert_effect(effect),
         "verdicts": tables.verdicts(comparison),
         "measures": {
-            measure: {"winner": comparison.winner(measure), "systems": _by_label(comparison, row)}
+            measure: {
+                "winner": comparison.winner(measure),
+                "family": comparison.find_family(measure),
+                "systems": _by_label(comparison, row),
+            }
             for measure, row in comparison.table.items()
         },
         "no_result": {

@@ -14,7 +14,6 @@ from runner.comparison.compare import (
     Change,
     Comparison,
     TableStatistics,
-    Versus,
     compute_mean,
     summarise_times,
 )
@@ -63,7 +62,9 @@ def _verdict(comparison: Comparison, i: int) -> str:
     if math.isnan(own.mean):
         return f"{label} cannot be compared with {first}, because no query has a value in all results."
     p = f"{'' if own.p < 0.001 else '= '}{p_value(own.p)}".replace("<", "< ")
-    significance = f"p {p} ({p_value(own.corrected)} corrected for {_count_tests(comparison)})"
+    candidates = len(comparison.results) - 1
+    corrected = f" ({p_value(own.corrected)} corrected for {candidates:,} candidates)" if candidates > 1 else ""
+    significance = f"p {p}{corrected}"
     if not own.significant and math.isfinite(own.needed):
         needed = f"{queries(own.needed)} {_units(comparison)}"
         significance += f"; about {needed} would be needed to detect a difference of this size"
@@ -173,14 +174,14 @@ def no_result_table(comparison: Comparison) -> Table:
 
 def differences_table(comparison: Comparison, i: int, measures: Sequence[str] | None = None) -> Table:
     """Return the differences of a system to the first by measure."""
-    rows = [_difference_row(m, comparison.table[m][i]) for m in (measures or comparison.table)]
+    rows = [_difference_row(m, comparison, m, i) for m in (measures or comparison.table)]
     return Table(_difference_columns(comparison, "measure"), rows)
 
 
 def primary_table(comparison: Comparison) -> Table:
     """Return the difference of each system to the first in the primary measure."""
-    others = zip(comparison.labels[1:], comparison.table[comparison.primary][1:], strict=True)
-    rows = [_difference_row(label, versus) for label, versus in others]
+    labels = list(enumerate(comparison.labels))[1:]
+    rows = [_difference_row(label, comparison, comparison.primary, i) for i, label in labels]
     return Table(_difference_columns(comparison, "system"), rows)
 
 
@@ -192,6 +193,7 @@ def _difference_columns(comparison: Comparison, of: str) -> list[Column]:
         Column(
             numbers.interval_title(comparison.statistics.confidence), numbers.difference_interval, numeric=True, spare=1
         ),
+        Column("tested as", spare=4),
         Column("p", p_value, numeric=True, spare=3),
         Column("corrected", p_value, numeric=True),
         Column("effect", lambda value: numbers.DASH if math.isnan(value) else f"{value:+.2f}", numeric=True, spare=4),
@@ -200,10 +202,11 @@ def _difference_columns(comparison: Comparison, of: str) -> list[Column]:
     ]
 
 
-def _difference_row(name: str, versus: Versus) -> list[Any]:
+def _difference_row(name: str, comparison: Comparison, measure: str, i: int) -> list[Any]:
+    versus, family = comparison.table[measure][i], comparison.find_family(measure)
     own = versus.difference
-    won = f"{own.wins}/{own.ties}/{own.losses}"
-    return [name, own.mean, versus.relative, interval_cell(own), own.p, own.corrected, own.effect, won, own.needed]
+    won, interval = f"{own.wins}/{own.ties}/{own.losses}", interval_cell(own)
+    return [name, own.mean, versus.relative, interval, family, own.p, own.corrected, own.effect, won, own.needed]
 
 
 def types_table(comparison: Comparison, measures: Sequence[str] | None = None) -> Table:
@@ -352,9 +355,24 @@ def describe_statistics(comparison: Comparison) -> str:
     s, clusters = comparison.statistics, comparison.clusters
     by = "" if clusters is None else f" and tested by cluster ({clusters:,} clusters of variants)"
     return (
-        f"Differences are paired, query by query{by}; {in_words(s.test, s.correction)} for the "
-        f"{_count_tests(comparison)} of the complete table; seed {s.seed}. {_describe_intervals(s)}"
+        f"Differences are paired, query by query{by}; {in_words(s.test, s.correction)}; seed {s.seed}. "
+        f"{describe_families(comparison)} {_describe_intervals(s)}"
     )
+
+
+def describe_families(comparison: Comparison) -> str:
+    """Return which tests are corrected together."""
+    sizes, primary = comparison.count_tests(), comparison.primary
+    text = f"{primary}, the primary measure, is one test"
+    if sizes["primary"] > 1:
+        text = f"{primary}, the primary measure, is corrected for {sizes['primary']:,} candidates"
+    text += " and not corrected for other measures."
+    if rules := sizes.get("gate"):
+        text += f" The other measures of the gate are corrected for their {format_count(rules, 'test', 'tests')}."
+    if exploratory := sizes.get("exploratory"):
+        count = format_count(exploratory, "test", "tests")
+        text += f" All other measures are exploratory and corrected for their {count}."
+    return text
 
 
 def _describe_intervals(statistics: TableStatistics) -> str:
@@ -371,10 +389,6 @@ def _describe_intervals(statistics: TableStatistics) -> str:
         if CORRECTIONS[statistics.correction].depends_on_family
         else f"{text}."
     )
-
-
-def _count_tests(comparison: Comparison) -> str:
-    return format_count(comparison.tests, "test", "tests")
 
 
 def agreement_table(comparison: Comparison) -> Table:

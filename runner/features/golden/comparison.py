@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import combinations
 from typing import Any
-
-import numpy as np
 
 from runner.comparison.agreement import measure_agreement
 from runner.comparison.compare import (
     NO_DIFFERENCE,
-    Comparison,
     TableStatistics,
     Versus,
     compare_results,
@@ -22,7 +19,7 @@ from runner.comparison.compare import (
 from runner.comparison.headline import UNRANKED_MEASURES
 from runner.evaluation.result import Result
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.statistics.corrections import CORRECTIONS, correct
+from runner.statistics.corrections import CORRECTIONS
 
 COEFFICIENTS = {
     "rank_1_agreement": "rank_1",
@@ -41,16 +38,16 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
     """Compare search types, by name, with the first; `names` are the names of their measures.
 
     The values are over the queries that count for all of them. `difference` and `percent_change` are those of the best
-    of the others. The `p` of the primary measure is corrected for the number of search types; that of other measures is
-    not, and none of their differences counts as significant. Cutoffs that include the whole corpus are left out. Raises
-    `NotComparable` for results on different data.
+    of the others. p-values are those of `compare`: that of the primary measure is corrected for the number of search
+    types, those of all other measures are exploratory and corrected together. Cutoffs that include the whole corpus are
+    left out. Raises `NotComparable` for results on different data.
     """
     made = compare_results(list(types.values()), _statistics(next(iter(types.values()))))
     order = sorted(select_sensible(made.results[0], made.table), key=[*names, *UNRANKED_MEASURES].index)
-    corrected = _correct_primary(made)
+    families = made.count_tests()
     return {
         "metric_differences": {
-            names.get(measure, measure): _difference(dict(zip(types, corrected[measure], strict=True)))
+            names.get(measure, measure): _difference(dict(zip(types, made.table[measure], strict=True)))
             for measure in order
             if not math.isnan(made.table[measure][0].mean)
         },
@@ -58,7 +55,8 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
             "test": made.statistics.test,
             "correction": made.statistics.correction,
             "measure": made.primary,
-            "comparisons": len(types) - 1,
+            "comparisons": families["primary"],
+            "exploratory": families.get("exploratory", 0),
             "alpha": made.statistics.alpha,
             "confidence": made.statistics.confidence,
             "notes": [*made.notes, *_describe_omissions(made.results[0])],
@@ -90,23 +88,6 @@ def _describe_omissions(result: Result) -> list[str]:
         f"without the cutoffs {', '.join(map(str, sorted(omitted)))}, which include all {result.dataset.documents:,} "
         "documents: a search that ranks all of them has a recall of 1 there, in any order"
     ]
-
-
-def _correct_primary(made: Comparison) -> dict[str, list[Versus]]:
-    """Return the table of a comparison with the p-values of the primary measure corrected as a separate family."""
-    others = made.table[made.primary][1:]
-    primary = correct(np.array([versus.difference.p for versus in others]), made.statistics.correction).tolist()
-
-    def correct_row(measure: str, row: Sequence[Versus]) -> list[Versus]:
-        p_values = primary if measure == made.primary else [versus.difference.p for versus in row[1:]]
-        decided = [measure == made.primary and p < made.statistics.alpha for p in p_values]
-        differences = [
-            replace(versus.difference, corrected=p, significant=significant)
-            for versus, p, significant in zip(row[1:], p_values, decided, strict=True)
-        ]
-        return [row[0], *(replace(v, difference=own) for v, own in zip(row[1:], differences, strict=True))]
-
-    return {measure: correct_row(measure, row) for measure, row in made.table.items()}
 
 
 def _agreement(types: Mapping[str, Result], primary: str) -> dict[str, Any]:

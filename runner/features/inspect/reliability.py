@@ -97,7 +97,7 @@ def measure_reliability(
     if len(ids) < 2:
         return None
     pairs = compare_pairs(scores, statistics, clusters)
-    separations = list_separations(scores, pairs, clusters, statistics.alpha)
+    separations = list_separations(scores, pairs, clusters)
     counts = np.array([len(ids) * times for times in MULTIPLES])
     detectable = compute_detectable(scores, counts, clusters, statistics.alpha)
     unbounded = _explain_unbounded(dataset, parsed)

@@ -162,9 +162,9 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
     yield "---\n\n## Summary Metrics Comparison"
     yield (
         f"\N{GREEK CAPITAL LETTER DELTA} is {best} minus {escape(types[0])}, the first. p is that of a paired test "
-        f"({tests['test']}). That of {escape(tests['measure'])}, the primary measure, is corrected "
-        f"({tests['correction']}) for its {tests['comparisons']} differences; below {tests['alpha']:g} it has "
-        "an asterisk. All other p-values are uncorrected and only descriptive. "
+        f"({tests['test']}). That of {escape(tests['measure'])}, the primary measure, {_describe_primary(tests)}. All "
+        f"other measures are exploratory: they are corrected ({tests['correction']}) for their {tests['exploratory']} "
+        f"differences. An asterisk marks what is below {tests['alpha']:g}. "
         f"Intervals: {tests['confidence']:.0%}. Without an asterisk, nothing has won: the last column then says which "
         "search type has the highest mean, and in how many queries it is better and worse."
     )
@@ -194,6 +194,12 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
                 for other, change in of["others"].items()
             ],
         )
+
+
+def _describe_primary(tests: Json) -> str:
+    if tests["comparisons"] == 1:
+        return "is one test"
+    return f"is corrected ({tests['correction']}) for its {tests['comparisons']} differences"
 
 
 def _row(measure: str, of: Json, types: Sequence[str]) -> list[str]:

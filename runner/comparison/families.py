@@ -1,0 +1,47 @@
+"""Which tests form a family, that is, are corrected together: the one definition behind every table of measures.
+
+The primary measure was chosen beforehand, so its tests are corrected for the systems that are compared, but not for
+measures that nobody asked about. Measures of the rules of a gate were chosen beforehand, too, and form a family of
+their own. All other measures are exploratory, and corrected among themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+
+from runner.statistics.clusters import Clusters
+from runner.statistics.comparison import Difference, compare
+from runner.statistics.settings import Statistics
+from runner.statistics.significance import Floats
+
+Family = Literal["primary", "gate", "exploratory"]
+"""Why a measure is tested: it is the primary one, a rule of the gate names it, or neither."""
+
+
+def find_family(measure: str, primary: str, rules: Sequence[str]) -> Family:
+    """Return the family that the tests of a measure belong to; `rules` are the measures of a gate."""
+    if measure == primary:
+        return "primary"
+    return "gate" if measure in rules else "exploratory"
+
+
+def compare_measures(
+    differences: Floats, families: Sequence[Family], statistics: Statistics, clusters: Clusters | None
+) -> list[list[Difference]]:
+    """Test differences (measures x systems x queries), corrected by family; return them by measure and system."""
+    tested: list[list[Difference]] = [[] for _ in families]
+    for some in _iter_positions(families):
+        rows = compare(differences[some].reshape(-1, differences.shape[2]), statistics, clusters)
+        systems = differences.shape[1]
+        for place, measure in enumerate(some):
+            tested[measure] = [rows.describe(place * systems + system) for system in range(systems)]
+    return tested
+
+
+def _iter_positions(families: Sequence[Family]) -> Iterator[list[int]]:
+    """Yield the positions of the measures of each family."""
+    for family in dict.fromkeys(families):
+        yield np.flatnonzero(np.array(families) == family).tolist()
