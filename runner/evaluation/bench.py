@@ -39,7 +39,7 @@ from runner.evaluation.grades import Grades
 from runner.evaluation.grading import SCALE, grade_found
 from runner.evaluation.language import label_languages
 from runner.evaluation.measuring import RankedDocuments, measure
-from runner.evaluation.result import DatasetSummary, JudgedQueries, Measurements, Result, Timings
+from runner.evaluation.result import ChunkPlaces, DatasetSummary, JudgedQueries, Measurements, Result, Timings
 from runner.evaluation.selectivity import measure_by_selectivity
 from runner.evaluation.span_sensitivity import measure_by_threshold
 from runner.evaluation.termless_queries import describe_termless_queries
@@ -118,6 +118,7 @@ class LoadedDatasets:
     def __init__(self) -> None:
         self._datasets: dict[tuple[str, str], Dataset] = {}
         self._graders: dict[tuple[str, str, str], tuple[Grader, JudgedQueries, Sequence[str]]] = {}
+        self._chunks: dict[tuple[str, str], ChunkPlaces] = {}
 
     def add(self, source: DatasetSource, chunking: Chunking, dataset: Dataset) -> None:
         """Add a dataset that is already loaded, either whole or split by `chunking`."""
@@ -130,6 +131,16 @@ class LoadedDatasets:
             whole = isinstance(chunking, Whole)
             self._datasets[key] = source.load() if whole else self.load(source).split_documents(chunking)
         return self._datasets[key]
+
+    def locate_chunks(self, experiment: Experiment) -> ChunkPlaces | None:
+        """Return where the chunks that an experiment searches are in their documents; None without chunks."""
+        dataset, key = (
+            self.load(experiment.source, experiment.chunking),
+            (repr(experiment.source), repr(experiment.chunking)),
+        )
+        if dataset.parents and key not in self._chunks:
+            self._chunks[key] = ChunkPlaces.of(dataset.corpus)
+        return self._chunks.get(key)
 
     def build_grader(self, experiment: Experiment) -> tuple[Grader, JudgedQueries, Sequence[str]]:
         """Return the grader of an experiment's rankings, the queries, and the ids of those with gold of their own."""
@@ -201,7 +212,8 @@ class Bench:
         self.store.note_use(costs, recorded_name, dataset.fingerprint, experiment.name)
         scoring = time.perf_counter()
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
-        documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents)
+        chunks = self.datasets.locate_chunks(experiment)
+        documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents, chunks)
         measurements = measure(rankings, grader, settings, experiment.statistics, queries, documents, own_gold)
         sizes: dict[CutKind, int] = {"documents": len(dataset.corpus), "queries": len(dataset.queries)}
         cuts = describe_cuts(rankings.diagnostics, sizes, "chunks" if dataset.whole else "documents")

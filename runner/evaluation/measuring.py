@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
-from runner.evaluation.result import Hits, Holes, JudgedQueries, Measurements, QueryTable
+from runner.evaluation.result import ChunkPlaces, Hits, Holes, JudgedQueries, Measurements, QueryTable
 from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.foreign_ids import list_id_warnings
 from runner.metrics.reach import list_depth_warnings, list_token_warnings
@@ -23,11 +23,12 @@ from runner.statistics.significance import mean_interval
 
 @dataclass(frozen=True, eq=False)
 class RankedDocuments:
-    """The documents that rankings refer to by position: ids, metadata to show, and parents, as in `Hits`."""
+    """The documents that rankings refer to by position: ids, metadata to show, parents and chunks, as in `Hits`."""
 
     ids: Sequence[str]
     metadata: Sequence[Mapping[str, Any]] = ()
     parents: Sequence[str] = ()
+    chunks: ChunkPlaces | None = None
 
 
 def measure(
@@ -87,7 +88,7 @@ def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArra
     """Return rankings by id; unknown hits become documents without metadata that are their own parents."""
     outside = rankings.unknown_ids
     if not outside:
-        return Hits(rankings, documents.ids, grades, documents.metadata, documents.parents)
+        return Hits(rankings, documents.ids, grades, documents.metadata, documents.parents, chunks=documents.chunks)
     is_unknown = np.ones(len(outside), dtype=np.bool_)
     if parents := set(documents.parents):
         is_unknown[:] = [name not in parents for name in outside]
@@ -98,6 +99,7 @@ def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArra
         [*documents.metadata, *({} for _ in outside)] if documents.metadata else (),
         [*documents.parents, *outside] if documents.parents else (),
         np.concatenate((np.zeros(len(documents.ids), dtype=np.bool_), is_unknown)) if is_unknown.any() else None,
+        documents.chunks and documents.chunks.extend(len(outside)),
     )
 
 

@@ -37,6 +37,7 @@ from runner.evaluation.arrow import (
 )
 from runner.evaluation.grades import load_grades, save_grades
 from runner.evaluation.result import (
+    ChunkPlaces,
     DatasetSummary,
     Hits,
     Holes,
@@ -276,6 +277,12 @@ def _rankings_table(result: Result) -> Any:  # noqa: ANN401 (pyarrow has no type
         columns["parent_id"] = build_dictionary_column(select_ids(result.hits.parents, is_used), codes)
     if result.hits.unknown is not None:
         columns["unknown"] = build_number_column(result.hits.is_unknown[there])
+    if result.hits.chunks is not None:
+        chunks = result.hits.chunks
+        if chunks.titles:
+            columns["chunk_title"] = build_dictionary_column(select_ids(chunks.titles, is_used), codes)
+        columns["chunk_start"] = build_number_column(chunks.starts[documents[there]])
+        columns["chunk_end"] = build_number_column(chunks.ends[documents[there]])
     return pa.table(
         {
             "query_id": build_coded_column(queries.astype(np.int32), result.queries.ids),
@@ -322,4 +329,9 @@ def _read_hits(table: Any, query_table: QueryTable) -> Hits:  # noqa: ANN401 (py
 
     metadata = [orjson.loads(shown) for shown in list_texts("metadata")]
     unknown = columns["unknown"].to_numpy(zero_copy_only=False)[hit_of] if "unknown" in columns else None
-    return Hits(Rankings(documents, scores, errors=errors), ids, grades, metadata, list_texts("parent_id"), unknown)
+    chunks = None
+    if "chunk_start" in columns:
+        starts, ends = (columns[name].to_numpy()[hit_of] for name in ("chunk_start", "chunk_end"))
+        chunks = ChunkPlaces(list_texts("chunk_title"), starts, ends)
+    parents = list_texts("parent_id")
+    return Hits(Rankings(documents, scores, errors=errors), ids, grades, metadata, parents, unknown, chunks)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Rankings
+from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.id_table import IdTable, select_ids
 from retrievers.work import Cost
+from runner.datasets.chunking import END, START
 from runner.datasets.document_hashes import DocumentHashes
 from runner.evaluation.grades import Grades
 from runner.metrics.abstention import Abstention
@@ -143,12 +144,46 @@ def _unpack_queries(columns: bytes, statuses: Sequence[str], errors: Sequence[st
 
 
 @dataclass(frozen=True, eq=False)
+class ChunkPlaces:
+    """Where chunks are in the documents that they are pieces of, as offsets of characters, and their titles.
+
+    An `ends` of 0 stands for a hit that is no chunk. `titles` is empty if no chunk has one.
+    """
+
+    titles: Sequence[str]
+    starts: NDArray[np.int32]
+    ends: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, chunks: Corpus) -> ChunkPlaces:
+        """Return the places of the chunks of a corpus, from their metadata."""
+        starts, ends = (np.array([row[name] for row in chunks.metadata], dtype=np.int32) for name in (START, END))
+        return cls(chunks.titles, starts, ends)
+
+    def read(self, chunk: int) -> tuple[str, int, int]:
+        """Return the title, the start and the end of a chunk."""
+        return self.titles[chunk] if self.titles else "", int(self.starts[chunk]), int(self.ends[chunk])
+
+    def select(self, is_used: NDArray[np.bool_]) -> ChunkPlaces:
+        """Return some of them, by a mask."""
+        titles = select_ids(self.titles, is_used) if self.titles else ()
+        return ChunkPlaces(titles, self.starts[is_used], self.ends[is_used])
+
+    def extend(self, n: int) -> ChunkPlaces:
+        """Return them, followed by n hits that are no chunks."""
+        nothing = np.zeros(n, dtype=np.int32)
+        titles = [*self.titles, *[""] * n] if self.titles else ()
+        return ChunkPlaces(titles, np.append(self.starts, nothing), np.append(self.ends, nothing))
+
+
+@dataclass(frozen=True, eq=False)
 class Hits:
     """Rankings by document id, with the grade of each hit (n x k, -1 for unjudged hits and empty places).
 
     `metadata` is shown to readers with the id of each document; it may be empty. If chunks were searched, `documents`
-    are chunks, and `parents` the ids of the documents that they are pieces of; else `parents` is empty. `unknown` marks
-    the documents that a service returned but the dataset lacks; None if there are none.
+    are chunks, and `parents` the ids of the documents that they are pieces of; else `parents` is empty. `chunks` are
+    the places of these pieces; None without chunks, and in old records. `unknown` marks the documents that a service
+    returned but the dataset lacks; None if there are none.
     """
 
     rankings: Rankings
@@ -157,6 +192,7 @@ class Hits:
     metadata: Sequence[Mapping[str, Any]] = ()
     parents: Sequence[str] = ()
     unknown: NDArray[np.bool_] | None = None
+    chunks: ChunkPlaces | None = None
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
@@ -191,6 +227,7 @@ class Hits:
             metadata=list(compress(self.metadata, is_used.tolist())),
             parents=select_ids(self.parents, is_used) if self.parents else (),
             unknown=None if self.unknown is None else self.unknown[is_used],
+            chunks=self.chunks and self.chunks.select(is_used),
         )
 
     def __getstate__(self) -> dict[str, Any]:

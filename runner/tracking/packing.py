@@ -22,7 +22,7 @@ from retrievers.base import NOTHING, Rankings
 from retrievers.id_table import IdTable
 from runner.datasets.document_hashes import check_document_hashes
 from runner.evaluation.records import describe_result, list_values, rebuild_result, stack_values
-from runner.evaluation.result import Hits, JudgedQueries, QueryTable, Result
+from runner.evaluation.result import ChunkPlaces, Hits, JudgedQueries, QueryTable, Result
 
 _FIRST_LINE = b"retrieval-runner result 2\n"
 
@@ -53,6 +53,9 @@ def pack_result(result: Result, **more: object) -> bytes:
         arrays |= {"document_ids": table.text, "document_id_starts": table.starts, "grades": hits.grades}
         arrays |= {"documents": hits.rankings.documents, "document_scores": hits.rankings.scores}
         arrays |= {} if hits.unknown is None else {"unknown": hits.unknown}
+        if hits.chunks is not None:
+            head["chunk_titles"] = list(hits.chunks.titles)
+            arrays |= {"chunk_starts": hits.chunks.starts, "chunk_ends": hits.chunks.ends}
     return _join(head, arrays)
 
 
@@ -81,7 +84,15 @@ def _read_hits(arrays: Mapping[str, NDArray[Any]], head: Mapping[str, Any], quer
     documents, scores, grades = arrays["documents"], arrays["document_scores"], arrays["grades"]
     ids = IdTable(arrays["document_ids"], arrays["document_id_starts"])
     unknown = arrays.get("unknown")
-    columns = (head["metadata"], head["parents"], *(() if unknown is None else (unknown,)))
+    chunks = (
+        ChunkPlaces(head["chunk_titles"], arrays["chunk_starts"], arrays["chunk_ends"])
+        if "chunk_titles" in head
+        else None
+    )
+    columns = (
+        head["metadata"], head["parents"], *(() if unknown is None else (unknown,)),
+        *(() if chunks is None else (chunks.titles, chunks.starts, chunks.ends)),
+    )  # fmt: skip
     if not (
         len(documents) == len(queries.ids)
         and documents.shape == scores.shape == grades.shape
@@ -91,7 +102,8 @@ def _read_hits(arrays: Mapping[str, NDArray[Any]], head: Mapping[str, Any], quer
     ):
         raise ValueError("the hits do not belong together")
     errors = {i: error for i, error in enumerate(queries.errors) if error} or None
-    return Hits(Rankings(documents, scores, errors=errors), ids, grades, head["metadata"], head["parents"], unknown)
+    rankings = Rankings(documents, scores, errors=errors)
+    return Hits(rankings, ids, grades, head["metadata"], head["parents"], unknown, chunks)
 
 
 def _join(head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from runner.evaluation.records import save_record
-from runner.evaluation.result import Result
+from runner.evaluation.result import ChunkPlaces, Result
 from runner.tracking import packing
 from runner.tracking.record import Finished
 from runner.tracking.unlogged import Unlogged, Waiting, waiting_in
@@ -34,7 +34,9 @@ def _with_everything() -> Result:
     assert made.hits is not None
     metadata = [{"headline": f"Item {i}", "themes": ["a", "b"]} for i in range(len(made.hits.documents))]
     unknown = np.arange(len(made.hits.documents)) % 7 == 0
+    starts = np.arange(len(metadata), dtype=np.int32)
     hits = replace(made.hits, metadata=metadata, parents=[f"p{i // 2}" for i in range(len(metadata))], unknown=unknown)
+    hits = replace(hits, chunks=ChunkPlaces([f"Part {i}" for i in starts], starts, starts + 100))
     queries = replace(made.queries, expected_grades=[[3, 1], [2, 2], [1, 1], []], clusters=["a", "a", "", "b"])
     queries = replace(queries, fields=[{"language": of} for of in ("de", "", "en", "fr")], notes=["", "{}", "", ""])
     hashes = np.arange(2**63, 2**63 + made.dataset.documents, dtype=np.uint64)
@@ -82,6 +84,7 @@ def _forge(file: Path, arrays: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "forged",
     [
+        {"chunk_starts": np.zeros(3, np.int32), "chunk_ends": np.ones(3, np.int32), "head": {"chunk_titles": []}},
         {"documents": np.full((34, 10), 2**30, np.int32)},
         {"documents": np.full((34, 10), -7, np.int32)},
         {"documents": np.zeros((33, 10), np.int32)},

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from retrievers.base import Corpus
+from retrievers.base import NOTHING, Corpus
 from runner.comparison.insights import Insights
 from runner.config.report import Texts
 from runner.evaluation.report.insights import EVIDENCE
-from runner.evaluation.result import QueryTable, Result, without_metadata
+from runner.evaluation.result import Hits, QueryTable, Result, without_metadata
 from runner.pages.explorer.data import DataColumn
 from runner.pages.numbers import gist
 
@@ -32,6 +33,70 @@ MOST_GOLD = 10
 """Expected documents of each query on a page."""
 
 
+AROUND = 600
+"""Most characters on each side of a chunk, unless a report contains full texts."""
+
+
+@dataclass(frozen=True)
+class DocumentText:
+    """The title and text of a document or chunk, and the texts of its document before and after a chunk."""
+
+    title: str
+    text: str | None
+    before: str = ""
+    after: str = ""
+
+    def cut(self, longest: int | None) -> DocumentText:
+        """Return at most so many characters of the text, and `AROUND` on each side of it; None: all."""
+        if longest is None:
+            return self
+        return DocumentText(self.title, self.text and self.text[:longest], self.before[-AROUND:], self.after[:AROUND])
+
+
+@dataclass(frozen=True)
+class ShownDocument:
+    """A document or chunk that a page shows: of a chunk, also its document, title and place there.
+
+    Chunks of two splits may have the same id; their places tell them apart.
+    """
+
+    id: str
+    parent: str = ""
+    title: str = ""
+    start: int = 0
+    end: int = 0
+
+    @property
+    def key(self) -> str:
+        """Return the name by which a page asks a server for the whole text."""
+        return f"{self.id} {self.start}-{self.end}" if self.end else self.id
+
+    @classmethod
+    def of_hits(cls, hits: Hits, query: int, depth: int) -> list[ShownDocument]:
+        """Return the first hits of a query."""
+        places = [place for place in hits.rankings.documents[query, :depth].tolist() if place != NOTHING]
+        if not hits.parents:
+            return [cls(hits.documents[place]) for place in places]
+        chunks, shown = hits.chunks, []
+        for place in places:
+            where = ("", 0, 0) if chunks is None else chunks.read(place)
+            shown.append(cls(hits.documents[place], hits.parents[place], *where))
+        return shown
+
+    def read(self, corpus: Corpus, positions: Mapping[str, int]) -> DocumentText | None:
+        """Return its text from a corpus of documents or of the chunks themselves; None if that lacks it.
+
+        A chunk whose place is unknown, as in old records, has the text of its document.
+        """
+        position = positions.get(self.id, positions.get(self.parent))
+        if position is None:
+            return None
+        title, text = corpus.titles[position] if corpus.titles else "", corpus.texts[position]
+        if self.id in positions or not self.end:
+            return DocumentText(title, text)
+        return DocumentText(self.title, text[self.start : self.end], text[: self.start], text[self.end :])
+
+
 class DocumentTable:
     """The documents that a page shows, each once, with the texts of a corpus while there is room.
 
@@ -41,41 +106,46 @@ class DocumentTable:
     def __init__(self, corpus: Corpus | None, longest: int | None = SNIPPET) -> None:
         self._corpus, self._longest = corpus, longest
         self._positions: Mapping[str, int] = {} if corpus is None else {id: i for i, id in enumerate(corpus.ids)}
-        self._numbers: dict[str, int] = {}
-        self._titles: list[str] = []
-        self._texts: list[str | None] = []
+        self._numbers: dict[ShownDocument, int] = {}
+        self._texts: list[DocumentText] = []
         self._notes: list[str] = []
         self._room = TEXTS
 
-    def number(self, document: str, parent: str = "", metadata: Mapping[str, Any] = MappingProxyType({})) -> int:
-        """Return the number of a document; where its corpus only has the document that it is a chunk of, its text.
-
-        `metadata` are shown with the id, if there are any.
-        """
+    def number(self, document: ShownDocument, metadata: Mapping[str, Any] = MappingProxyType({})) -> int:
+        """Return the number of a document; `metadata` are shown with its id, if there are any."""
         if (known := self._numbers.get(document)) is not None:
             return known
         self._numbers[document] = len(self._texts)
-        title, text = self._read(document, parent)
-        self._titles.append(title)
-        self._texts.append(text)
+        self._texts.append(self._read(document))
         self._notes.append(gist("; ".join(f"{name}: {value}" for name, value in metadata.items()), MOST_NOTE))
         return self._numbers[document]
 
-    def _read(self, document: str, parent: str) -> tuple[str, str | None]:
-        position = self._positions.get(document, self._positions.get(parent))
-        if self._corpus is None or position is None:
-            return "", None
-        title = self._corpus.titles[position] if self._corpus.titles else ""
-        text = self._corpus.texts[position][: self._longest]
-        if len(text) > self._room:
-            return title, None
-        self._room -= len(text)
-        return title, text
+    def _read(self, document: ShownDocument) -> DocumentText:
+        shown = None if self._corpus is None else document.read(self._corpus, self._positions)
+        if shown is None:
+            return DocumentText("", None)
+        shown = shown.cut(self._longest)
+        size = len(shown.text or "") + len(shown.before) + len(shown.after)
+        if size > self._room:
+            return DocumentText(shown.title, None)
+        self._room -= size
+        return shown
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the documents as columns for JSON; a text that was not available or had no room is null."""
-        notes = {"notes": self._notes} if any(self._notes) else {}
-        return {"ids": list(self._numbers), "titles": self._titles, "texts": self._texts, **notes}
+        """Return the documents as columns for JSON; a text that was not available or had no room is null.
+
+        `parents` are the ids of the documents that chunks are pieces of, and `around` the texts before and after them;
+        `keys` are the names of the documents in `look`.
+        """
+        columns: dict[str, Any] = {"ids": [document.id for document in self._numbers]}
+        columns |= {"titles": [shown.title for shown in self._texts], "texts": [shown.text for shown in self._texts]}
+        if any(self._notes):
+            columns["notes"] = self._notes
+        if any(document.parent for document in self._numbers):
+            columns["keys"] = [document.key for document in self._numbers]
+            columns["parents"] = [document.parent for document in self._numbers]
+            columns["around"] = [[shown.before, shown.after] for shown in self._texts]
+        return columns
 
 
 def build_rankings(
@@ -104,17 +174,18 @@ def build_rankings(
         for label in labels
     ]  # fmt: skip
     for i in order:
-        gold[i] = [table.number(name, "", metadata.get(name, {})) for name in queries.expected[i][:MOST_GOLD]]
+        gold[i] = [
+            table.number(ShownDocument(name), metadata.get(name, {})) for name in queries.expected[i][:MOST_GOLD]
+        ]
         for system, result in zip(systems, results, strict=True):
             if result.hits is None:
                 continue
-            ids = result.hits.ids(i, DEPTH)
-            positions = result.hits.rankings.documents[i, : len(ids)].tolist()
-            parents = [result.hits.parents[d] if result.hits.parents else "" for d in positions]
-            shown = [result.hits.metadata[d] if result.hits.metadata else {} for d in positions]
-            system["hits"][i] = [table.number(*hit) for hit in zip(ids, parents, shown, strict=True)]
-            system["scores"][i] = [float(f"{s:.6g}") for s in result.hits.rankings.scores[i, : len(ids)].tolist()]
-            system["grades"][i] = result.hits.grades[i, : len(ids)].tolist()
+            shown = ShownDocument.of_hits(result.hits, i, DEPTH)
+            positions = result.hits.rankings.documents[i, : len(shown)].tolist()
+            notes = [result.hits.metadata[d] if result.hits.metadata else {} for d in positions]
+            system["hits"][i] = [table.number(*hit) for hit in zip(shown, notes, strict=True)]
+            system["scores"][i] = [float(f"{s:.6g}") for s in result.hits.rankings.scores[i, : len(shown)].tolist()]
+            system["grades"][i] = result.hits.grades[i, : len(shown)].tolist()
     for system, insight in zip(systems, insights, strict=False):
         system["failures"] = {str(f.query): describe_failure(f.classes, vars(f)) for f in insight.failures}
     return {"documents": table.to_dict(), "systems": systems, "gold": gold}

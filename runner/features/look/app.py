@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -100,7 +101,7 @@ class _LookPages:
 
         def read_texts() -> Response:
             texts = self._builder.read_texts(self._resolve(request), query, _read_board(request))
-            return JSONResponse({name: {"title": title, "text": text} for name, (title, text) in texts.items()})
+            return JSONResponse({name: asdict(text) for name, text in texts.items()})
 
         return await _answer(read_texts)
 

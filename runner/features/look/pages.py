@@ -13,6 +13,7 @@ from runner.config.consent import restore_values
 from runner.config.objects import ConfigError, build_settings
 from runner.evaluation.failures import Lexicon
 from runner.evaluation.report.page import result_page
+from runner.evaluation.report.rankings import DocumentText
 from runner.evaluation.result import Result
 from runner.features.look.records import SweepRecords
 from runner.features.look.results import StoredResults, describe_failed
@@ -62,8 +63,8 @@ class PageBuilder:
                 del self._pages[next(iter(self._pages))]
             return page
 
-    def read_texts(self, shown: ShownRuns, query: str, board: int = 0) -> dict[str, tuple[str, str]]:
-        """Return the titles and the whole texts of the documents of a query, by id; raises `ConfigError`."""
+    def read_texts(self, shown: ShownRuns, query: str, board: int = 0) -> dict[str, DocumentText]:
+        """Return the whole texts of the documents of a query, by `ShownDocument.key`; raises `ConfigError`."""
         ranked = self.build(shown, board).ranked
         ids = list(ranked[0].queries.ids) if ranked else []
         if query not in ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from retrievers.base import Corpus, RetrieverError
@@ -11,7 +11,7 @@ from runner.comparison.leaderboard import FailedCombination
 from runner.config.consent import Consent, NotAllowedError, restore_values
 from runner.config.objects import ConfigError, build
 from runner.evaluation.bench import Bench
-from runner.evaluation.report.rankings import DEPTH, MOST_GOLD
+from runner.evaluation.report.rankings import DEPTH, MOST_GOLD, DocumentText, ShownDocument
 from runner.evaluation.result import Result, ResultError
 from runner.pages import console
 from runner.results.re_evaluation import load_documents
@@ -64,21 +64,19 @@ class StoredResults:
             self._documents[name] = load_documents(result, self.bench, self.consent) or _NO_DOCUMENTS
         return self._documents[name]
 
-    def read_texts(self, results: Sequence[Result], query: int) -> dict[str, tuple[str, str]]:
-        """Return the title and the whole text of each document that a page shows for a query, by id.
+    def read_texts(self, results: Sequence[Result], query: int) -> dict[str, DocumentText]:
+        """Return the whole texts of the documents that a page shows for a query, by `ShownDocument.key`.
 
         Documents that the dataset lacks come from the index of the retriever, if it can return them.
         """
-        texts: dict[str, tuple[str, str]] = {}
+        texts: dict[str, DocumentText] = {}
         for result in results:
             wanted = _list_documents(result, query)
             corpus = self.read_documents(result)
-            missing = [name for name, parent in wanted.items() if not {name, parent} & corpus.positions.keys()]
+            missing = [shown.id for shown in wanted if not {shown.id, shown.parent} & corpus.positions.keys()]
             for source in (corpus, self._fetch(result, missing)):
-                for name, parent in wanted.items():
-                    place = source.positions.get(name, source.positions.get(parent))
-                    if place is not None:
-                        texts[name] = (source.titles[place] if source.titles else "", source.texts[place])
+                read = {shown: shown.read(source, source.positions) for shown in wanted}
+                texts |= {shown.key: text for shown, text in read.items() if text is not None}
         return texts
 
     def _fetch(self, result: Result, ids: Sequence[str]) -> Corpus:
@@ -97,15 +95,10 @@ class StoredResults:
             return _NO_DOCUMENTS
 
 
-def _list_documents(result: Result, query: int) -> Mapping[str, str]:
-    """Return the ids of the first hits and of the gold of a query, each with the document that it is a chunk of."""
-    gold = dict.fromkeys(result.queries.expected[query][:MOST_GOLD], "")
-    if result.hits is None:
-        return gold
-    hits = result.hits
-    ids = hits.ids(query, DEPTH)
-    places = hits.rankings.documents[query, : len(ids)].tolist()
-    return gold | {name: hits.parents[place] if hits.parents else "" for name, place in zip(ids, places, strict=True)}
+def _list_documents(result: Result, query: int) -> list[ShownDocument]:
+    """Return the gold and the first hits of a query."""
+    gold = [ShownDocument(name) for name in result.queries.expected[query][:MOST_GOLD]]
+    return gold if result.hits is None else gold + ShownDocument.of_hits(result.hits, query, DEPTH)
 
 
 def describe_failed(run: Run) -> FailedCombination:

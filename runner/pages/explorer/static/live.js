@@ -23,15 +23,17 @@ async function loadTexts(data, query) {
     asked.set("query", data.queries.ids[query]);
     const reply = await fetch(`texts?${asked}`);
     if (!reply.ok) return false;
-    /** @type {Record<string, {title: string, text: string}>} */
+    /** @type {Record<string, {title: string, text: string, before: string, after: string}>} */
     const texts = await reply.json();
     const {documents} = data;
     let isNew = false;
-    documents.ids.forEach((id, place) => {
-      const entry = Object.hasOwn(texts, id) ? texts[id] : null;
-      if (!entry || documents.texts[place] === entry.text) return;
+    (documents.keys || documents.ids).forEach((key, place) => {
+      const entry = Object.hasOwn(texts, key) ? texts[key] : null;
+      const around = documents.around?.[place] || ["", ""];
+      if (!entry || documents.texts[place] === entry.text && around[0] === entry.before && around[1] === entry.after) return;
       documents.titles[place] = entry.title;
       documents.texts[place] = entry.text;
+      if (documents.around) documents.around[place] = [entry.before, entry.after];
       isNew = true;
     });
     return isNew;

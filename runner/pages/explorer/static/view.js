@@ -140,7 +140,7 @@ class QueryView {
    * @param {string} moved
    */
   document(document, pattern, score, badge, moved) {
-    const {ids, titles, texts, notes} = this.data.documents, text = texts[document];
+    const {ids, titles, texts, notes, parents, around} = this.data.documents, text = texts[document];
     const head = create("p", {class: "head"}, create("strong", {}, titles[document] || ids[document]),
       " ", badge, moved ? create("span", {class: "grade"}, moved) : "",
       score === null ? "" : create("span", {class: "score"}, Number(score.toPrecision(4))));
@@ -152,13 +152,18 @@ class QueryView {
     const snippet = snippetOf(text, pattern);
     const whole = text.length > SNIPPET
       ? [create("details", {}, create("summary", {}, "Whole text"), create("p", {class: "text"}, ...highlight(text, pattern)))] : [];
-    return [head, ...id, create("p", {class: "text"}, ...highlight(snippet, pattern)), ...whole];
+    const [before, after] = around?.[document] || ["", ""];
+    const context = before || after
+      ? [create("details", {}, create("summary", {}, `Around it, in ${parents?.[document]}`),
+        create("p", {class: "text"}, before, create("mark", {class: "chunk"}, text), after))] : [];
+    return [head, ...id, create("p", {class: "text"}, ...highlight(snippet, pattern)), ...whole, ...context];
   }
 
   /** Return the gold that no system ranked. @param {number} query @param {RegExp | null} pattern @param {System[]} systems */
   gold(query, pattern, systems) {
-    const ranked = new Set(systems.flatMap(system => system.hits[query]));
-    const missed = this.data.gold[query].filter(document => !ranked.has(document));
+    const {ids, parents} = this.data.documents; // a chunk stands for its document
+    const ranked = new Set(systems.flatMap(system => system.hits[query]).map(document => parents?.[document] || ids[document]));
+    const missed = this.data.gold[query].filter(document => !ranked.has(ids[document]));
     if (!missed.length) return "";
     return create("section", {class: "system missed"}, create("h4", {}, "Expected, but not among these"),
       create("ul", {}, ...missed.map(document => create("li", {},
