@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(name="assert_no_regression", scope="session")
 def provide_assertion() -> Callable[..., None]:
-    """Return `runner.testing.regression.assert_no_regression`, which raises `AssertionError` if a rule is violated."""
+    """Return `runner.testing.regression.assert_no_regression`, which raises `AssertionError` unless a gate passes."""
     from runner.testing.regression import assert_no_regression
 
     return assert_no_regression

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -63,12 +64,19 @@ def test_the_rules_of_a_gate_are_cases_and_violations_are_failures(run: Run, her
     assert "nDCG@10 drops at most 0.05, queries of type semantic" in cases
 
 
-def test_a_rule_with_too_few_queries_is_skipped() -> None:
+@pytest.mark.parametrize(
+    ("undecided", "outcome", "annotation"),
+    [("fail", "error", "::error"), ("warn", "skipped", "::warning"), ("pass", "system-out", "::notice")],
+)
+def test_an_undecided_rule_ends_as_the_gate_says(undecided: Any, outcome: str, annotation: str) -> None:
     comparison = compare_results([result("a"), result("b")], TableStatistics(permutations=100))
-    check = Check("b", "drop", "RR", "wide", 1.0, 0.5, 0.1, p=0.25, too_few=True)
-    (suite,) = ElementTree.fromstring(comparison_junit(comparison, [check]))
-    assert suite.get("skipped") == "1"
-    assert suite[0].find("skipped") is not None
+    check = Check("b", "drop", "RR", "wide", 1.0, 0.5, 0.1, p=0.25, verdict="undecided", more=20.0, differing=10.0)
+    gate = Gate(undecided=undecided)
+    (suite,) = ElementTree.fromstring(comparison_junit(comparison, [check], gate))
+    assert [element.tag for element in suite[0]] == [outcome]
+    first, *_ = iter_annotations(comparison, [check], 0, gate)
+    assert first.startswith(annotation)
+    assert "about 20 more queries would decide it, 10 of them on which the systems differ" in first
 
 
 def test_any_text_is_valid_xml() -> None:
@@ -162,7 +170,8 @@ def test_annotations_are_notices_where_no_rule_is_violated_and_are_escaped() -> 
     scores[:, 2] = 0
     pair = [good, replace(good, name="a,b:c", scores=scores)]
     comparison = compare_results(pair, TableStatistics(permutations=100))
-    (line,) = iter_annotations(comparison, check_gate(Gate(drops={"primary": 0.5}), comparison), 5)
+    gate = Gate(drops={"primary": 0.5})
+    (line,) = iter_annotations(comparison, check_gate(gate, comparison), 5, gate)
     assert line.startswith("::notice title=Query q002 of a%2Cb%3Ac::100 %25")
     assert "\n" not in line
 

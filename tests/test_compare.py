@@ -71,17 +71,21 @@ def test_a_degraded_result_fails_the_gate_and_an_identical_one_passes(run: Run) 
     assert "gate passed: 5 of 5 rules hold" in out
 
 
-def test_a_drop_that_may_be_noise_is_told_though_no_rule_is_violated(run: Run, here: Path) -> None:
+def test_a_drop_that_may_be_noise_is_undecided_with_an_exit_code_of_its_own(run: Run, here: Path) -> None:
     """One query of thirty loses all that it had."""
     good = result("good")
     scores = good.scores.copy()
     scores[:, 0] = 0
     save_record(replace(good, name="unlucky", scores=scores), here / "unlucky")
-    out, _ = run("compare", "baseline=good", "candidate=unlucky")
-    assert "gate passed: 5 of 5 rules hold" in out
-    told = " ".join(out.partition("gate passed")[2].split())
+    out, _ = run("compare", "baseline=good", "candidate=unlucky", code=4)
+    assert "gate undecided: 2 of 5 rules undecided, no rule violated" in out
+    told = " ".join(out.partition("gate undecided")[2].split())
     assert "unlucky: nDCG@10 fell by 0.0" in told
-    assert "more than 0.01 (p = 1.000, corrected for the gate), not significant" in told
+    assert "more than the 0.01 that is allowed, but not significant (p = 1.000 with 30 queries); about" in told
+    assert "more queries would decide it" in told
+    run("compare", "baseline=good", "candidate=unlucky", "gate.undecided=warn")
+    document = json.loads(run("compare", "baseline=good", "candidate=unlucky", "--json", code=4)[0])
+    assert (document["gate"]["verdict"], document["gate"]["passed"]) == ("undecided", False)
 
 
 @pytest.mark.parametrize("columns", [60, 100])

@@ -41,6 +41,7 @@ CORE = {
             1: "a rule of the gate is violated",
             2: "results are not comparable, or invalid command",
             3: "internal error",
+            4: "the gate is undecided, and gate.undecided=fail",
         },
         documents=[
             Document(

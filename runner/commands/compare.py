@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -20,7 +19,7 @@ from retrievers.runs.run_file import RunFile
 from retrievers.runs.run_formats import find_format
 from runner.comparison.compare import Comparison, TableStatistics, is_same_evaluation
 from runner.comparison.data_effect import DataEffect
-from runner.comparison.gate import Check, check_gate
+from runner.comparison.gate import Check, Gate, check_gate, find_exit_code
 from runner.comparison.report import data, tables
 from runner.comparison.report.ci import comparison_junit, cut_summary, is_github, iter_annotations
 from runner.comparison.report.json import comparison_json
@@ -49,9 +48,6 @@ from runner.statistics.settings import Statistics
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.pages import create_place
-
-VIOLATED = 1
-"""The exit code for a violated gate."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -89,11 +85,12 @@ _MOST_DETAILED = 10
 
 
 def main(cfg: DictConfig) -> int:
-    """Compare results, show them and write reports; return 1 for a violated gate."""
+    """Compare results, show them and write reports; return the exit code of the gate's verdict."""
     config = resolve_config(cfg)
     own = build_settings(CompareSettings, config)
     consent = Consent.of(config)
-    statistics, gate = own.statistics, build(config["gate"], "gate")
+    statistics = own.statistics
+    gate: Gate = build(config["gate"], "gate")
     baselines, tracking = Path(own.baselines), build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     words = {key: as_typed(config[key], key, overrides) for key in ("baseline", "candidate")}
@@ -107,8 +104,9 @@ def main(cfg: DictConfig) -> int:
     results = _load_results(words["baseline"], words["candidate"], find_results)
     with Status("comparing"):
         comparison, effect = compare_on_same_data(
-            results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, consent
-        )
+            results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, consent,
+            rules=gate.measures,
+        )  # fmt: skip
     checks = check_gate(gate, comparison)
     if own.output is not None:
         with Status("documents"):
@@ -117,12 +115,12 @@ def main(cfg: DictConfig) -> int:
         page = comparison_page(comparison, checks, effect, documents, place, own.report.texts)
         _write(own.output, comparison, checks, own.compare, effect, page)
     if own.junit is not None:
-        write_junit(comparison_junit(comparison, checks), Path(own.junit))
+        write_junit(comparison_junit(comparison, checks, gate), Path(own.junit))
     console.document(lambda: comparison_json(comparison, checks, effect))
     _show(comparison, checks, own.compare, effect)
     if is_github(own.compare.github):
-        _write_for_github(comparison, checks, own.compare, effect)
-    return VIOLATED if any(check.violated for check in checks) else 0
+        _write_for_github(comparison, checks, own.compare, effect, gate)
+    return find_exit_code(gate, checks)
 
 
 def _parse_primary(shown: ShownSettings) -> str | None:
@@ -249,9 +247,8 @@ def _show_checks(checks: Sequence[Check]) -> None:
     if checks:
         console.show_table(tables.gate_table(checks, _MOST_RULES), "Rules of the gate")
         console.line(f"\n{tables.gate_verdict(checks)}")
-        for check in checks:
-            if check.violated or not math.isnan(check.p):  # only drops larger than allowed are tested
-                console.paragraph(tables.describe_check(check), indent=2)
+        for check in tables.list_reasons(checks):
+            console.paragraph(tables.describe_check(check), indent=2)
 
 
 def _show_effect(effect: DataEffect | None) -> None:
@@ -262,10 +259,10 @@ def _show_effect(effect: DataEffect | None) -> None:
 
 
 def _write_for_github(
-    comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None
+    comparison: Comparison, checks: Sequence[Check], shown: ShownSettings, effect: DataEffect | None, gate: Gate
 ) -> None:
-    """Write annotations for violated rules and the worst queries, and add the report to the step summary, if any."""
-    for command in iter_annotations(comparison, checks, shown.queries):
+    """Write annotations for open rules and the worst queries, and add the report to the step summary, if any."""
+    for command in iter_annotations(comparison, checks, shown.queries, gate):
         console.note(command)
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         text = cut_summary(comparison_markdown(comparison, checks, shown.queries, effect))

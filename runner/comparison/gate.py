@@ -1,7 +1,7 @@
 """Check rules for a comparison: minimum values, largest drops from the baseline, and the largest number of errors.
 
-A drop violates its rule if it is larger than allowed and, unless `alpha` is null, significant by a paired test over the
-queries. A rule whose measure has no value is violated.
+A minimum value or a number of errors passes or fails. A drop can also be undecided, if there are too few queries to
+tell (`Gate.proof`). A rule whose measure has no value fails.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
@@ -23,8 +23,9 @@ from runner.config.objects import ConfigError, suggestion
 from runner.evaluation.grading import SCALE
 from runner.metrics.measures import parse
 from runner.statistics.clusters import Clusters
-from runner.statistics.comparison import Differences, compare
-from runner.statistics.corrections import correct
+from runner.statistics.comparison import Difference, compare
+from runner.statistics.corrections import CORRECTIONS, level_of_each
+from runner.statistics.noninferiority import bound_losses, queries_to_exclude
 from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.significance import compute_differences
 
@@ -39,6 +40,10 @@ PERCENT = 2
 
 Floors = dict[str, float]
 Drops = dict[str, Annotated[float, Field(ge=0)]]
+Verdict = Literal["pass", "fail", "undecided"]
+
+EXIT_CODES: Mapping[Verdict, int] = {"pass": 0, "fail": 1, "undecided": 4}
+"""The exit codes of a command with a gate."""
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
@@ -46,9 +51,11 @@ class Gate:
     """Minimum values and largest drops of measures, overall and by query type, and the largest number of errors.
 
     A measure is written as in ir_measures or in words (`P@5`, `precision@5`, `mrr`); `primary` is that of the results,
-    `tn_rate` that of the queries without gold, `grade` that of a language model. The type `*` stands for every type. A
-    drop must be significant at `alpha`; its p-value is corrected for all checked drops over all queries, or for all
-    drops by type. If `alpha` is null, every drop beyond its limit counts.
+    `tn_rate` that of the queries without gold, `grade` that of a language model. The type `*` stands for every type.
+    With `proof` regression, a drop within its limit passes, a larger one fails if it is significant at `alpha`, and is
+    undecided otherwise. With noninferior, a drop passes if a loss beyond the limit is excluded, fails if a loss is
+    significant, and is undecided otherwise. If `alpha` is null, every drop beyond its limit fails. `undecided` says
+    whether an undecided gate fails, passes, or passes with a warning.
     """
 
     access: ClassVar[Access] = Access()
@@ -58,6 +65,8 @@ class Gate:
     drops: Drops = Field(default_factory=dict)
     drops_by_type: dict[str, Drops] = Field(default_factory=dict)
     alpha: float | None = Field(default=0.05, gt=0, lt=1)
+    proof: Literal["regression", "noninferior"] = "regression"
+    undecided: Literal["fail", "pass", "warn"] = "fail"
     max_errors: int | None = Field(default=None, ge=0)
 
     @field_validator("floors", "drops")
@@ -70,15 +79,27 @@ class Gate:
     def _parse_rules_by_type(cls, rules: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
         return {kind: cls._parse_rules(of_type) for kind, of_type in rules.items()}
 
+    @model_validator(mode="after")
+    def _check_alpha(self) -> Gate:
+        if self.proof == "noninferior" and self.alpha is None:
+            raise ValueError("proof=noninferior excludes a loss at a level; set alpha, for example to 0.05")
+        return self
+
+    @property
+    def measures(self) -> list[str]:
+        """Return the measures of the drops over all queries, other than the primary one."""
+        return [name for name in self.drops if name != PRIMARY]
+
 
 @dataclass(frozen=True)
 class Check:
     """A rule and whether a system satisfies it.
 
     `before` is the value of the baseline (NaN for a minimum), `after` that of the system, and `limit` the minimum
-    value, the largest drop or the largest number of errors. `p` is the corrected p-value of a drop beyond its limit.
-    `too_few` marks a drop that could not have been significant with so few queries. `cost` of a TN rate is the
-    share of the answerable queries that get no results.
+    value, the largest drop or the largest number of errors. `p` is the corrected p-value of a drop, and `hidden` the
+    largest drop that the data do not exclude. If it is undecided, `more` further queries would decide it, on
+    `differing` of which the systems would differ; both are NaN otherwise. `cost` of a TN rate is the share of the
+    answerable queries that get no results.
     """
 
     system: str
@@ -89,8 +110,12 @@ class Check:
     after: float
     limit: float
     p: float = math.nan
-    violated: bool = False
-    too_few: bool = False
+    verdict: Verdict = "pass"
+    proof: Literal["regression", "noninferior"] = "regression"
+    hidden: float = math.nan
+    queries: int = 0
+    more: float = math.nan
+    differing: float = math.nan
     cost: float | None = None
 
     @property
@@ -98,18 +123,36 @@ class Check:
         """Return the loss from the baseline."""
         return self.before - self.after
 
+    @property
+    def exceeds(self) -> bool:
+        """Return whether the drop is larger than allowed."""
+        return self.drop > self.limit + 1e-12
+
 
 def parse_measure(name: str) -> str:
     """Return the measure that a rule names; raises `MeasureError`."""
     return name if name in (PRIMARY, *UNRANKED_MEASURES) else str(parse(name))
 
 
+def conclude(checks: Sequence[Check]) -> Verdict:
+    """Return the verdict on all rules: one that fails outweighs one that is undecided."""
+    verdicts = {check.verdict for check in checks}
+    return "fail" if "fail" in verdicts else "undecided" if "undecided" in verdicts else "pass"
+
+
+def find_exit_code(gate: Gate, checks: Sequence[Check]) -> int:
+    """Return the exit code of a command whose gate has these checks."""
+    verdict = conclude(checks)
+    return EXIT_CODES["pass" if verdict == "undecided" and gate.undecided != "fail" else verdict]
+
+
 def check_gate(gate: Gate, comparison: Comparison) -> list[Check]:
     """Check each system except the first; raises `ConfigError` for a rule that applies to nothing."""
+    drops = _check_drops(gate, comparison)
     checks: list[Check] = []
     for system in range(1, len(comparison.results)):
         checks += check_floors(gate, comparison, system)
-        checks += _check_drops(gate, comparison, system)
+        checks += drops[system - 1]
         checks += check_errors(gate, comparison, system)
     return checks
 
@@ -118,9 +161,8 @@ def check_errors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Ch
     """Yield the check of the number of failed queries, if it is limited."""
     if gate.max_errors is not None:
         before, errors = (len(comparison.results[i].failures) for i in (0, system))
-        is_violated = errors > gate.max_errors
-        label = comparison.labels[system]
-        yield Check(label, "errors", "errors", "", before, errors, gate.max_errors, violated=is_violated)
+        verdict: Verdict = "fail" if errors > gate.max_errors else "pass"
+        yield Check(comparison.labels[system], "errors", "errors", "", before, errors, gate.max_errors, verdict=verdict)
 
 
 def check_floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Check]:
@@ -129,61 +171,92 @@ def check_floors(gate: Gate, comparison: Comparison, system: int) -> Iterator[Ch
     for kind, measure, limit in iter_rules(gate.floors, gate.floors_by_type, "floors", comparison):
         value = compute_mean(select_type(score_queries(result, measure), kind, comparison))
         cost = result.abstention.everything.left_with_nothing if measure == TN_RATE else None
-        yield Check(label, "floor", measure, kind, math.nan, value, limit, violated=not value >= limit, cost=cost)
+        verdict: Verdict = "pass" if value >= limit else "fail"
+        yield Check(label, "floor", measure, kind, math.nan, value, limit, verdict=verdict, cost=cost)
 
 
-def _check_drops(gate: Gate, comparison: Comparison, system: int) -> list[Check]:
-    """Return the checks of drops, each over the queries that count for both systems.
+def _check_drops(gate: Gate, comparison: Comparison) -> list[list[Check]]:
+    """Return the checks of the drops of each system but the first, over the queries that count for all systems.
 
-    Drops over all queries are one family of tests and drops by type another, so that many types do not weaken the
-    test over all queries.
+    The drops of the primary measure over all queries are one family of tests, those of other measures another
+    (`runner.comparison.families`), and those by type a third, so that many types do not weaken the other tests.
     """
-    results, label = (comparison.results[0], comparison.results[system]), comparison.labels[system]
-    families: dict[bool, list[tuple[Check, Floats]]] = {}
+    others = range(1, len(comparison.results))
+    families: dict[str, list[tuple[Check, Floats]]] = {}
     for kind, measure, limit in iter_rules(gate.drops, gate.drops_by_type, "drops", comparison):
-        scores = np.array([select_type(score_queries(result, measure), kind, comparison) for result in results])
-        scores[:, np.isnan(scores).any(axis=0)] = np.nan
-        cost = results[1].abstention.everything.left_with_nothing if measure == TN_RATE else None
-        check = Check(label, "drop", measure, kind, compute_mean(scores[0]), compute_mean(scores[1]), limit, cost=cost)
-        families.setdefault(bool(kind), []).append((check, compute_differences(scores[1], scores[0])))
+        family = "types" if kind else comparison.find_family(measure)
+        scores = np.array([select_type(values, kind, comparison) for values in comparison.scores[measure]])
+        for system in others:
+            result, before, after = comparison.results[system], *(compute_mean(scores[i]) for i in (0, system))
+            cost = result.abstention.everything.left_with_nothing if measure == TN_RATE else None
+            check = Check(comparison.labels[system], "drop", measure, kind, before, after, limit, cost=cost)
+            families.setdefault(family, []).append((check, compute_differences(scores[system], scores[0])))
     statistics, clusters = comparison.statistics, comparison.cluster_numbers
-    return [c for family in families.values() for c in judge_drops(family, gate.alpha, statistics, clusters)]
+    checks = [judge_drops(rows, gate, statistics, clusters, systems=len(others)) for rows in families.values()]
+    return [[check for family in checks for check in family[i :: len(others)]] for i in range(len(others))]
 
 
 def judge_drops(
     family: Sequence[tuple[Check, Floats]],
-    alpha: float | None,
+    gate: Gate,
     statistics: TableStatistics,
     clusters: Clusters | None,
     weights: Floats | None = None,
-) -> Iterator[Check]:
-    """Yield the checks of a family of drops, each with its paired differences; p-values are corrected together.
+    systems: int = 1,
+) -> list[Check]:
+    """Return the checks of a family of drops, each with its paired differences; p-values are corrected together.
 
-    With weights (drops x queries), a query counts as that many.
+    With weights (drops x queries), a query counts as that many. A rule passes for one of the `systems` only if it
+    passes by itself, so the bound of a hidden loss is corrected for their number, but not for that of the rules.
     """
-    rows = None
-    if alpha is not None:  # enough permutations for a single test to reach a p-value below alpha
-        enough = max(statistics.permutations, math.ceil(2 / alpha))
-        of_gate = replace(statistics, alpha=alpha, permutations=enough)
-        rows = compare(np.array([differences for _, differences in family]), of_gate, clusters, weights)
+    if gate.alpha is None:
+        return [judge_drop(check, gate) for check, _ in family]
+    differences = np.array([differences for _, differences in family])
+    # Enough permutations for a single test to reach a p-value below alpha.
+    statistics = replace(statistics, permutations=max(statistics.permutations, math.ceil(2 / gate.alpha)))
+    test, correction = PAIRED_TESTS[statistics.test], statistics.correction
+    rows = compare(differences, statistics, clusters, weights)
+    own_level = gate.alpha / (systems if CORRECTIONS[correction].depends_on_family else 1)
+    of_family = level_of_each(rows.uncorrected, gate.alpha, correction)
+    limits = np.array([check.limit for check, _ in family])
+    ranges = np.array([_measure_span(check.measure) for check, _ in family])
+    intervals = test.compute_intervals(
+        differences, own_level, statistics.permutations, statistics.seed, clusters, weights
+    )
+    hidden = bound_losses(differences, intervals, own_level, ranges, clusters, weights)
+    to_pass = queries_to_exclude(differences, limits, own_level, ranges, clusters, weights)
+    to_fail = rows.count_needed(of_family)
+    fewest = test.count_required_queries(of_family)
+    checks = []
     for i, (check, _) in enumerate(family):
-        if math.isnan(check.drop):
-            yield replace(check, violated=True)
-        elif check.drop <= check.limit + 1e-12:
-            yield check
-        elif rows is None or alpha is None:
-            yield replace(check, violated=True)
-        else:
-            p = float(rows.p_values[i])
-            yield replace(check, p=p, violated=p < alpha, too_few=_compute_least_p(rows, i, statistics) >= alpha)
+        needed = to_pass[i] if gate.proof == "noninferior" and not check.exceeds else max(to_fail[i], fewest)
+        tested = replace(rows.describe(i), needed=float(needed))
+        checks.append(judge_drop(check, gate, tested, float(hidden[i]), int(rows.units[i])))
+    return checks
 
 
-def _compute_least_p(rows: Differences, i: int, statistics: TableStatistics) -> float:
-    """Return the smallest possible p-value of a drop, if all its queries had lost and other tests did not change."""
-    smallest = PAIRED_TESTS[statistics.test].smallest_p(int(rows.units[i]))
-    p_values = rows.uncorrected.copy()
-    p_values[i] = min(p_values[i], smallest)
-    return float(correct(p_values, statistics.correction)[i])
+def judge_drop(
+    check: Check, gate: Gate, tested: Difference | None = None, hidden: float = math.nan, units: int = 0
+) -> Check:
+    """Return a check of a drop with its verdict.
+
+    `tested` is the difference with its corrected p-value and the number of queries that would decide it, `hidden` the
+    largest loss that is not excluded, and `units` the number of queries; without a test, every larger drop fails.
+    """
+    if math.isnan(check.drop) or (tested is None and check.exceeds):
+        return replace(check, verdict="fail")
+    if tested is None or gate.alpha is None:
+        return check
+    check = replace(check, p=tested.corrected, hidden=hidden, queries=units, proof=gate.proof)
+    is_shown = tested.corrected < gate.alpha and check.drop > 0
+    is_within = hidden <= check.limit + 1e-12 if gate.proof == "noninferior" else not check.exceeds
+    if is_within:
+        return check
+    if is_shown:
+        return replace(check, verdict="fail")
+    more = max(tested.needed - units, 1.0)
+    share = tested.differing / tested.queries if tested.queries else math.nan
+    return replace(check, verdict="undecided", more=more, differing=share * more)
 
 
 def select_type(values: Floats, kind: str, comparison: Comparison) -> Floats:
@@ -237,6 +310,12 @@ def _resolve_measure(name: str, limit: float, place: str, comparison: Comparison
             f"gate.{place}.{name}={limit:g}: should be from {low:g} to {high:g}, the range of {what}{meant}"
         )
     return measure
+
+
+def _measure_span(measure: str) -> float:
+    """Return the largest possible drop of a measure, infinite if unknown."""
+    least, greatest = _range(measure)
+    return greatest - least
 
 
 def _range(measure: str) -> tuple[float, float]:

@@ -88,6 +88,10 @@ class Differences:
     ties: NDArray[np.int64]
     losses: NDArray[np.int64]
 
+    def count_needed(self, level: float) -> Floats:
+        """Return how many queries (or clusters) a single test at a level needs (m,)."""
+        return queries_needed(self.differences, self.deviations, level)
+
     def describe(self, row: int) -> Difference:
         """Return one row as a value."""
         return Difference(

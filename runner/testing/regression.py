@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import yaml
 
 from runner.comparison.compare import TableStatistics
-from runner.comparison.gate import Gate, check_gate
+from runner.comparison.gate import EXIT_CODES, Gate, check_gate, find_exit_code
 from runner.comparison.report import data, tables
 from runner.config import CONF
 from runner.config.consent import Consent
@@ -29,6 +30,10 @@ _LISTED = 5
 """The largest number of queries to list in a message."""
 
 
+class UndecidedWarning(UserWarning):
+    """A gate cannot tell whether a result is worse, because there are too few queries."""
+
+
 def assert_no_regression(
     result: Result | str | PathLike[str],
     baseline: Result | str | PathLike[str],
@@ -45,7 +50,9 @@ def assert_no_regression(
     tracking_uri: str | None = None,
     store_path: str | PathLike[str] | None = None,
 ) -> None:
-    """Raise `AssertionError` if a result violates a rule of a gate when compared with a baseline.
+    """Raise `AssertionError` if a result fails a gate when compared with a baseline, or if the gate is undecided.
+
+    An undecided gate only warns (`UndecidedWarning`) with `undecided="warn"`, and passes with `undecided="pass"`.
 
     `result` and `baseline` are results of `runner.evaluate`, or names as on the command line: "latest",
     "baseline:main", the id of a run, a file. `gate` is the name of a file in `conf/gate`, or rules such as {"drops":
@@ -60,14 +67,17 @@ def assert_no_regression(
     results = [_find_result(given, tracking, folder) for given in (baseline, result)]
     own = build_settings(TableStatistics, statistics or {}, "statistics")
     place = store_settings({"store": {"path": str(store_path or "mlruns/cache")}})
+    rules = _build_gate(gate)
     comparison, effect = compare_on_same_data(
-        results, own, primary, re_evaluate, lambda: Bench(open_store(place)), consent, dataset
+        results, own, primary, re_evaluate, lambda: Bench(open_store(place)), consent, dataset, rules.measures
     )
-    checks = check_gate(_build_gate(gate), comparison)
-    violated = [check for check in checks if check.violated]
-    if not violated:
+    checks = check_gate(rules, comparison)
+    unmet = tables.list_open_checks(checks)
+    lines = [tables.gate_verdict(checks), *(f"  {tables.describe_check(check)}" for check in unmet)]
+    if find_exit_code(rules, checks) == EXIT_CODES["pass"]:
+        if unmet and rules.undecided == "warn":
+            warnings.warn("\n".join(lines), UndecidedWarning, stacklevel=2)
         return
-    lines = [tables.gate_verdict(checks), *(f"  {tables.describe_check(check)}" for check in violated)]
     lines += tables.verdicts(comparison) + (data.describe(effect) if effect else [])
     losses = tables.losses(comparison, 1)[:_LISTED]
     lines += [f"Largest losses in {comparison.primary}:"] if losses else []

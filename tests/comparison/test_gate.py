@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
-from runner.comparison.gate import Check, Gate, check_gate
+from runner.comparison.gate import Check, Gate, check_gate, conclude, find_exit_code
 from runner.comparison.report.tables import describe_check
 from runner.config.objects import ConfigError
 from runner.evaluation.result import Result
@@ -37,7 +37,7 @@ def lower(by: float, of: Result, queries: slice = slice(None)) -> Result:
 
 
 def violations(gate: Gate, comparison: Comparison) -> list[Check]:
-    return [check for check in check_gate(gate, comparison) if check.violated]
+    return [check for check in check_gate(gate, comparison) if check.verdict == "fail"]
 
 
 def test_an_identical_result_passes() -> None:
@@ -59,13 +59,72 @@ def test_a_drop_that_is_allowed_passes_however_sure_it_is() -> None:
     assert violations(DEFAULT, comparison) == []
 
 
-def test_a_drop_that_may_be_noise_passes_unless_alpha_is_null() -> None:
+def test_a_drop_that_may_be_noise_is_undecided_unless_alpha_is_null() -> None:
     comparison = against(lower(0.9, result("a"), slice(0, 1)))  # one query of thirty
     noise = check_gate(DEFAULT, comparison)[0]
-    assert noise.drop > 0.01
-    assert describe_check(noise).endswith("not significant")
-    assert not noise.violated
+    assert (noise.drop > 0.01, noise.verdict, conclude([noise])) == (True, "undecided", "undecided")
+    assert "more than the 0.01 that is allowed, but not significant (p = 1.000 with 30 queries)" in describe_check(
+        noise
+    )
+    needed = comparison.table["nDCG@10"][1].difference.needed
+    assert noise.more == needed - 30
+    assert f"about {needed - 30:,.0f} more queries would decide it" in describe_check(noise)
+    assert noise.differing == pytest.approx(noise.more / 30)  # one of thirty differs
     assert violations(replace(DEFAULT, alpha=None), comparison)
+    for undecided, code in (("fail", 4), ("warn", 0), ("pass", 0)):
+        assert find_exit_code(replace(DEFAULT, undecided=undecided), [noise]) == code  # type: ignore[arg-type]
+
+
+def test_a_violated_rule_outweighs_an_undecided_one() -> None:
+    rules = [Check("b", "drop", "RR", "", 1.0, 0.5, 0.1, verdict=verdict) for verdict in ("pass", "undecided", "fail")]
+    assert [conclude(rules[:n]) for n in (1, 2, 3)] == ["pass", "undecided", "fail"]
+    assert [find_exit_code(Gate(), rules[:n]) for n in (1, 2, 3)] == [0, 4, 1]
+    assert find_exit_code(Gate(undecided="warn"), rules) == 1
+
+
+def test_a_pass_says_how_large_a_loss_the_data_could_hide() -> None:
+    comparison = against(result("b", seed=5))
+    (check,) = check_gate(Gate(drops={"primary": 0.9}), comparison)
+    own = comparison.table["nDCG@10"][1].difference
+    assert check.verdict == "pass"
+    assert -own.low <= check.hidden < -own.low + 0.03  # two queries are added to thirty
+    assert f"a loss of up to {check.hidden:.4f} could be hidden with 30 queries" in describe_check(check)
+
+
+def test_no_loss_is_hidden_beyond_the_range_of_a_measure_and_none_excluded_without_differences() -> None:
+    (equal,) = check_gate(Gate(drops={"primary": 0.05}, proof="noninferior"), against(result("b")))
+    assert (equal.verdict, equal.drop) == ("undecided", 0.0)
+    assert 0.05 < equal.hidden < 0.15  # losses of 1 on one query of thirty, or two, would often not be drawn
+    before = result("a", queries=5)
+    (few_queries,) = check_gate(Gate(drops={"primary": 0.05}), against(lower(0.3, before), before))
+    assert (few_queries.hidden, few_queries.verdict) == (1.0, "undecided")
+    assert few_queries.more >= 1  # no flip of the signs of five queries can be significant
+
+
+@pytest.mark.parametrize(
+    ("by", "limit", "verdict"),
+    [(0.2, 0.3, "pass"), (0.2, 0.1, "fail"), (-0.2, 0.01, "pass")],
+)
+def test_a_loss_beyond_the_limit_must_be_excluded(by: float, limit: float, verdict: str) -> None:
+    """The loss is the same on every query, so its size is certain."""
+    (check,) = check_gate(Gate(drops={"primary": limit}, proof="noninferior"), against(lower(by, result("a"))))
+    assert check.verdict == verdict
+
+
+def test_a_significant_loss_that_may_be_larger_than_the_limit_fails() -> None:
+    after = lower(0.3, result("a"), slice(0, 12))  # 0.12 on average
+    regression, noninferior = (
+        check_gate(Gate(drops={"primary": 0.13}, proof=proof), against(after))[0]  # type: ignore[arg-type]
+        for proof in ("regression", "noninferior")
+    )
+    assert (regression.verdict, noninferior.verdict) == ("pass", "fail")
+    assert regression.hidden > 0.13
+    assert "within the 0.13 that is allowed, and significant" in describe_check(noninferior)
+
+
+def test_a_loss_can_only_be_excluded_at_a_level() -> None:
+    with pytest.raises(ValidationError, match="set alpha"):
+        Gate(proof="noninferior", alpha=None)
 
 
 @pytest.mark.parametrize("statistics", [QUICK, replace(QUICK, correction="none")])
@@ -83,24 +142,22 @@ def few(by: float, of: Result, kind: str = "rare") -> tuple[Result, Result]:
 
 
 @pytest.mark.parametrize("test", [name for name, test in PAIRED_TESTS.items() if test.smallest_p(3) >= 0.05])
-def test_a_drop_over_too_few_queries_to_be_sure_is_said_to_be_so(test: Any) -> None:
+def test_a_drop_over_too_few_queries_is_undecided(test: Any) -> None:
     before, after = few(0.5, result("a"))
     rules = Gate(drops_by_type={"*": {"primary": 0.05}})
     common, rare = check_gate(rules, against(after, before, replace(QUICK, test=test)))
-    assert (common.violated, common.too_few) == (False, False)
-    assert (rare.violated, rare.too_few) == (False, True)
-    assert describe_check(rare).endswith("with too few queries for significance")
+    assert (common.verdict, rare.verdict) == ("pass", "undecided")
+    assert rare.more >= PAIRED_TESTS[test].count_required_queries(0.05) - 3
     _, by_t = check_gate(rules, against(after, before, replace(QUICK, test="t")))
-    assert by_t.violated
-    assert not by_t.too_few
+    assert by_t.verdict == "fail"
 
 
 def test_enough_queries_for_one_rule_may_be_too_few_for_many() -> None:
     before = result("a", types=[f"t{i}" for i in range(5)])  # six queries each, of which none can be below 1/32
     after = lower(0.3, before, slice(0, 30, 5))
     one, many = ({kind: {"primary": 0.05}} for kind in ("t0", "*"))
-    assert check_gate(Gate(drops_by_type=one), against(after, before))[0].violated
-    assert check_gate(Gate(drops_by_type=many), against(after, before))[0].too_few
+    assert check_gate(Gate(drops_by_type=one), against(after, before))[0].verdict == "fail"
+    assert check_gate(Gate(drops_by_type=many), against(after, before))[0].verdict == "undecided"
 
 
 def test_rules_by_type_make_no_drop_over_all_queries_less_sure() -> None:
@@ -115,7 +172,7 @@ def test_rules_by_type_make_no_drop_over_all_queries_less_sure() -> None:
 
 def test_a_gain_is_no_drop() -> None:
     checks = check_gate(replace(DEFAULT, alpha=None), against(lower(-0.2, result("a"))))
-    assert not any(check.violated for check in checks)
+    assert conclude(checks) == "pass"
     assert "did not fall" in describe_check(checks[0])
 
 
@@ -123,14 +180,14 @@ def test_a_gain_is_no_drop() -> None:
 def test_a_floor_holds_just_when_the_mean_is_not_below_it(floor: float, quality: float) -> None:
     comparison = against(result("b", quality=quality), statistics=TableStatistics(permutations=1))
     (check,) = check_gate(Gate(floors={"mrr": floor}), comparison)
-    assert check.violated == (comparison.results[1].means["RR"] < floor)
+    assert (check.verdict == "fail") == (comparison.results[1].means["RR"] < floor)
     assert check.measure == "RR"
 
 
 def test_a_floor_can_be_of_a_type_and_of_no_result_queries() -> None:
     comparison = against(result("b"))
     gate = Gate(floors={"tn_rate": 0.6, "recall@10": 0.0}, floors_by_type={"semantic": {"P@1": 1.0}})
-    assert [(c.measure, c.type, c.violated) for c in check_gate(gate, comparison)] == [
+    assert [(c.measure, c.type, c.verdict == "fail") for c in check_gate(gate, comparison)] == [
         ("tn_rate", "", True),
         ("R@10", "", False),
         ("P@1", "semantic", True),

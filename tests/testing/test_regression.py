@@ -18,7 +18,7 @@ from runner.comparison.gate import Gate
 from runner.config.objects import ConfigError
 from runner.evaluation.records import save_record
 from runner.evaluation.result import Result, ResultError
-from runner.testing.regression import assert_no_regression
+from runner.testing.regression import UndecidedWarning, assert_no_regression
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
@@ -44,6 +44,18 @@ def test_a_regression_fails_with_the_rules_and_the_queries() -> None:
     assert lines[1].startswith("  new: nDCG@10 fell by 0.2000")
     assert "Largest losses in nDCG@10:" in lines
     assert lines[-1].startswith("  -0.2")
+
+
+def test_an_undecided_gate_fails_warns_or_passes() -> None:
+    scores = result("old").scores.copy()
+    scores[:, 0] = 0
+    unlucky = replace(result("new"), scores=scores)
+    with pytest.raises(AssertionError, match="gate undecided: 2 of 5 rules undecided"):
+        assert_no_regression(unlucky, result("old"), statistics=QUICK)
+    rules = {"drops": {"primary": 0.01}}
+    with pytest.warns(UndecidedWarning, match="more queries would decide it"):
+        assert_no_regression(unlucky, result("old"), gate={**rules, "undecided": "warn"}, statistics=QUICK)
+    assert_no_regression(unlucky, result("old"), gate={**rules, "undecided": "pass"}, statistics=QUICK)
 
 
 @pytest.mark.parametrize(

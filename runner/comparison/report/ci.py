@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from runner.comparison.compare import Change, Comparison
-from runner.comparison.gate import Check
+from runner.comparison.gate import Check, Gate, Verdict
 from runner.comparison.report import tables
 from runner.pages.junit import JUnitCase, JUnitSuite, render_junit
 from runner.pages.numbers import gist, score
+
+Outcome = Literal["passed", "failed", "error", "skipped"]
+
+_UNDECIDED: Mapping[str, Outcome] = {"fail": "error", "pass": "passed", "warn": "skipped"}
+"""The outcome of an undecided rule by `Gate.undecided`."""
 
 LARGEST_SUMMARY = 1_000_000
 """The most bytes of a step summary; GitHub refuses more than 1 MiB."""
@@ -18,28 +23,28 @@ LARGEST_SUMMARY = 1_000_000
 _CUT = "\n\nThis summary is truncated; `output=FOLDER` writes the whole report.\n"
 
 
-def comparison_junit(comparison: Comparison, checks: Sequence[Check]) -> str:
-    """Return the rules of a gate as JUnit XML: a suite for each candidate, a case for each rule."""
+def comparison_junit(comparison: Comparison, checks: Sequence[Check], gate: Gate) -> str:
+    """Return the rules of a gate as JUnit XML: a suite for each candidate, a case for each rule.
+
+    An undecided rule is an error if an undecided gate fails, passes if it passes, and is skipped if it warns.
+    """
+    outcomes: dict[Verdict, Outcome] = {"pass": "passed", "fail": "failed", "undecided": _UNDECIDED[gate.undecided]}
     return render_junit(
         [
             JUnitSuite(
-                f"{label} against {comparison.labels[0]}", [_case(check) for check in checks if check.system == label]
+                f"{label} against {comparison.labels[0]}",
+                [_case(check, outcomes) for check in checks if check.system == label],
             )
             for label in comparison.labels[1:]
         ]
     )
 
 
-def _case(check: Check) -> JUnitCase:
+def _case(check: Check, outcomes: Mapping[Verdict, Outcome]) -> JUnitCase:
     limits = {"floor": f"at least {check.limit:g}", "drop": f"drops at most {check.limit:g}"}
     name = f"{check.measure} {limits[check.rule]}" if check.rule in limits else f"at most {check.limit:g} errors"
     of_type = f", queries of type {check.type}" if check.type else ""
-    outcome: Literal["passed", "failed", "skipped"] = "passed"
-    if check.violated:
-        outcome = "failed"
-    elif check.too_few:
-        outcome = "skipped"
-    return JUnitCase(f"gate.{check.rule}", name + of_type, outcome, tables.describe_check(check))
+    return JUnitCase(f"gate.{check.rule}", name + of_type, outcomes[check.verdict], tables.describe_check(check))
 
 
 def is_github(wanted: Literal["auto", "always", "never"]) -> bool:
@@ -47,15 +52,17 @@ def is_github(wanted: Literal["auto", "always", "never"]) -> bool:
     return wanted == "always" or (wanted == "auto" and os.environ.get("GITHUB_ACTIONS") == "true")
 
 
-def iter_annotations(comparison: Comparison, checks: Sequence[Check], queries: int) -> Iterator[str]:
-    """Yield workflow commands: an error for each violated rule, and the largest losses of each candidate.
+def iter_annotations(comparison: Comparison, checks: Sequence[Check], queries: int, gate: Gate) -> Iterator[str]:
+    """Yield workflow commands: one for each rule that does not pass, and the largest losses of each candidate.
 
-    The losses are warnings if a rule is violated, otherwise notices.
+    A violated rule is an error; an undecided one is, too, unless an undecided gate passes. The losses are warnings if
+    a rule does not pass, otherwise notices.
     """
-    violated = [check for check in checks if check.violated]
-    for check in violated:
-        yield _annotate("error", "Retrieval gate", tables.describe_check(check))
-    level = "warning" if violated else "notice"
+    levels = {"fail": "error", "undecided": {"fail": "error", "warn": "warning", "pass": "notice"}[gate.undecided]}
+    unmet = tables.list_open_checks(checks)
+    for check in unmet:
+        yield _annotate(levels[check.verdict], "Retrieval gate", tables.describe_check(check))
+    level = "warning" if unmet else "notice"
     for system in range(1, len(comparison.labels)):
         for change in tables.losses(comparison, system)[:queries]:
             title = f"Query {change.after.id} of {comparison.labels[system]}"

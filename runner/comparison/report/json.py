@@ -9,7 +9,7 @@ import orjson
 
 from runner.comparison.compare import Change, Comparison, Versus, summarise_times
 from runner.comparison.data_effect import DataEffect
-from runner.comparison.gate import Check
+from runner.comparison.gate import Check, conclude
 from runner.comparison.report import tables
 from runner.comparison.report.data import convert_effect
 
@@ -63,10 +63,12 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
             if i
         },
         "gate": {
-            "passed": not any(check.violated for check in checks),
-            "violations": [tables.describe_check(check) for check in checks if check.violated],
+            "verdict": conclude(checks),
+            "passed": conclude(checks) == "pass",
+            "violations": [tables.describe_check(check) for check in checks if check.verdict == "fail"],
+            "undecided": [tables.describe_check(check) for check in checks if check.verdict == "undecided"],
             "checks": [
-                vars(check) | {"cost": tables.describe_cost(check), "outcome": tables.outcome(check)}
+                vars(check) | {"cost": tables.describe_cost(check), "reason": tables.describe_check(check)}
                 for check in checks
             ],
         },

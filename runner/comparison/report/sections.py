@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from runner.comparison.compare import Change, Comparison
 from runner.comparison.data_effect import DataEffect
-from runner.comparison.gate import Check
+from runner.comparison.gate import Check, Verdict, conclude
 from runner.comparison.report import data, tables
 from runner.pages.markdown import escape, render_sections
 from runner.pages.numbers import format_signed, score
 from runner.pages.sections import ReportSection
 
-PASSED, FAILED = "\N{WHITE HEAVY CHECK MARK}", "\N{CROSS MARK}"
+MARKS: Mapping[Verdict, str] = {
+    "pass": "\N{WHITE HEAVY CHECK MARK}",
+    "fail": "\N{CROSS MARK}",
+    "undecided": "\N{WARNING SIGN}",
+}
 
 
 def comparison_markdown(
@@ -29,12 +33,11 @@ def comparison_markdown(
 
 
 def describe_gate(checks: Sequence[Check], describe_check: Callable[[Check], str]) -> Iterator[str]:
-    """Yield the verdict of a gate and its violated rules."""
-    violated = [describe_check(check) for check in checks if check.violated]
+    """Yield the verdict of a gate and its reasons."""
     if checks:
-        yield f"{FAILED if violated else PASSED} {escape(tables.gate_verdict(checks))}"
-    if violated:
-        yield "\n".join(f"- {escape(line)}" for line in violated)
+        yield f"{MARKS[conclude(checks)]} {escape(tables.gate_verdict(checks))}"
+    if reasons := tables.list_reasons(checks):
+        yield "\n".join(f"- {escape(describe_check(check))}" for check in reasons)
 
 
 def iter_sections(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,7 @@ from runner.comparison.compare import (
     compute_mean,
     summarise_times,
 )
-from runner.comparison.gate import Check
+from runner.comparison.gate import Check, Verdict, conclude
 from runner.comparison.report.significance import in_words
 from runner.evaluation.report.tables import abstention_table
 from runner.pages import numbers
@@ -36,6 +37,8 @@ from runner.pages.tables import Column, Table
 from runner.statistics.comparison import Difference
 from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.paired_tests import PAIRED_TESTS
+
+_ORDER: Sequence[Verdict] = ("fail", "undecided", "pass")
 
 LISTED = 5
 """Retrieved documents listed for a query."""
@@ -286,17 +289,40 @@ def describe_check(check: Check) -> str:
         return f"{what} cannot be measured, because no query has a value"
     cost = describe_cost(check)
     if check.rule == "floor":
-        return f"{what} is {score4(check.after)}{cost}, {'below' if check.violated else 'at least'} {check.limit:g}"
+        side = "below" if check.verdict == "fail" else "at least"
+        return f"{what} is {score4(check.after)}{cost}, {side} {check.limit:g}"
     fell = f"{what} fell by {score4(check.drop)}, from {score4(check.before)} to {score4(check.after)}{cost}"
-    if not check.drop > check.limit:
-        return f"{fell}: {check.limit:g} is allowed" if check.drop > 0 else f"{what} did not fall{cost}"
-    p = (
-        ""
-        if math.isnan(check.p)
-        else f" (p {'' if check.p < 0.001 else '= '}{p_value(check.p)}, corrected for the gate)"
-    )
-    unsure = ", with too few queries for significance" if check.too_few else ", not significant"
-    return f"{fell}: more than {check.limit:g}{p}" + ("" if check.violated else unsure)
+    return f"{fell if check.drop > 0 else f'{what} did not fall{cost}'}: {describe_proof(check)}"
+
+
+def describe_proof(check: Check) -> str:
+    """Return why a drop passes, fails or is undecided."""
+    limit, excess = f"{check.limit:g}", "more than the" if check.exceeds else "within the"
+    if math.isnan(check.p):  # nothing was tested
+        return f"{excess} {limit} that is allowed"
+    hidden = f"a loss of up to {score4(check.hidden)}" if math.isfinite(check.hidden) else "a loss of any size"
+    on = f"with {format_count(check.queries, 'query', 'queries')}"
+    p = f"p {'' if check.p < 0.001 else '= '}{p_value(check.p)}"
+    if check.verdict == "pass":
+        if check.proof == "noninferior":
+            return f"a loss of more than {limit} is excluded (at most {score4(check.hidden)})"
+        return f"within the {limit} that is allowed; {hidden} could be hidden {on}"
+    if check.verdict == "fail":
+        return f"{excess} {limit} that is allowed, and significant ({p})"
+    if check.proof == "noninferior":
+        why = f"{hidden} could be hidden {on}, and {limit} is allowed (a loss is not significant, {p})"
+    else:
+        why = f"more than the {limit} that is allowed, but not significant ({p} {on})"
+    return f"{why}; {describe_more(check)}"
+
+
+def describe_more(check: Check) -> str:
+    """Return how many more queries, and of which kind, would decide a rule."""
+    if not math.isfinite(check.more):
+        return "no number of such queries would decide it"
+    kind = "on which the systems differ; queries with equal results decide nothing"
+    differing = f"{queries(math.ceil(check.differing))} of them" if check.differing >= 0 else "those"
+    return f"about {queries(math.ceil(check.more))} more queries would decide it, {differing} {kind}"
 
 
 def describe_cost(check: Check) -> str:
@@ -306,20 +332,35 @@ def describe_cost(check: Check) -> str:
 
 def gate_verdict(checks: Sequence[Check]) -> str:
     """Return in a line whether all rules are followed."""
-    violated = [check for check in checks if check.violated]
     if not checks:
         return "gate: no rules"
-    too_few = sum(check.too_few for check in checks)
-    unsure = f", {too_few} with too few queries for significance" if too_few else ""
-    if not violated:
-        return f"gate passed: {len(checks)} of {len(checks)} rules hold{unsure}"
-    return f"gate failed: {len(violated)} of {len(checks)} rules violated{unsure}"
+    count = Counter(check.verdict for check in checks)
+    unsure = f", {count['undecided']} undecided" if count["undecided"] else ""
+    return {
+        "pass": f"gate passed: {len(checks)} of {len(checks)} rules hold",
+        "fail": f"gate failed: {count['fail']} of {len(checks)} rules violated{unsure}",
+        "undecided": f"gate undecided: {count['undecided']} of {len(checks)} rules undecided, no rule violated",
+    }[conclude(checks)]
+
+
+def list_open_checks(checks: Sequence[Check]) -> list[Check]:
+    """Return the rules that do not pass, those that fail first."""
+    return sorted((check for check in checks if check.verdict != "pass"), key=_order)
+
+
+def list_reasons(checks: Sequence[Check]) -> list[Check]:
+    """Return the rules that explain the verdict: those that do not pass, or else the drops over all queries."""
+    return list_open_checks(checks) or [check for check in checks if check.rule == "drop" and not check.type]
+
+
+def _order(check: Check) -> int:
+    return _ORDER.index(check.verdict)
 
 
 def gate_table(checks: Sequence[Check], limit: int | None = None) -> Table:
-    """Return the rules, violated ones first."""
+    """Return the rules, those that do not pass first."""
     columns = [
-        Column("outcome"),
+        Column("verdict"),
         Column("system", spare=1),
         Column("rule"),
         Column("measure"),
@@ -327,11 +368,12 @@ def gate_table(checks: Sequence[Check], limit: int | None = None) -> Table:
         Column("baseline", _format_rule_value, numeric=True, spare=2),
         Column("value", _format_rule_value, numeric=True),
         Column("allowed", lambda value: f"{value:g}", numeric=True),
+        Column("could be hidden", score4, numeric=True, spare=4),
         Column("p", p_value, numeric=True, spare=3),
     ]
     rows = [
-        [outcome(c), c.system, c.rule, c.measure, c.type, c.before, c.after, c.limit, c.p]
-        for c in sorted(checks, key=lambda check: not check.violated)
+        [c.verdict, c.system, c.rule, c.measure, c.type, c.before, c.after, c.limit, c.hidden, c.p]
+        for c in sorted(checks, key=_order)
     ]
     return Table(columns, rows[:limit])
 
@@ -339,15 +381,6 @@ def gate_table(checks: Sequence[Check], limit: int | None = None) -> Table:
 def _format_rule_value(value: float) -> str:
     """Return the value of a measure, or a count, as text."""
     return number(value) if isinstance(value, int) else score4(value)
-
-
-def outcome(check: Check) -> str:
-    """Return the outcome of a rule in a word or two."""
-    if check.violated:
-        return "violated"
-    if check.too_few:
-        return "too few queries"
-    return "not significant" if not math.isnan(check.p) else "holds"
 
 
 def describe_statistics(comparison: Comparison) -> str:

@@ -11,6 +11,7 @@ FEATURE = Feature(
             1: "a rule of the gate is violated",
             2: "the difference cannot be explained, or invalid command",
             3: "internal error",
+            4: "the gate is undecided, and gate.undecided=fail",
         },
         documents=[
             Document(

@@ -12,8 +12,8 @@ from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
 from runner.comparison.compare import TableStatistics
-from runner.comparison.gate import Check
-from runner.comparison.report.tables import gate_verdict
+from runner.comparison.gate import Check, Gate, find_exit_code
+from runner.comparison.report.tables import gate_verdict, list_reasons
 from runner.config.addresses import LocalPath
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
@@ -36,9 +36,6 @@ from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.tracking.settings import Tracking
 
-VIOLATED = 1
-"""The exit code for a violated gate."""
-
 
 @settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
 class ExplainSettings:
@@ -51,11 +48,12 @@ class ExplainSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Explain a difference and write reports; return 1 for a violated gate."""
+    """Explain a difference and write reports; return the exit code of the gate's verdict."""
     config = resolve_config(cfg)
     own = build_settings(ExplainSettings, config)
     consent = Consent.of(config)
-    gate, tracking = build(config["gate"], "gate"), build(config["tracking"], "tracking")
+    gate: Gate = build(config["gate"], "gate")
+    tracking = build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     baseline, candidate = (
         _load(key, as_typed(config[key], key, overrides), tracking, Path(own.baselines))
@@ -70,7 +68,7 @@ def main(cfg: DictConfig) -> int:
         _write(own.output, explanation, checks)
     console.document(lambda: explanation_json(explanation, checks))
     _show(explanation, checks, options.examples)
-    return VIOLATED if any(check.violated for check in checks) else 0
+    return find_exit_code(gate, checks)
 
 
 def _load(key: str, words: Sequence[str], tracking: Tracking, baselines: Path) -> Named:
@@ -100,9 +98,8 @@ def _show(explanation: Explanation, checks: Sequence[Check], examples: int) -> N
     if checks:
         console.show_table(tables.gate_table(checks), "Rules of the gate")
         console.line(f"\n{gate_verdict(checks)}")
-        for check in checks:
-            if check.violated:
-                console.paragraph(tables.describe_check(check), indent=2)
+        for check in list_reasons(checks):
+            console.paragraph(tables.describe_check(check), indent=2)
 
 
 def _write(output: str, explanation: Explanation, checks: Sequence[Check]) -> None:

@@ -114,18 +114,20 @@ def test_how_many_queries_are_needed_is_told_only_where_that_is_known() -> None:
     assert "would be needed" not in verdict
 
 
-def test_rules_with_too_few_queries_to_tell_are_counted_in_the_verdict() -> None:
-    drop = Check("b", "drop", "RR", "rare", 1, 0, 0.05, p=0.25, too_few=True)
-    assert tables.gate_verdict([drop]) == "gate passed: 1 of 1 rules hold, 1 with too few queries for significance"
-    assert tables.outcome(drop) == "too few queries"
+def test_undecided_rules_are_counted_in_the_verdict() -> None:
+    drop = Check("b", "drop", "RR", "rare", 1, 0, 0.05, p=0.25, verdict="undecided")
+    floor = Check("b", "floor", "RR", "", 1, 0, 0.05, verdict="fail")
+    assert tables.gate_verdict([drop]) == "gate undecided: 1 of 1 rules undecided, no rule violated"
+    assert tables.gate_verdict([drop, floor]) == "gate failed: 1 of 2 rules violated, 1 undecided"
+    assert tables.list_reasons([drop, floor]) == [floor, drop]
 
 
 def test_errors_are_counted_and_measures_are_measured() -> None:
-    errors = Check("b", "errors", "errors", "", 0, 3, 1, violated=True)
-    drop = Check("b", "drop", "RR", "", 1.0, 0.0, 0.05, p=0.25)
+    errors = Check("b", "errors", "errors", "", 0, 3, 1, verdict="fail")
+    drop = Check("b", "drop", "RR", "", 1.0, 0.0, 0.05, p=0.25, verdict="undecided")
     shown = tables.gate_table([drop, errors]).texts()
     assert [row[5:8] for row in shown] == [["0", "3", "1"], ["1.0000", "0.0000", "0.05"]]
-    assert [row[0] for row in shown] == ["violated", "not significant"]
+    assert [row[0] for row in shown] == ["fail", "undecided"]
 
 
 def test_what_has_a_column_for_each_result_has_the_full_width_of_the_page(two: tuple[Comparison, list[Check]]) -> None:
@@ -182,7 +184,7 @@ def test_json_has_every_figure_and_the_violations(three: tuple[Comparison, list[
     assert {of["measure"] for of in content["by_type"]} == set(comparison.table)
     assert len(content["queries"]["b"]) == len(comparison.list_changes(1))
     assert content["gate"]["passed"] is False
-    assert len(content["gate"]["violations"]) == sum(check.violated for check in checks)
+    assert len(content["gate"]["violations"]) == sum(check.verdict == "fail" for check in checks)
 
 
 def test_the_page_shows_the_same_figures(three: tuple[Comparison, list[Check]]) -> None:

@@ -172,8 +172,8 @@ def test_a_gate_applies_to_the_chosen_term(everything: tuple[Version, Version, E
     for i, term in enumerate(("code", "documents", "judgments", "queries")):
         floor, drop = check_term(gate, explanation, term)  # type: ignore[arg-type]  # one of the terms
         effect = explanation.list_terms("nDCG@10")[i].effect
-        assert (drop.after, drop.violated) == (effect, effect < 0)
-        assert not floor.violated
+        assert (drop.after, drop.verdict) == (effect, "fail" if effect < 0 else "pass")
+        assert floor.verdict == "pass"
     (drop,) = check_term(Gate(drops={"primary": 0.0}), explanation, "queries")
     p_value = explanation.list_terms("nDCG@10")[3].difference.p
     assert drop.after >= 0 or drop.p == pytest.approx(p_value)

@@ -103,7 +103,7 @@ def test_two_agents_on_the_same_tasks_compare_and_pass_a_gate_as_two_retrievers_
     assert versus.mean == pytest.approx(1 / 3)
     assert versus.difference.mean == pytest.approx(-2 / 3)
     (check,) = check_gate(Gate(drops={"mrr": 0.1}), compared)
-    assert check.violated
+    assert check.verdict == "fail"
     assert "| RR |" in comparison_markdown(compared)
 
 

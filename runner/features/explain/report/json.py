@@ -8,8 +8,7 @@ from typing import Any
 
 import orjson
 
-from runner.comparison.gate import Check
-from runner.comparison.report.tables import outcome
+from runner.comparison.gate import Check, conclude
 from runner.features.explain.report import tables
 from runner.features.explain.terms import CAUSES, TERMS, Explanation
 
@@ -47,9 +46,11 @@ def explanation_json(explanation: Explanation, checks: Sequence[Check] = ()) -> 
         "statistics": vars(explanation.statistics),
         "notes": tables.about(explanation),
         "gate": {
-            "passed": not any(check.violated for check in checks),
-            "violations": [tables.describe_check(check) for check in checks if check.violated],
-            "checks": [vars(check) | {"cost": None, "outcome": outcome(check)} for check in checks],
+            "verdict": conclude(checks),
+            "passed": conclude(checks) == "pass",
+            "violations": [tables.describe_check(check) for check in checks if check.verdict == "fail"],
+            "undecided": [tables.describe_check(check) for check in checks if check.verdict == "undecided"],
+            "checks": [vars(check) | {"cost": None, "reason": tables.describe_check(check)} for check in checks],
         },
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY

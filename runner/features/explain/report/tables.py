@@ -11,7 +11,7 @@ from runner.comparison.gate import Check
 from runner.comparison.notes import list_some
 from runner.comparison.report import tables as comparison_tables
 from runner.comparison.report.significance import in_words
-from runner.comparison.report.tables import bounds, outcome
+from runner.comparison.report.tables import bounds
 from runner.features.explain.causes import ADDED, CHANGED, REMOVED, REWORDED
 from runner.features.explain.terms import CAUSES, TERMS, EffectTerm, Explanation
 from runner.pages import numbers
@@ -239,15 +239,14 @@ def describe_check(check: Check) -> str:
     if check.rule != "drop" or check.after != check.after:
         return comparison_tables.describe_check(check)
     what = f"{check.measure} of type {check.type}" if check.type else check.measure
-    effect = f"{check.system}: effect on {what} {format_signed(check.after)}, a drop of {check.limit:g} is allowed"
-    p = "" if math.isnan(check.p) else f" (p {'' if check.p < 0.001 else '= '}{p_value(check.p)})"
-    return effect if outcome(check) == "holds" else f"{effect}: {outcome(check)}{p}"
+    effect = f"{check.system}: effect on {what} {format_signed(check.after)}"
+    return f"{effect}: {comparison_tables.describe_proof(check)}"
 
 
 def gate_table(checks: Sequence[Check]) -> Table:
-    """Return the rules, violated ones first."""
+    """Return the rules, those that do not pass first."""
     columns = [
-        Column("outcome"),
+        Column("verdict"),
         Column("of", least=12),
         Column("rule"),
         Column("measure"),
@@ -259,8 +258,8 @@ def gate_table(checks: Sequence[Check]) -> Table:
         Column("p", p_value, numeric=True, spare=3),
     ]
     rows = [
-        [outcome(c), c.system, c.rule, c.measure, c.type, c.after, c.limit, c.p]
-        for c in sorted(checks, key=lambda check: not check.violated)
+        [c.verdict, c.system, c.rule, c.measure, c.type, c.after, c.limit, c.p]
+        for c in [*comparison_tables.list_open_checks(checks), *(c for c in checks if c.verdict == "pass")]
     ]
     return Table(columns, rows)
 

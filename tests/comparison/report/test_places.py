@@ -1,0 +1,111 @@
+"""Every place that shows a p-value or a verdict on the same two results shows the same one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+import runner
+from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.gate import Gate, check_gate
+from runner.comparison.leaderboard import build_leaderboard
+from runner.comparison.report import tables
+from runner.comparison.report.ci import comparison_junit, iter_annotations
+from runner.comparison.report.json import comparison_json
+from runner.comparison.report.page import comparison_page
+from runner.comparison.report.sections import comparison_markdown
+from runner.evaluation.result import Result
+from runner.features.golden.comparison import comparison as compare_search_types
+from runner.features.golden.document import measure_names
+from runner.features.golden.report.markdown import _differences
+from runner.features.table.paper_table import build_paper_table
+from runner.pages.numbers import p_value
+from runner.statistics.settings import Statistics, Test
+from runner.sweep.report import tables as sweep_tables
+from runner.testing.regression import assert_no_regression
+from tests.pages.factory import result
+
+RULES = Gate(drops={"primary": 0.0, "RR": 0.0})
+TESTS = ("permutation", "t", "wilcoxon", "bootstrap")
+
+
+def draw_pair(test: Test, loss: float) -> tuple[Result, Result]:
+    """Return two results of which the second lost about this much, by all measures."""
+    first = replace(result("a", retriever="a"), config={"statistics": {"test": test}})
+    noise = np.random.default_rng(3).normal(-loss, 0.15, first.scores.shape)
+    scores = first.scores + noise
+    means = {m: float(np.nanmean(row)) for m, row in zip(first.means, scores, strict=True)}
+    return first, replace(first, name="b", retriever="b", swept={"retriever": "b"}, scores=scores, means=means)
+
+
+def list_p_values(pair: tuple[Result, Result], test: Test, measure: str) -> Iterator[tuple[str, float]]:
+    """Yield the p-value of a measure, with its correction, by the place that has it as a number."""
+    comparison = compare_results(pair, TableStatistics(test=test), rules=RULES.measures)
+    yield "compare", comparison.table[measure][1].difference.corrected
+    document = orjson.loads(comparison_json(comparison, check_gate(RULES, comparison)))
+    yield "comparison.json", document["measures"][measure]["systems"]["b"]["corrected"]
+    yield from (("gate", check["p"]) for check in document["gate"]["checks"] if check["measure"] == measure)
+    if measure == comparison.primary:
+        in_python = runner.compare(*pair, test=test)
+        yield "runner.compare", in_python.difference().difference.corrected
+        (_, row) = (row for _, row in in_python.frame.iterrows() if row["measure"] == measure)
+        yield "frame", row["corrected"]
+        board = build_leaderboard(pair, measure, statistics=Statistics(test=test))
+        yield "leaderboard", board.rows[1].difference.corrected
+        yield "leaderboard.csv", float(board.to_frame()["p"][1])
+        table = build_paper_table(pair, statistics=Statistics(test=test))
+        yield "table", next(cell.difference.corrected for cell in table.list_cells() if cell.system == "b")
+        golden = compare_search_types({"a": pair[0], "b": pair[1]}, measure_names(pair[0].measures))
+        yield "golden report", golden["metric_differences"]["ndcg@10"]["others"]["b"]["p"]
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("measure", ["nDCG@10", "RR"])
+def test_all_places_have_the_same_p_value(test: Any, measure: str) -> None:
+    found = dict(list_p_values(draw_pair(test, 0.07), test, measure))
+    assert len(found) == (9 if measure == "nDCG@10" else 3)
+    assert 1e-4 < found["compare"] < 0.3
+    assert found == pytest.approx(dict.fromkeys(found, found["compare"]))
+
+
+def list_texts(pair: tuple[Result, Result], comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield the texts that show a verdict on two results, by their place."""
+    checks = check_gate(RULES, comparison)
+    yield "terminal", " ".join(tables.verdicts(comparison))
+    yield "gate", " ".join(map(tables.describe_check, checks))
+    yield "comparison.md", comparison_markdown(comparison, checks)
+    yield "comparison.html", comparison_page(comparison, checks)
+    yield "JUnit", comparison_junit(comparison, checks, RULES)
+    yield "annotations", " ".join(iter_annotations(comparison, checks, 5, RULES))
+    golden = compare_search_types({"a": pair[0], "b": pair[1]}, measure_names(pair[0].measures))
+    yield "golden report", " ".join(_differences(golden, ["a", "b"]))
+    yield "leaderboard", " ".join(sweep_tables.leaderboard_table(build_leaderboard(pair, "nDCG@10")).texts()[1])
+    with pytest.raises(AssertionError) as caught:
+        assert_no_regression(pair[1], pair[0], gate=RULES)
+    yield "pytest", str(caught.value)
+
+
+@pytest.mark.parametrize(("loss", "is_significant"), [(0.07, True), (0.03, False)])
+def test_all_places_show_the_same_p_value_and_verdict(loss: float, is_significant: bool) -> None:
+    pair = draw_pair("permutation", loss)
+    comparison = compare_results(pair, TableStatistics(), rules=RULES.measures)
+    own = comparison.table["nDCG@10"][1].difference
+    assert own.significant == is_significant
+    texts = dict(list_texts(pair, comparison))
+    assert len(texts) == 9
+    assert {place for place, text in texts.items() if p_value(own.corrected) not in text} == set()
+    assert ("not significantly worse" in texts["terminal"]) != is_significant
+    verdict = check_gate(RULES, comparison)[0].verdict
+    assert verdict == ("fail" if is_significant else "undecided")
+    assert ("<failure" if is_significant else "<error") in texts["JUnit"]
+    board = build_leaderboard(pair, "nDCG@10")
+    assert board.rows[1].difference.significant == is_significant
+    assert json.loads(comparison_json(comparison, check_gate(RULES, comparison)))["gate"]["verdict"] == (
+        "fail" if is_significant else "undecided"
+    )
