@@ -1,1 +1,1 @@
-"""Tools for tests of other projects: checks of retrievers, dataset formats and features, and of a baseline."""
+"""Tools for tests of other projects: checks of retrievers, dataset formats, features and stores, and of a baseline."""

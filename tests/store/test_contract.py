@@ -27,6 +27,7 @@ from runner.store.remote import LockObject, ObjectShelf
 from runner.store.settings import StoreSettings
 from runner.system.object_stores import Objects
 from runner.system.processes import holder
+from runner.testing.stores import check_shelf
 from tests.object_stores import serve_bucket
 
 Machine = Callable[[str], DiskStore]
@@ -108,10 +109,8 @@ def test_a_store_that_was_sent_elsewhere_is_the_same(machine: Machine) -> None:
     assert same(pickle.loads(pickle.dumps(machine("one"))).arrays(key(), fail), arrays_of(5))
 
 
-def test_of_two_builds_of_an_entry_the_first_stays(machine: Machine) -> None:
-    machine("one").shelf.write(key(), arrays_of(1), {})
-    machine("two").shelf.write(key(), arrays_of(2), {})
-    assert same(machine("three").arrays(key(), fail), arrays_of(1))
+def test_a_shelf_keeps_the_contract(machine: Machine) -> None:
+    check_shelf(lambda: machine("one").shelf)
 
 
 def test_an_entry_that_is_sent_in_parts_is_written_once(machine: Machine) -> None:
