@@ -12,6 +12,7 @@ from runner.__main__ import main
 from runner.commands import list_commands
 from runner.evaluation.records import save_record
 from runner.pages.console import silence
+from runner.testing.features import check_document
 from runner.tracking.settings import Tracking
 from tests.documentation import DIR, write
 from tests.fake_llm import FakeLLM
@@ -58,15 +59,6 @@ def here(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 SERVERS = [name for name, command in list_commands().items() if command.serves]
 
 
-def documented_keys() -> dict[str, list[str]]:
-    """Return the keys of the document of each command, as it declares them."""
-    return {
-        ", ".join(filter(None, (name, document.case))): document.keys.split()
-        for name, command in list_commands().items()
-        for document in command.documents
-    }
-
-
 def test_a_command_declares_a_document_unless_it_serves() -> None:
     assert {name for name, command in list_commands().items() if not command.documents} == set(SERVERS)
 
@@ -75,17 +67,23 @@ def test_a_command_declares_a_document_unless_it_serves() -> None:
 def test_a_command_prints_one_document_with_the_documented_keys(
     name: str, here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verb, words = name.partition(",")[0], [word for word in COMMANDS[name] if word != "evaluate"]
+    verb, _, case = name.partition(", ")
+    words = [word for word in COMMANDS[name] if word != "evaluate"]
     if verb == "judge":
         assert main([*BEIR, "--json"]) == 0
         run = orjson.loads(capsys.readouterr().out)["run"]
         with FakeLLM() as server:
-            assert main(["judge", f"run={run}", *words, f"llm.base_url={server.url}", "--json"]) == 0
+            check_document("judge", f"run={run}", *words, f"llm.base_url={server.url}")
     else:
         prepare(verb, here)
-        assert main([verb, *words, "--json"]) == 0
-    document = orjson.loads(capsys.readouterr().out)
-    assert list(document) == documented_keys()[name]
+        check_document(verb, *words, case=case)
+
+
+def test_the_document_of_any_other_command_is_checked_by_its_own_tests() -> None:
+    others = list_commands().keys() - {name.partition(",")[0] for name in COMMANDS} - set(SERVERS)
+    own = {name: (Path(__file__).parent / "features" / name).glob("test_*.py") for name in others}
+    checked = {name for name, files in own.items() for file in files if f'check_document("{name}"' in file.read_text()}
+    assert others == checked
 
 
 def prepare(verb: str, here: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import redirect_stdout
 from dataclasses import is_dataclass
 from importlib import import_module
 
+import orjson
 import yaml
 
+from runner.__main__ import main
 from runner.commands import list_commands
 from runner.commands.help import WIDTH, render_help
 from runner.config.features import list_conf_folders, list_features
@@ -43,3 +47,16 @@ def check_command(name: str) -> None:
         kind = getattr(import_module(module), attribute)
         require(is_dataclass(kind), f"{target} should be a dataclass, whose fields are the settings")
         require(not key or key in keys, f"conf/{name}.yaml lacks the key {key}")
+
+
+def check_document(name: str, *words: str, case: str = "") -> None:
+    """Run a command with `--json`; raise `AssertionError` unless it prints one document with the keys it declares.
+
+    `case` is that of the `Document`.
+    """
+    declared = {document.case: document.keys.split() for document in list_commands()[name].documents}
+    with redirect_stdout(io.StringIO()) as out:
+        code = main([name, *words, "--json"])
+    require(code == 0, f"{name} --json: exit code {code}: {out.getvalue().strip()}")
+    keys = list(orjson.loads(out.getvalue()))
+    require(keys == declared[case], f"{name} --json: printed the keys {keys}, but declares {declared[case]}")

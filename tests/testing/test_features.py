@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from runner.__main__ import main
 from runner.commands import list_commands
 from runner.config import features
-from runner.config.features import Command, Feature, FeatureError, list_features
-from runner.testing.features import check_command, check_feature
+from runner.config.features import Command, Document, Feature, FeatureError, list_features
+from runner.testing.features import check_command, check_document, check_feature
 
 
 @pytest.mark.parametrize("name", list_commands())
@@ -29,6 +30,23 @@ def test_the_contract_refuses_a_command_without_a_config_file(monkeypatch: pytes
     monkeypatch.setattr("runner.testing.features.list_commands", lambda: {"nothing": command})
     with pytest.raises(AssertionError, match=r"conf/nothing\.yaml is missing"):
         check_command("nothing")
+
+
+@pytest.mark.parametrize(
+    ("keys", "words", "fault"),
+    [
+        ("folder files", ("gone=1",), "exit code 2"),
+        ("folder", ("one",), r"printed the keys \['folder', 'files'\], but declares \['folder'\]"),
+    ],
+)
+def test_a_document_that_is_not_as_declared_is_a_fault(
+    keys: str, words: Sequence[str], fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = Command("creates a project", documents=[Document(keys, "the files")])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("runner.testing.features.list_commands", lambda: {"new": command})
+    with pytest.raises(AssertionError, match=fault):
+        check_document("new", *words)
 
 
 @pytest.mark.parametrize(
