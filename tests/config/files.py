@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from runner.config import CONF
+
+SETTING = re.compile(r"'?\+?[\w.]+=")
+"""The start of a line that continues the command above it."""
 
 
 def load_settings(file: Path) -> dict[str, Any]:
@@ -25,6 +31,20 @@ def load_settings(file: Path) -> dict[str, Any]:
 def list_names(group: str) -> list[str]:
     """Return the choices of a group in the order of messages, without those in its folders."""
     return sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml"))
+
+
+def find_settings(group: str, choice: str) -> list[str]:
+    """Return the settings of a choice, and of a language model, in the first command at the top of its file.
+
+    Settings that the command sweeps are left out.
+    """
+    lines = (CONF / group / f"{choice}.yaml").read_text(encoding="utf-8").splitlines()
+    texts = dropwhile(lambda line: "python -m runner" not in line, (line.lstrip("# ") for line in lines))
+    command, *more = next(texts).partition("python -m runner ")[2], *takewhile(SETTING.match, texts)
+    words = [word for word in shlex.split(" ".join([command, *more])) if word != f"{group}={choice}"]
+    own = [w for w in words if re.match(rf"\+?({group}\.|llm\b)", w) and not re.search(r"=[^{]*,|=\w+\(", w)]
+    modules = (re.search(r"=(\w+):\w+$", word) for word in own)  # the command line may name the code that it runs
+    return [*own, *(f"plugins=[{module[1]}]" for module in modules if module)]
 
 
 def list_places(file: Path) -> set[str]:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from importlib.util import find_spec
 from itertools import zip_longest
@@ -29,44 +29,10 @@ from runner.sweep.grid import combinations
 from runner.sweep.products import products
 from runner.sweep.settings import SweepSettings
 from runner.sweep.space import SearchSpace
-from tests.config.files import list_places, load_settings
+from tests.config.files import find_settings, list_places, load_settings
 
 FILES = sorted(file for file in CONF.rglob("*.yaml"))
 TARGETS = [file for file in FILES if "_target_" in load_settings(file)]
-PLACES = {
-    "beir": ["dataset.path=x"],
-    "trec": ["dataset.documents=x", "dataset.topics=x", "dataset.qrels=x"],
-    "jsonl": ["dataset.documents=x", "dataset.queries=x"],
-    "csv": ["dataset.documents=x", "dataset.queries=x"],
-    "parquet": ["dataset.documents=x", "dataset.queries=x"],
-    "mined": ["dataset.path=x"],
-    "ir_datasets": ["dataset.id=x"],
-    "hf": ["dataset.name=x/y"],
-    "golden_json": ["dataset.path=x", "dataset.items=x"],
-    "synthetic": ["dataset.path=x"],
-    "needle": ["dataset.questions=x", "dataset.documents=x"],
-    "sentence_transformer": ["encoder.model=x"],
-    "vectors": ["encoder.documents=x", "encoder.queries=x"],
-    "api": ["encoder.model=x"],
-    "sparse": ["retriever.model=x"],
-    "late_interaction": ["retriever.model=x"],
-    "judged": ["dataset.queries=x", "dataset.qrels=x"],
-    "http": [
-        "retriever.base_url=http://127.0.0.1",
-        "retriever.search_path=/find",
-        "retriever.request={q: '{query}'}",
-        "retriever.results=hits",
-        "retriever.item_id=id",
-        "retriever.score=null",
-    ],
-    "run": ["retriever.path=x"],
-    "object": ["retriever.factory=x:y", "plugins=[x]"],
-    "reranker=api": ["reranker.model=x", "reranker.base_url=http://127.0.0.1"],
-    "reranker=late_interaction": ["reranker.model=x"],
-    "reranker=llm": ["llm=openai", "llm.model=x"],
-    "reranker=pointwise": ["llm=openai", "llm.model=x"],
-}
-"""What a choice leaves for the user to say."""
 VERBS = [*list_commands()]
 GROUPS = ("retriever", "analyzer", "encoder", "reranker", "dataset", "chunking", "metrics")
 
@@ -92,11 +58,6 @@ def list_choices() -> Iterator[dict[str, str]]:
     retrievers += [{"retriever": name} for name in names.pop("retriever")]
     for retriever, *others in zip_longest(retrievers, *names.values()):
         yield {**(retriever or {}), **{group: name for group, name in zip(names, others, strict=True) if name}}
-
-
-def find_place(group: str, choice: str) -> Sequence[str]:
-    """Return the settings that a choice leaves open."""
-    return PLACES.get(f"{group}={choice}", PLACES.get(choice, []))
 
 
 def test_each_file_opens_with_what_it_is_and_the_command_that_runs_it() -> None:
@@ -125,7 +86,7 @@ def test_each_file_has_exactly_the_parameters_of_its_target() -> None:
 def build_choices(choices: dict[str, str], loader: ConfigLoader) -> Mapping[str, object]:
     """Return the choices that the experiment of some choices records."""
     overrides = [f"{group}={choice}" for group, choice in choices.items()]
-    overrides += [setting for item in choices.items() for setting in find_place(*item)]
+    overrides += [setting for item in choices.items() for setting in find_settings(*item)]
     cfg = Composer(loader, "evaluate", []).compose(overrides)
     recorded: Mapping[str, object] = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).config["choices"]
     return recorded
@@ -145,7 +106,7 @@ def test_only_the_golden_api_has_ports_a_name_and_expected_items(loader: ConfigL
         assert isinstance(experiment.retriever, Http)
         return experiment.retriever
 
-    address, *form = PLACES["http"]
+    address, *form = find_settings("retriever", "http")
     plain = retriever("retriever=http", address, *form)
     assert (plain.ports, plain.headers, plain.expected_items, plain.capabilities.search_type) == ([], {}, None, "")
     golden = retriever("retriever=golden_api")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from retrievers.lexical.bm25f import BM25F, FieldWeight
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.config import CONF
+from runner.config.objects import locate_class
 from runner.datasets.base import Dataset, DatasetError, Queries
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Tokens
@@ -28,7 +30,7 @@ from runner.datasets.mined import Mined
 from runner.datasets.source import DatasetSource
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import Trec
-from tests.config.files import load_settings
+from tests.config.files import list_names, load_settings
 from tests.datasets.test_tabular import write
 from tests.datasets.test_variants import lines
 
@@ -104,27 +106,23 @@ SOURCES = {
 }
 
 
-WITHOUT_FILTERS = {
-    "HuggingFace": "reads tables as BEIR's, which is tested",
-    "IrDatasets": "queries of ir_datasets have no filter",
-    "Needle": "questions have no filter",
-    "Synthetic": "generated queries have no filter",
-}
-
-
 def test_every_format_is_tested_with_filters_and_named_among_those_that_have_them(tmp_path: Path) -> None:
     tested = set()
     for name, build in SOURCES.items():
         (tmp_path / name).mkdir()
         tested.add(type(build(tmp_path / name, FILTERS)).__name__)
-    files = sorted((CONF / "dataset").glob("[!_]*.yaml"))
-    targets = {file.stem: load_settings(file)["_target_"].rpartition(".")[2] for file in files}
-    assert tested | set(WITHOUT_FILTERS) == set(targets.values())
+    targets = {name: load_settings(CONF / "dataset" / f"{name}.yaml")["_target_"] for name in list_names("dataset")}
+    reading = {name: locate_class(target, "", ()) for name, target in targets.items() if _reads_filters(target)}
+    assert {kind.__name__ for kind in reading.values()} == {*tested, "HuggingFace"}  # which reads tables as BEIR's
     page = (CONF.parent / "docs" / "datasets.md").read_text(encoding="utf-8")
     (sentence,) = re.findall(r"^Queries with filters are supported by [^.]*\.", page, re.MULTILINE)
-    named = {name for name, target in targets.items() if target in {*tested, "HuggingFace"}}
-    named.remove("golden")  # a collection in the format golden_json
-    assert set(re.findall(r"`(\w+)`", sentence)) == named
+    assert set(re.findall(r"`(\w+)`", sentence)) == reading.keys() - {"golden"}  # a collection in golden_json
+
+
+def _reads_filters(target: str) -> bool:
+    """Return whether the module of a format reads the setting `filter_field`."""
+    module = import_module(target.rpartition(".")[0])
+    return "self.filter_field" in Path(str(module.__file__)).read_text(encoding="utf-8")
 
 
 @pytest.fixture(params=SOURCES)

@@ -16,6 +16,7 @@ import pytest
 from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.hf import HuggingFace
+from runner.testing.datasets import check_source
 
 pytest.importorskip(
     "huggingface_hub", reason="huggingface_hub is not installed: pip install 'retrieval-runner[datasets]'"
@@ -155,7 +156,7 @@ def test_a_dataset_of_the_hub_equals_its_folder(layout: str, hub: Hub, tmp_path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
     source = HuggingFace(name="owner/name", split="test")
-    assert source.load().fingerprint == Beir(path=str(folder)).load().fingerprint
+    assert check_source(source).fingerprint == Beir(path=str(folder)).load().fingerprint
     assert source.splits() == ["test", "train"]
     assert source.places("document", "d7")[0].endswith(("corpus.jsonl:8", ".gz:8", "row 3"))
 

@@ -19,10 +19,11 @@ import json, sys
 from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.ir_datasets import IrDatasets
+from runner.testing.datasets import check_source
 
 def load(arguments):
     try:
-        dataset = (IrDatasets if "id" in arguments else Beir)(**arguments).load()
+        dataset = check_source((IrDatasets if "id" in arguments else Beir)(**arguments))
     except DatasetError as error:
         return str(error)
     return [dataset.fingerprint, list(dataset.queries.ids), dataset.corpus.texts[0], len(dataset.judgments)]

@@ -10,6 +10,7 @@ import pytest
 
 from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError
 from runner.datasets.needle import Needle
+from runner.testing.datasets import check_source
 
 
 @pytest.fixture
@@ -39,7 +40,8 @@ def test_one_needle_for_all_questions(documents: Path) -> None:
         {"id": "q1", "question": "What shines?", "expected_answer": "A tower", "type": "fact", "difficulty": "easy"},
         {"id": "q2", "question": "For whom?", "doc_id": "deep/ferry"},
     ]
-    dataset = load(documents, {"needle_doc_id": "light", "questions": asked})
+    load(documents, {"needle_doc_id": "light", "questions": asked})
+    dataset = check_source(Needle(questions=str(documents.parent / "questions.json"), documents=str(documents)))
     assert golds(dataset) == {"q1": ["light"], "q2": ["deep/ferry"]}
     assert list(dataset.queries.texts) == ["What shines?", "For whom?"]
     assert list(dataset.queries.types) == ["fact", ""]

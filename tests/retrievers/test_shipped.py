@@ -13,8 +13,7 @@ from runner.config.composing import open_loader
 from runner.config.values import settle
 from runner.evaluation.experiment import build_experiment
 from runner.sweep.compose import Composer
-from tests.config.files import list_names
-from tests.config.test_conf import find_place
+from tests.config.files import find_settings, list_names
 from tests.retrievers.test_contract import ANY, QDRANT
 
 NAMES = list_names("retriever")
@@ -45,7 +44,7 @@ def shipped() -> dict[str, Retriever]:
     with open_loader("evaluate", []) as (loader, _):
         composer, built = Composer(loader, "evaluate", []), {}
         for name in NAMES:
-            cfg = composer.compose([f"retriever={name}", *find_place("retriever", name)])
+            cfg = composer.compose([f"retriever={name}", *find_settings("retriever", name)])
             built[name] = build_experiment(settle(cfg, cfg.hydra.runtime.choices)).retriever
         return built
 
