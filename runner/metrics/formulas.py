@@ -29,8 +29,9 @@ class Formula:
     `aliases` are other names, in lower case. A `whole_ranking` measure is meant for the whole ranking; its cutoff, if
     any, is the depth of the search. A higher value is better, unless `is_merit` is false: the share of judged documents
     describes the judgments, and systems cannot be ranked by it. A measure that `needs_spans` counts the words of gold
-    spans, and its cutoff may be a number of words. `compute` takes the judged documents found, the number
-    of gold documents per query, and the cutoff; it returns a value from 0 to 1 for each query, NaN if it has none.
+    spans, and its cutoff may be a number of words. `not_in_reports` says why golden reports lack a measure, "" if they
+    have it. `compute` takes the judged documents found, the number of gold documents per query, and the cutoff; it
+    returns a value from 0 to 1 for each query, NaN if it has none.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Formula:
     whole_ranking: bool = False
     is_merit: bool = True
     needs_spans: bool = False
+    not_in_reports: str = ""
 
 
 def find_formula(measure: str) -> Formula | None:
@@ -168,6 +170,7 @@ FORMULAS = _index(
             cutoff="required",
             compute=lambda graded, golds, k: _divide_or_nan(graded.count(k), np.minimum(graded.returned, k)),
             is_merit=False,
+            not_in_reports="a report has no judgments of irrelevant items",
         ),
         Formula(
             name="Rprec",
@@ -180,6 +183,7 @@ FORMULAS = _index(
                 graded.gold.count(np.minimum(golds, k)[graded.gold.queries]), golds
             ),
             whole_ranking=True,
+            not_in_reports="a report may list fewer items than a query has gold",
         ),
         Formula(
             name="Bpref",
@@ -192,6 +196,7 @@ FORMULAS = _index(
             cutoff="depth",
             compute=lambda graded, golds, k: _divide(graded.first_ranks(k).preferred, golds),
             whole_ranking=True,
+            not_in_reports="a report has no judgments of irrelevant items",
         ),
         Formula(
             name="TokenR",

@@ -17,6 +17,9 @@ WHOLE_FROM = 1000
 TOKEN_MEASURES = tuple(name for name, formula in FORMULAS.items() if formula.needs_spans)
 """The measures that count the words of gold spans."""
 
+REPORT_MEASURES = tuple(n for n, formula in FORMULAS.items() if not (formula.needs_spans or formula.not_in_reports))
+"""The measures of a golden report."""
+
 _TOKENS = "tokens="
 _NAMES = {name.lower(): name for name in FORMULAS} | {a: f.name for f in FORMULAS.values() for a in f.aliases}
 _PLAIN = re.compile(r"([A-Za-z]\w*)(?:@(tokens=)?([0-9]+))?")

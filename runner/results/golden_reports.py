@@ -23,10 +23,9 @@ from retrievers.store import fingerprint
 from runner.datasets.base import Judgments
 from runner.evaluation.measuring import RankedDocuments, measure
 from runner.evaluation.result import DatasetSummary, JudgedQueries, Result, ResultError, Timings
-from runner.metrics.measures import expand
+from runner.metrics.measures import REPORT_MEASURES, expand
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
-from runner.results.golden_measures import MEASURES
 from runner.results.needle_results import is_needle_results, report_of, rows_of_csv
 from runner.statistics.settings import Statistics
 
@@ -186,7 +185,7 @@ def _select_measures(config: _Config, longest: int) -> tuple[MetricSettings, int
     kept = [k for k in cutoffs if whole or k <= listed]
     if not kept:
         raise ResultError(f"top_k_values begin at {cutoffs[0]}, but queries list at most {listed} items")
-    measures = tuple(str(measure) for measure in expand(MEASURES, kept) if whole or measure.cutoff)
+    measures = tuple(str(measure) for measure in expand(REPORT_MEASURES, kept) if whole or measure.cutoff)
     depth = max(config.listed_items or kept[-1], longest)
     settings = MetricSettings(
         measures=measures,

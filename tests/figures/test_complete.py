@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from runner.metrics.formulas import FORMULAS
+from runner.metrics.measures import TOKEN_MEASURES
 from runner.tracking.record import metric_name
 from tests.figures.in_code import list_names
 
@@ -19,7 +20,7 @@ MODULES = [
     if file.stem != Path(__file__).stem
 ]
 EXPECTED: list[tuple[str, float | None]] = [item for module in MODULES for item in module.EXPECTED.items()]
-MEASURED_BY_OTHERS = {"Judged", "TokenR", "TokenP", "TokenIoU"}
+MEASURED_BY_OTHERS = {"Judged", *TOKEN_MEASURES}
 """Measures whose values tests of `tests/metrics` compare with oracles, but none here reads from a database."""
 
 NO_RIGHT_VALUE = {"encoding_ms": "a time of a model on this machine"}

@@ -13,10 +13,17 @@ import pytest
 
 from runner.evaluation import bench as evaluation
 from runner.metrics.delegated import parse_delegated
+from runner.metrics.formulas import is_of_whole_ranking
+from runner.metrics.settings import MetricSettings
+from runner.tracking.record import metric_name
 from tests.figures.logged import Figures, prepare_store, read_figures, run_logged
 from tests.figures.planted import CLOCK, DATASET, QUERIES, list_final, write_collection
+from tests.metrics.oracles import ORACLES
 
-CUTOFFS = (1, 3, 5, 10)
+CUTOFFS, DEPTH = (1, 3, 5, 10), 10
+MEASURES = [m for m in MetricSettings(k_values=CUTOFFS, depth=DEPTH).expanded if m.name != "Judged"]
+"""The measures that are logged; the share of judged documents is logged as the hole rate."""
+
 GOLDEN = [name for name, query in QUERIES.items() if any(query.grades.values())]
 EMPTY = [name for name in QUERIES if name not in GOLDEN]
 SEARCHED = [name for name in QUERIES if QUERIES[name].hits is not None]
@@ -26,20 +33,21 @@ THRESHOLD = 0.45
 
 
 def compute_measures(names: list[str]) -> dict[str, float]:
-    """Return the mean of each measure over queries, by its name in MLflow, as ir_measures computes it."""
+    """Return the mean of each measure over queries, by its name in MLflow, as ir_measures or an oracle computes it."""
     qrels = {name: dict(QUERIES[name].grades) for name in names}
     run = {name: {hit: 1 / rank for rank, hit in enumerate(list_final(name), start=1)} for name in names}
-    shared = {"ndcg": "nDCG", "precision": "P", "recall": "R", "mrr": "RR", "map": "AP", "success": "Success"}
-    wanted = {f"{own}_at_{k}": f"{name}@{k}" for own, name in shared.items() for k in CUTOFFS}
-    wanted |= {"mrr": "RR", "map_at_10": "AP@10", "rprec_at_10": "Rprec", "bpref_at_10": "Bpref"}
-    values: dict[str, dict[str, float]] = {own: dict.fromkeys(names, 0.0) for own in wanted}
-    for own, measure in wanted.items():
-        for metric in ir_measures.iter_calc([parse_delegated(measure)], qrels, run):
-            values[own][metric.query_id] = metric.value
-    for k in CUTOFFS:
-        pairs = [(values[f"precision_at_{k}"][name], values[f"recall_at_{k}"][name]) for name in names]
-        values[f"f1_at_{k}"] = {n: 2 * p * r / (p + r) if p else 0.0 for n, (p, r) in zip(names, pairs, strict=True)}
-    return {own: fmean(by_query.values()) for own, by_query in values.items()}
+    means: dict[str, float] = {}
+    for measure in MEASURES:
+        oracle, values = ORACLES.get(measure.name), dict.fromkeys(names, 0.0)
+        if oracle and measure.cutoff:
+            for name, grades in qrels.items():
+                values[name] = oracle([grades.get(hit, 0) for hit in run[name]], [*grades.values()], measure.cutoff)
+        else:
+            theirs = measure.name if is_of_whole_ranking(str(measure)) and measure.cutoff == DEPTH else str(measure)
+            for metric in ir_measures.iter_calc([parse_delegated(theirs)], qrels, run):
+                values[metric.query_id] = metric.value
+        means[metric_name(str(measure))] = fmean(values.values())
+    return means
 
 
 def best(name: str) -> float:
@@ -84,8 +92,9 @@ EXPECTED = {
     },
     **{
         f"curve/{name}, step {k}": MEANS[f"{name}_at_{k}"]
-        for name in ("ndcg", "precision", "recall", "mrr", "map", "success", "f1")
+        for name in {key.partition("_at_")[0] for key in MEANS}
         for k in CUTOFFS
+        if f"{name}_at_1" in MEANS
     },
     **{f"hole_rate_at_{k}": holes(k) for k in CUTOFFS},
     "auroc": fmean((one > other) + (one == other) / 2 for one, other in PAIRS),
@@ -137,7 +146,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Figures
     folder = tmp_path_factory.mktemp("evaluated")
     prepare_store(migrated, folder)
     write_collection(folder)
-    words = ("retriever=object", "retriever.factory=tests.figures.planted:build", "metrics.depth=10")
+    words = ("retriever=object", "retriever.factory=tests.figures.planted:build", f"metrics.depth={DEPTH}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "perf_counter", lambda: CLOCK[0])
         patch.setattr(evaluation, "describe_environment", describe_slowly)

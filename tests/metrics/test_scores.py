@@ -19,6 +19,7 @@ from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import TOKEN_MEASURES, Measure, expand, parse
 from runner.metrics.scores import Grader, Scores, score
+from tests.metrics.oracles import ORACLES
 from tests.metrics.worlds import (
     Collection,
     World,
@@ -31,7 +32,12 @@ from tests.strategies.judgments import worlds
 from tests.strategies.settings import at_most
 
 CUTOFFS = [1, 2, 3, 5, 10, 40]
-TREC_EVAL = (parse("RR"), *expand(["nDCG", "P", "R", "Success", "AP", "Rprec", "Bpref"], CUTOFFS))
+TREC_EVAL = (
+    parse("RR"),
+    *expand([name for name in FORMULAS if name not in {"RR", "Judged", *ORACLES, *TOKEN_MEASURES}], CUTOFFS),
+)
+"""Every measure but those of `ORACLES`, those of tokens (tests/datasets/test_spans.py), and those below."""
+
 OTHER_TIE_RULE = expand(["Judged", *(f"RR@{k}" for k in CUTOFFS)], CUTOFFS)
 """Measures that ir_measures has from elsewhere, where equal scores are ordered by id, ascending."""
 
@@ -104,14 +110,15 @@ def test_any_rankings_without_ties_score_as_in_ir_measures(world: World) -> None
     agree(world.without_ties(), TREC_EVAL + OTHER_TIE_RULE)
 
 
-@given(worlds())
-def test_f1_is_the_harmonic_mean_of_precision_and_recall(world: World) -> None:
-    scores = world.grader.score(world.rankings, expand(["F1", "P", "R"], CUTOFFS))
-    for k in CUTOFFS:
-        f1, precision, recall = (scores.of(f"{name}@{k}")[scores.counted] for name in ("F1", "P", "R"))
-        both = precision + recall
-        expected = np.divide(2 * precision * recall, both, out=np.zeros(len(both)), where=both > 0)
-        np.testing.assert_allclose(f1, expected, atol=1e-12)
+@pytest.mark.parametrize("name", ORACLES)
+@given(world=worlds())
+def test_a_measure_that_ir_measures_lacks_is_that_of_its_oracle(name: str, world: World) -> None:
+    scores = world.grader.score(world.rankings, expand([name], CUTOFFS))
+    for query in np.flatnonzero(scores.counted).tolist():
+        judged = world.qrels[query]
+        hits = [judged.get(document, 0) for document in world.rankings.documents[query].tolist() if document != NOTHING]
+        expected = [ORACLES[name](hits, [*judged.values()], m.cutoff or world.rankings.depth) for m in scores.measures]
+        np.testing.assert_allclose(scores.values[:, query], expected, atol=1e-12)
 
 
 @given(worlds())
@@ -137,11 +144,6 @@ def test_a_query_without_hits_is_left_out_of_the_mean_of_judged() -> None:
     assert math.isnan(scores.by_type(["a", "b", "a", "a"])["b"]["Judged@4"])
     alone = scored(simple({0: {0: 1}}, []), "Judged@4", "Success@4").means()
     assert (math.isnan(alone["Judged@4"]), alone["Success@4"]) == (True, 0)
-
-
-def test_every_measure_is_compared_with_another_implementation() -> None:
-    elsewhere = {"F1", *TOKEN_MEASURES}  # F1 is compared above, measures of tokens in tests/datasets/test_spans.py
-    assert {measure.name for measure in TREC_EVAL + OTHER_TIE_RULE} | elsewhere == set(FORMULAS)
 
 
 @given(worlds())
@@ -267,7 +269,7 @@ def test_judged_documents_that_the_corpus_lacks_count_in_the_ideal_and_in_recall
 
 def test_a_query_that_found_nothing_scores_0() -> None:
     world = simple({0: {0: 1, 1: 0}, 1: {0: 1}}, [], [0])
-    scores = world.grader.score(world.rankings, TREC_EVAL + OTHER_TIE_RULE + expand(["F1"], CUTOFFS))
+    scores = world.grader.score(world.rankings, TREC_EVAL + OTHER_TIE_RULE + expand(ORACLES, CUTOFFS))
     is_judged = np.array([measure.name == "Judged" for measure in scores.measures])
     assert (scores.values[~is_judged, 0] == 0).all()
     assert np.isnan(scores.values[is_judged, 0]).all()

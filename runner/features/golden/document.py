@@ -18,7 +18,7 @@ from runner.comparison.labels import label_results
 from runner.evaluation.result import Hits, Result, count_statuses
 from runner.features.golden.comparison import comparison, retrieval_times, select_sensible
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.results.golden_measures import MEASURES
+from runner.metrics.measures import REPORT_MEASURES
 
 SHOWN = 10
 """How many retrieved items per query are described with their metadata and the gaps between their scores."""
@@ -260,7 +260,7 @@ def _by_measure(
 
 def _order_measures(measures: Sequence[str]) -> list[str]:
     """Return measures in the order of a report, whole rankings before cutoffs."""
-    place = {name: i for i, name in enumerate(dict.fromkeys((*_FAMILIES, *MEASURES)))}
+    place = {name: i for i, name in enumerate(dict.fromkeys((*_FAMILIES, *REPORT_MEASURES)))}
     return sorted(measures, key=lambda measure: (place.get(_split(measure)[0], len(place)), _split(measure)))
 
 
