@@ -6,8 +6,9 @@ prediction means a query that should go better.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,28 @@ from runner.statistics.significance import cluster_means
 
 Floats = NDArray[np.float64]
 
-PREDICTORS = {
-    "WIG": "the mean of the first few scores minus that of the whole list",
-    "NQC": "the standard deviation of the top scores divided by the mean of the whole list",
-    "sigma_max": "the largest standard deviation of any prefix of the scores",
-}
-"""The predictors, each with a short description; see `predict` for their sources."""
+
+@dataclass(frozen=True, eq=False)
+class HitScores:
+    """The scores of hits (queries x hits), 0 where there is none, and which are among the `top` and `first` few.
+
+    `corpus` is the score of the corpus as one document. It is not available; the mean score of all hits of the query
+    replaces it. `roots` are the square roots of the lengths of the queries.
+    """
+
+    scores: Floats
+    top: NDArray[np.bool_]
+    first: NDArray[np.bool_]
+    corpus: Floats
+    roots: Floats
+
+
+class Predictor(NamedTuple):
+    """A predictor: what it is, and the function that computes it for each query."""
+
+    description: str
+    compute: Callable[[HitScores], Floats]
+
 
 FEWEST = 3
 """The fewest queries for which a correlation is computed."""
@@ -47,28 +64,17 @@ class Correlation:
 
 
 def predict(rankings: Rankings, lengths: Sequence[int], *, depth: int = 100, few: int = 5) -> dict[str, Floats]:
-    """Return the value of every predictor for each query (queries,), NaN where there are too few documents.
+    """Return the value of each of `PREDICTORS` for each query (queries,), NaN where there are too few documents.
 
     `lengths` are the numbers of words of the queries. WIG uses the first `few` scores, the others the first `depth`, by
-    default as many as the papers found to work well. The predictors are:
-
-    - WIG, weighted information gain (Zhou & Croft 2007), in the form of Shtok et al. (2012) for any score: the mean of
-      the first few scores less the score of the corpus, divided by the root of the query's length.
-    - NQC, normalised query commitment (Shtok et al. 2012): the standard deviation of the top scores divided by the
-      score of the corpus.
-    - sigma_max (Perez-Iglesias & Araujo 2010): the largest standard deviation of the first scores, however many.
-
-    The score of the corpus as one document is not available; the mean score of all hits of the query replaces it.
+    default as many as the papers found to work well.
     """
     there = rankings.documents != NOTHING
     scores = np.where(there, rankings.scores, 0).astype(np.float64)
-    roots = np.sqrt(np.maximum(np.array(lengths, dtype=np.float64), 1))
-    whole = _mean(scores, there)
     top, first = (there & (np.arange(scores.shape[1]) < count) for count in (depth, few))
-    nqc = np.full(len(scores), np.nan)
-    np.divide(_deviation(scores, top), np.abs(whole), out=nqc, where=whole != 0)
-    predictions = (_mean(scores, first) - whole) / roots, nqc, _largest_deviation(scores, top)
-    return dict(zip(PREDICTORS, predictions, strict=True))
+    roots = np.sqrt(np.maximum(np.array(lengths, dtype=np.float64), 1))
+    hits = HitScores(scores, top, first, _mean(scores, there), roots)
+    return {name: predictor.compute(hits) for name, predictor in PREDICTORS.items()}
 
 
 def correlations(
@@ -124,3 +130,28 @@ def _largest_deviation(scores: Floats, some: NDArray[np.bool_]) -> Floats:
     variances = np.cumsum(shifted**2, axis=1) / counts - (np.cumsum(shifted, axis=1) / counts) ** 2
     largest: Floats = np.sqrt(np.where(some, variances, 0).max(axis=1))
     return np.where(some[:, 0], largest, np.nan)
+
+
+def _compute_commitment(hits: HitScores) -> Floats:
+    values = np.full(len(hits.scores), np.nan)
+    np.divide(_deviation(hits.scores, hits.top), np.abs(hits.corpus), out=values, where=hits.corpus != 0)
+    return values
+
+
+PREDICTORS: Mapping[str, Predictor] = {
+    # Weighted information gain (Zhou & Croft 2007), in the form of Shtok et al. (2012) for any score.
+    "WIG": Predictor(
+        "the mean of the first few scores minus that of the whole list",
+        lambda hits: (_mean(hits.scores, hits.first) - hits.corpus) / hits.roots,
+    ),
+    # Normalised query commitment (Shtok et al. 2012).
+    "NQC": Predictor(
+        "the standard deviation of the top scores divided by the mean of the whole list", _compute_commitment
+    ),
+    # Perez-Iglesias & Araujo 2010.
+    "sigma_max": Predictor(
+        "the largest standard deviation of any prefix of the scores",
+        lambda hits: _largest_deviation(hits.scores, hits.top),
+    ),
+}
+"""The predictors by name."""

@@ -120,7 +120,7 @@ def predictors_table(insight: Insights) -> Table:
     defined = {name: c for name, c in insight.predictors.items() if c.kendall == c.kendall}
     ordered = sorted(defined, key=lambda name: -defined[name].kendall)
     rows = [
-        [name, c.kendall, c.p_value, c.spearman, c.pearson, c.queries, PREDICTORS[name]]
+        [name, c.kendall, c.p_value, c.spearman, c.pearson, c.queries, PREDICTORS[name].description]
         for name in ordered
         for c in [defined[name]]
     ]

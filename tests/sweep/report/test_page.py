@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from retrievers.base import Corpus
+from runner.comparison.criteria import COSTS
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.evaluation.result import Result
 from runner.statistics.settings import Statistics
@@ -112,7 +113,7 @@ def test_size_and_money_are_costs_to_choose_and_money_only_if_any_was_spent() ->
     titles = {column["id"]: column["title"] for column in data["columns"]}
     (plot,) = (plot for plot in data["plots"] if plot["id"] == "tradeoff")
     chosen = [titles[id] for id in plot["choices"]["cost"]]
-    assert chosen == ["query ms", "mean ms", "p95 ms", "index s", "index MB", "API cost"]
+    assert chosen == [cost.title for cost in COSTS.values()]
     (column,) = (column for column in data["columns"] if column["title"] == "API cost")
     assert sorted(column["values"]) == [0.0, 0.25, 0.5]
     free = read_explorer_data(swept(with_costs([0.0, 0.0]))[1])
