@@ -22,6 +22,7 @@ from hydra._internal import config_loader_impl
 from hydra._internal import utils as hydra_utils
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.core_plugins.importlib_resources_config_source import ImportlibResourcesConfigSource
 from hydra._internal.hydra import Hydra
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path
@@ -42,6 +43,7 @@ __all__ = [
     "Composition",
     "ConfigLoaderImpl",
     "FileConfigSource",
+    "ImportlibResourcesConfigSource",
     "SourcesRegistry",
     "accept_lazy_help",
     "apply_overrides",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +66,30 @@ class FileConfigSource(hydra_internals.FileConfigSource):
                 raise ConfigError(f"{place}: {key}: no such setting; {suggestion(key, known - {'defaults', 'hydra'})}")
 
 
+class ImportlibResourcesConfigSource(hydra_internals.ImportlibResourcesConfigSource):
+    """Hydra's source of its own files, read by the faster parser; the registry requires this class name."""
+
+    def _read_config(self, res: Traversable) -> ConfigResult:
+        text = res.read_text(encoding="utf-8")
+        config = OmegaConf.create(hydra_internals.load_yaml(text) or {})
+        return ConfigResult(self.provider, f"{self.scheme()}://{self.path}", config, self._get_header_dict(text[:512]))
+
+
 @contextmanager
 def check_files(verb: str, overrides: Sequence[str]) -> Iterator[None]:
     """Make Hydra load files with the checks of this module inside the block."""
     types = hydra_internals.SourcesRegistry.instance().types
-    before = types.get(FileConfigSource.scheme(), hydra_internals.FileConfigSource)
     own = {"verb": verb, "overrides": tuple(overrides)}
-    types[FileConfigSource.scheme()] = type(FileConfigSource.__name__, (FileConfigSource,), own)
+    replaced = {
+        FileConfigSource.scheme(): type(FileConfigSource.__name__, (FileConfigSource,), own),
+        ImportlibResourcesConfigSource.scheme(): ImportlibResourcesConfigSource,
+    }
+    before = {scheme: types[scheme] for scheme in replaced if scheme in types}
+    types.update(replaced)
     try:
         yield
     finally:
-        types[FileConfigSource.scheme()] = before
+        types.update(before)
 
 
 @cache

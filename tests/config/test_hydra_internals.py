@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import hydra.conf
 import pytest
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, ListConfig, OmegaConf
@@ -41,7 +42,7 @@ def test_only_one_module_uses_private_parts() -> None:
 
 def test_yaml_is_read_as_omegaconf_reads_it() -> None:
     loader = hydra_internals.get_yaml_loader()
-    for file in CONF.rglob("*.yaml"):
+    for file in (*CONF.rglob("*.yaml"), *Path(hydra.conf.__file__).parent.rglob("*.yaml")):
         text = file.read_text(encoding="utf-8")
         assert hydra_internals.load_yaml(text) == hydra_internals.yaml.load(text, Loader=loader)
 
@@ -177,6 +178,15 @@ def test_a_composition_from_memory_is_that_of_hydra(
     assert len(merges) == 2 * first
     assert choices == fresh_choices
     assert list(walk(again)) == list(walk(fresh))
+
+
+def test_no_file_of_hydra_is_read_by_its_slow_parser(
+    merges: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr(OmegaConf, "load")
+    assert compose_config("evaluate", ["retriever.k1=2"])[0].retriever.k1 == 2
+    assert "hydra/launcher/basic" in merges
 
 
 def test_values_are_set_on_copies_of_one_composition(
