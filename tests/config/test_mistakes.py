@@ -206,8 +206,9 @@ PARAMS = "hydra: {mode: MULTIRUN, sweeper: {params: {metrics.depth: '100,200'}}}
 INJECTED = PARAMS.replace("{mode", "{overrides: {task: ['++plugins=[fractions]']}, mode")
 
 
-@pytest.mark.parametrize("preset", [PLUGINS, PLUGINS + PARAMS, INJECTED])
-@pytest.mark.parametrize("sweeper", ["", " -m hydra/sweeper=basic"])
+@pytest.mark.parametrize(
+    ("preset", "sweeper"), [(PLUGINS, ""), (PLUGINS + PARAMS, " -m hydra/sweeper=basic"), (INJECTED, "")]
+)
 def test_a_file_cannot_name_plugins(
     preset: str, sweeper: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,53 +44,59 @@ def read_error(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return line.removeprefix("error: ")
 
 
-@pytest.mark.parametrize("verb", [[], ["plan"], ["--cfg", "job"]], ids=["evaluate", "plan", "--cfg"])
+CONFIGURE: list[tuple[dict[str, str], list[str], str]] = [
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{callbacks: {{a: {CODE}}}}}"}, [], "hydra.callbacks.a"),
+    ({EXPERIMENT: f'{GLOBAL}hydra: {{callbacks: {{"a\\nb": {CODE}}}}}'}, [], "hydra.callbacks.a b"),
+    ({EXPERIMENT: f"# @package hydra.callbacks\na: {CODE}"}, [], "hydra.callbacks.a"),
+    ({EXPERIMENT: f"{GLOBAL}x: {{a: {CODE}}}\nhydra: {{callbacks: '${{x}}'}}"}, [], "hydra.callbacks"),
+    ({EXPERIMENT: f"{GLOBAL}x: {{callbacks: {{a: {CODE}}}}}\nhydra: ${{x}}"}, [], "hydra"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{job_logging: {HANDLER}}}"}, [], "hydra.job_logging"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{hydra_logging: {HANDLER}}}"}, [], "hydra.hydra_logging"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{sweeper: {CODE}}}"}, [], "hydra.sweeper"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{launcher: {{_target_: hydra_plugins.x.L}}}}"}, [], "hydra.launcher"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{job: {{env_set: {{PATH: /evil}}}}}}"}, [], "hydra.job.env_set.PATH"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{job: {{chdir: true}}}}"}, [], "hydra.job.chdir"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{run: {{dir: /evil}}}}"}, [], "hydra.run.dir"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{sweep: {{dir: /evil}}}}"}, [], "hydra.sweep.dir"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{overrides: {{task: ['+a=1']}}}}"}, [], "hydra.overrides.task"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{output_subdir: x}}"}, [], "hydra.output_subdir"),
+    ({EXPERIMENT: f"{GLOBAL}hydra: {{searchpath: ['pkg://evil']}}"}, [], "hydra.searchpath"),
+    ({EXPERIMENT: f"{GLOBAL}defaults: [override /hydra/sweeper: basic]"}, [], "hydra/sweeper=basic"),
+    (
+        {EXPERIMENT: f"{GLOBAL}defaults: [override /hydra/launcher: submitit_local]"},
+        [],
+        "hydra/launcher=submitit_local",
+    ),
+    ({EXPERIMENT: f"{GLOBAL}defaults: [/retriever@hydra.callbacks.a: bm25]"}, [], "hydra.callbacks.a"),
+    (
+        {EXPERIMENT: f"{GLOBAL}defaults: [/x/y@hydra.callbacks.a]", "x/y.yaml": CODE},
+        [],
+        "hydra.callbacks.a",
+    ),
+    ({"hydra/job_logging/mine.yaml": HANDLER}, ["hydra/job_logging=mine"], "hydra.job_logging"),
+    ({"retriever/mine.yaml": f"# @package hydra.callbacks\na: {CODE}"}, ["retriever=mine"], "hydra.callbacks.a"),
+    ({"own.yaml": f"defaults: [evaluate, _self_]\nhydra: {{callbacks: {{a: {CODE}}}}}"}, ["-cn=own"], "hydra.c"),
+    ({"own.yaml": "defaults: [evaluate]\nhydra: {searchpath: ['pkg://x']}"}, ["-cn=own"], "hydra.searchpath"),
+    ({"../mine.yaml": f"{GLOBAL}hydra: {{callbacks: {{a: {CODE}}}}}"}, ["experiment=../../mine"], "hydra.c"),
+    ({EXPERIMENT: f"{SWEEP}sweep: {{backend: dask, address: 'tcp://evil:1'}}"}, [], "sweep.address"),
+    ({EXPERIMENT: f"{SWEEP}sweep: {{backend: slurm, slurm: {{setup: [id]}}}}"}, [], "sweep.slurm.setup"),
+    ({EXPERIMENT: f"{GLOBAL}x: {{path: /evil}}\nstore: ${{x}}"}, [], "store"),
+    (
+        {EXPERIMENT: f"{GLOBAL}hydra: {{mode: MULTIRUN, sweeper: {{params: {{+hydra.job.env_set.A: b}}}}}}"},
+        ["hydra/sweeper=basic"],
+        "hydra.job.env_set.A",
+    ),
+]  # fmt: skip
+"""Files that configure Hydra or run code, the words that choose them, and the setting that the message names."""
+
+
 @pytest.mark.parametrize(
-    ("files", "words", "named"),
+    ("verb", "files", "words", "named"),
     [
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{callbacks: {{a: {CODE}}}}}"}, [], "hydra.callbacks.a"),
-        ({EXPERIMENT: f'{GLOBAL}hydra: {{callbacks: {{"a\\nb": {CODE}}}}}'}, [], "hydra.callbacks.a b"),
-        ({EXPERIMENT: f"# @package hydra.callbacks\na: {CODE}"}, [], "hydra.callbacks.a"),
-        ({EXPERIMENT: f"{GLOBAL}x: {{a: {CODE}}}\nhydra: {{callbacks: '${{x}}'}}"}, [], "hydra.callbacks"),
-        ({EXPERIMENT: f"{GLOBAL}x: {{callbacks: {{a: {CODE}}}}}\nhydra: ${{x}}"}, [], "hydra"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{job_logging: {HANDLER}}}"}, [], "hydra.job_logging"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{hydra_logging: {HANDLER}}}"}, [], "hydra.hydra_logging"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{sweeper: {CODE}}}"}, [], "hydra.sweeper"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{launcher: {{_target_: hydra_plugins.x.L}}}}"}, [], "hydra.launcher"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{job: {{env_set: {{PATH: /evil}}}}}}"}, [], "hydra.job.env_set.PATH"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{job: {{chdir: true}}}}"}, [], "hydra.job.chdir"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{run: {{dir: /evil}}}}"}, [], "hydra.run.dir"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{sweep: {{dir: /evil}}}}"}, [], "hydra.sweep.dir"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{overrides: {{task: ['+a=1']}}}}"}, [], "hydra.overrides.task"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{output_subdir: x}}"}, [], "hydra.output_subdir"),
-        ({EXPERIMENT: f"{GLOBAL}hydra: {{searchpath: ['pkg://evil']}}"}, [], "hydra.searchpath"),
-        ({EXPERIMENT: f"{GLOBAL}defaults: [override /hydra/sweeper: basic]"}, [], "hydra/sweeper=basic"),
-        (
-            {EXPERIMENT: f"{GLOBAL}defaults: [override /hydra/launcher: submitit_local]"},
-            [],
-            "hydra/launcher=submitit_local",
-        ),
-        ({EXPERIMENT: f"{GLOBAL}defaults: [/retriever@hydra.callbacks.a: bm25]"}, [], "hydra.callbacks.a"),
-        (
-            {EXPERIMENT: f"{GLOBAL}defaults: [/x/y@hydra.callbacks.a]", "x/y.yaml": CODE},
-            [],
-            "hydra.callbacks.a",
-        ),
-        ({"hydra/job_logging/mine.yaml": HANDLER}, ["hydra/job_logging=mine"], "hydra.job_logging"),
-        ({"retriever/mine.yaml": f"# @package hydra.callbacks\na: {CODE}"}, ["retriever=mine"], "hydra.callbacks.a"),
-        ({"own.yaml": f"defaults: [evaluate, _self_]\nhydra: {{callbacks: {{a: {CODE}}}}}"}, ["-cn=own"], "hydra.c"),
-        ({"own.yaml": "defaults: [evaluate]\nhydra: {searchpath: ['pkg://x']}"}, ["-cn=own"], "hydra.searchpath"),
-        ({"../mine.yaml": f"{GLOBAL}hydra: {{callbacks: {{a: {CODE}}}}}"}, ["experiment=../../mine"], "hydra.c"),
-        ({EXPERIMENT: f"{SWEEP}sweep: {{backend: dask, address: 'tcp://evil:1'}}"}, [], "sweep.address"),
-        ({EXPERIMENT: f"{SWEEP}sweep: {{backend: slurm, slurm: {{setup: [id]}}}}"}, [], "sweep.slurm.setup"),
-        ({EXPERIMENT: f"{GLOBAL}x: {{path: /evil}}\nstore: ${{x}}"}, [], "store"),
-        (
-            {EXPERIMENT: f"{GLOBAL}hydra: {{mode: MULTIRUN, sweeper: {{params: {{+hydra.job.env_set.A: b}}}}}}"},
-            ["hydra/sweeper=basic"],
-            "hydra.job.env_set.A",
-        ),
+        *([[], *case] for case in CONFIGURE),
+        *([verb, *case] for verb in (["plan"], ["--cfg", "job"]) for case in CONFIGURE[::9]),
     ],
-)  # fmt: skip
+)
 def test_a_file_from_elsewhere_cannot_configure_hydra_or_run_code(
     verb: list[str], files: dict[str, str], words: list[str], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -119,13 +119,24 @@ def test_the_secrets_of_overrides_are_noted(
     assert noted - {"'", '"'} >= secrets and bool(noted) == bool(secrets)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+SPELLED = [("%zz", "raw"), ("@", "raw"), (" ", "raw"), ("#", "raw"), ("'", "words"), ("%", "encoded")]
+"""Odd characters of a password, with the form of its address."""
+
+
+@pytest.mark.parametrize(
+    ("verb", "spelled"),
+    [("evaluate", SPELLED), *((verb, [SPELLED[i % 6]]) for i, verb in enumerate(VERBS) if verb != "evaluate")],
+)
 def test_no_verb_prints_a_part_of_a_password(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    verb: str,
+    spelled: list[tuple[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("runner.web.server.serve", refuse_to_serve)
-    for character, form in (("%zz", "raw"), ("@", "raw"), (" ", "raw"), ("#", "raw"), ("'", "words"), ("%", "encoded")):
+    for character, form in spelled:
         dsn = write_dsn(f"{PART}1{character}{PART}2", form)
         for words in (
             ["--cfg", "job", quote_override("++retriever.dsn", dsn)],
