@@ -363,6 +363,18 @@ def test_a_baseline_is_promoted_with_who_when_and_from_where(run: Run, here: Pat
     assert orjson.loads(out)["systems"][0]["source"] == "baseline main"
 
 
+def test_a_baseline_with_too_few_queries_for_a_gate_is_announced(run: Run, here: Path) -> None:
+    for name, queries, expected in (
+        ("tiny", 5, "with 5 queries, no drop can be significant (at least 6 are needed), so a gate never fails a drop"),
+        ("small", 16, "with so few queries of a type (at least 6 are needed): semantic (5), wide (5)"),
+        ("enough", 18, ""),
+    ):
+        save_record(result(name, queries=queries), here / name)
+        _, err = run("promote", f"run={name}", f"name={name}")
+        assert ("no drop can be significant" in err) == bool(expected)
+        assert expected in " ".join(err.split())
+
+
 def test_a_baseline_is_replaced_only_when_that_is_said(run: Run, here: Path) -> None:
     run("promote", "run=good", "name=main", "promote.by=Ada")
     _, err = run("promote", "run=bad", "name=main", code=2)

@@ -18,6 +18,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from runner.comparison.gate import count_untestable
 from runner.config.addresses import LocalPath
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError, build, build_settings
@@ -25,6 +26,7 @@ from runner.config.values import resolve_config
 from runner.evaluation.records import save_record
 from runner.evaluation.result import Result
 from runner.pages import console
+from runner.pages.numbers import format_count
 from runner.results.lookup import Named, as_typed, results_called
 
 NAME = re.compile(r"\w[\w.-]*")
@@ -77,11 +79,30 @@ def main(cfg: DictConfig) -> int:
     console.document(lambda: {"baseline": str(baselines / name), **promotion})
     result = results[0].result
     console.line(f"{baselines / name}: {result.name}, {result.primary} {result.means[result.primary]:.4f}")
+    if warning := describe_untestable(result):
+        console.note(warning)
     words_to_compare = [f"baseline=baseline:{name}", "candidate=RUN", *tracking.overrides()]
     if baselines != Path("baselines"):
         words_to_compare.append(arguments({"baselines": str(baselines)}))
     console.line(f"compare with it: python -m runner compare {' '.join(words_to_compare)}")
     return 0
+
+
+def describe_untestable(result: Result) -> str:
+    """Return a warning about rules of a gate that cannot fail a drop, because the baseline has too few queries."""
+    sizes, fewest = count_untestable(result)
+    if not sizes:
+        return ""
+    if "" in sizes:
+        return (
+            f"warning: with {format_count(sizes[''], 'query', 'queries')}, no drop can be significant (at least "
+            f"{fewest} are needed), so a gate never fails a drop; add queries, or set floors"
+        )
+    kinds = ", ".join(f"{kind} ({size})" for kind, size in sizes.items())
+    return (
+        f"warning: no drop can be significant with so few queries of a type (at least {fewest} are needed): {kinds}; "
+        "add queries, or remove gate.drops_by_type"
+    )
 
 
 def _load_promotion(folder: Path) -> Mapping[str, Any] | None:

@@ -21,6 +21,7 @@ from runner.comparison.compare import Comparison, Floats, TableStatistics, compu
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
 from runner.config.objects import ConfigError, suggestion
 from runner.evaluation.grading import SCALE
+from runner.evaluation.result import Result
 from runner.metrics.measures import parse
 from runner.statistics.clusters import Clusters
 from runner.statistics.comparison import Difference, compare
@@ -144,6 +145,22 @@ def find_exit_code(gate: Gate, checks: Sequence[Check]) -> int:
     """Return the exit code of a command whose gate has these checks."""
     verdict = conclude(checks)
     return EXIT_CODES["pass" if verdict == "undecided" and gate.undecided != "fail" else verdict]
+
+
+def count_untestable(result: Result) -> tuple[dict[str, int], int]:
+    """Return the query types ("" for all) with too few queries for any drop to be significant, and the fewest needed.
+
+    Each has the number of its queries (or clusters); the test and the level are the defaults of `compare` and `Gate`.
+    """
+    fewest = PAIRED_TESTS[TableStatistics().test].count_required_queries(Gate().alpha or 0.0)
+    values, types = result.of(result.primary), np.array(result.queries.types)
+    numbers = result.queries.cluster_numbers
+    units = np.arange(len(values)) if numbers is None else numbers
+    sizes = {
+        kind: len(np.unique(units[~np.isnan(values) & ((types == kind) | (not kind))]))
+        for kind in ("", *sorted({*result.queries.types} - {""}))
+    }
+    return {kind: size for kind, size in sizes.items() if 0 < size < fewest}, fewest
 
 
 def check_gate(gate: Gate, comparison: Comparison) -> list[Check]:

@@ -191,8 +191,13 @@ def compare_pairs(
     correction = CORRECTIONS[statistics.correction]
     if correction.find_joint_test and (run_joint_test := correction.find_joint_test(test)):
         joint = run_joint_test(scores, statistics.permutations, seed, level=level, clusters=clusters)
-        share = alpha / level  # the joint test is inverted at the level of the intervals
-        return Pairs(joint.p_values, alpha, order, joint.intervals, lambda rows: joint.levels(rows) * share)
+
+        def find_levels(rows: Floats) -> Floats:
+            if m == 2:  # a single pair is a single test
+                return np.full(len(rows), alpha)
+            return joint.levels(rows) * alpha / level  # the joint test is inverted at the level of the intervals
+
+        return Pairs(joint.p_values, alpha, order, joint.intervals, find_levels)
     first, second = np.triu_indices(m, 1)
     if not correction.depends_on_family and wanted is not None:
         first, second = np.nonzero(np.triu(wanted, 1))

@@ -109,3 +109,15 @@ def test_all_places_show_the_same_p_value_and_verdict(loss: float, is_significan
     assert json.loads(comparison_json(comparison, check_gate(RULES, comparison)))["gate"]["verdict"] == (
         "fail" if is_significant else "undecided"
     )
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_all_places_have_the_same_number_of_queries_needed(test: Any) -> None:
+    pair = draw_pair(test, 0.03)
+    comparison = compare_results(pair, TableStatistics(test=test))
+    needed = comparison.table["nDCG@10"][1].difference.needed
+    assert 30 < needed < 1000
+    assert build_leaderboard(pair, "nDCG@10", statistics=Statistics(test=test)).rows[1].difference.needed == needed
+    (check,) = check_gate(Gate(drops={"primary": 0.01}), comparison)
+    assert check.more == needed - 30
+    assert f"about {needed:,.0f} queries would be needed" in tables.verdicts(comparison)[0]

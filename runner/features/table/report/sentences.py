@@ -20,7 +20,8 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
         f"{' for all pairs of systems in the column' if is_corrected else ''}; p < {statistics.alpha:g}).",
     ]
     if len(table.columns) > 1 and is_corrected:
-        sentences.append("Columns are not corrected for one another.")
+        exploratory = f": {measures[0]} is the primary measure, the others are exploratory" if measures[1:] else ""
+        sentences.append(f"Columns are not corrected for one another{exploratory}.")
     return sentences
 
 
