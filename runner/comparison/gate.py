@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import yaml
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
@@ -19,7 +20,8 @@ from retrievers.access import Access
 from runner.comparison.comparability import score_queries
 from runner.comparison.compare import Comparison, Floats, TableStatistics, compute_mean
 from runner.comparison.headline import GRADE, TN_RATE, UNRANKED_MEASURES
-from runner.config.objects import ConfigError, suggestion
+from runner.config import CONF
+from runner.config.objects import ConfigError, build, suggestion
 from runner.evaluation.grading import SCALE
 from runner.evaluation.result import Result
 from runner.metrics.measures import parse
@@ -128,6 +130,17 @@ class Check:
     def exceeds(self) -> bool:
         """Return whether the drop is larger than allowed."""
         return self.drop > self.limit + 1e-12
+
+
+def load_gate(name: str) -> Gate:
+    """Return a gate of `conf/gate` by its name; raises `ConfigError`."""
+    names = sorted(file.stem for file in (CONF / "gate").glob("*.yaml"))
+    if name not in names:
+        raise ConfigError(f"gate={name}: no such choice; choose from {', '.join(names)}")
+    files = [(CONF / "gate" / f"{one}.yaml").read_text(encoding="utf-8") for one in ("none", name)]
+    content = {key: value for file in files for key, value in yaml.safe_load(file).items() if key != "defaults"}
+    gate: Gate = build(content, "gate")
+    return gate
 
 
 def parse_measure(name: str) -> str:

@@ -8,14 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from runner.comparison.compare import TableStatistics
-from runner.comparison.gate import EXIT_CODES, Gate, check_gate, find_exit_code
+from runner.comparison.gate import EXIT_CODES, Gate, check_gate, find_exit_code, load_gate
 from runner.comparison.report import data, tables
-from runner.config import CONF
 from runner.config.consent import Consent
-from runner.config.objects import ConfigError, build, build_settings
+from runner.config.objects import ConfigError, build_settings
 from runner.datasets.base import Dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.result import Result
@@ -100,16 +97,4 @@ def _build_gate(gate: Gate | Mapping[str, Any] | str) -> Gate:
     """Return a gate, given as an object, as rules, or as the name of its file."""
     if isinstance(gate, Gate):
         return gate
-    if not isinstance(gate, str):
-        return build_settings(Gate, gate, "gate")
-    names = sorted(file.stem for file in (CONF / "gate").glob("*.yaml"))
-    if gate not in names:
-        raise ConfigError(f"gate={gate}: no such choice; choose from {', '.join(names)}")
-    content = {**_read(CONF / "gate" / "none.yaml"), **_read(CONF / "gate" / f"{gate}.yaml")}
-    built: Gate = build({key: value for key, value in content.items() if key != "defaults"}, "gate")
-    return built
-
-
-def _read(file: Path) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return content
+    return load_gate(gate) if isinstance(gate, str) else build_settings(Gate, gate, "gate")

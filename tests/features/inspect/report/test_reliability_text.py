@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -61,6 +62,13 @@ def test_each_question_has_a_paragraph_with_its_numbers(reliability: Reliability
     assert f"{power.significant} of 36 pairs" in texts["Discriminative power"]
     assert f"corrected together, {power.corrected} " in texts["Discriminative power"]
     assert f"{reliability.detectable[80]:.3f} with 80 queries" in texts["Queries needed"]
+    needed = math.ceil(40 * (reliability.detectable[40] / 0.01) ** 2)
+    assert (
+        f"To detect a loss of 0.01, the largest that the default gate allows, takes about {needed:,} queries."
+        in (texts["Queries needed"])
+    )
+    precise = dict(describe_reliability(replace(reliability, detectable={40: 0.009})))["Queries needed"]
+    assert "These queries can detect a loss of 0.01, the largest that the default gate allows." in precise
     assert f"{reliability.information.half} of 40 queries" in texts["Informative queries"]
     assert "q7" in texts["Informative queries"]
     assert "25.0% are unjudged" in texts["Unjudged documents"]
