@@ -19,8 +19,8 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from retrievers.vectors.dense import Dense
-from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 from runner.evaluation.language import ANALYZERS
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader

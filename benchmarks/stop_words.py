@@ -16,8 +16,8 @@ from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
-from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 from runner.evaluation.language import ANALYZERS
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader

@@ -13,7 +13,7 @@ result would depend on the code of all of them.
 import importlib
 
 _PLACES = {
-    "Dataset": "datasets.base",
+    "Dataset": "datasets.dataset",
     "compare": "api.comparison",
     "evaluate": "api.evaluation",
     "explain": "api.explanation",

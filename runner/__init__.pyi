@@ -3,6 +3,6 @@ from runner.api.data import load_dataset as load_dataset
 from runner.api.evaluation import evaluate as evaluate
 from runner.api.explanation import explain as explain
 from runner.api.sweep import run_sweep as run_sweep
-from runner.datasets.base import Dataset as Dataset
+from runner.datasets.dataset import Dataset as Dataset
 
 __all__ = ["Dataset", "compare", "evaluate", "explain", "load_dataset", "run_sweep"]

@@ -18,8 +18,8 @@ from retrievers.store import MemoryStore
 from runner.__main__ import main
 from runner.comparison.agreement import measure_pair
 from runner.comparison.insights import find_insights
-from runner.datasets.base import Dataset
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
+from runner.datasets.dataset import Dataset
 from runner.datasets.needle import Needle
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment

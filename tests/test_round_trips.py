@@ -21,7 +21,8 @@ from retrievers.runs.run_file import RunFile
 from retrievers.store import NoStore
 from retrievers.strict_values import find_line_break
 from runner.datasets import files
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.export_formats import WRITERS, Format
 from runner.datasets.exporting import export
 from runner.evaluation.records import load_record, save_record, write_trec
@@ -43,9 +44,8 @@ Pairs = Mapping[tuple[str, str], int]
 
 def list_pairs(dataset: Dataset) -> Pairs:
     """Return the grades of a dataset by ids."""
-    queries, documents = dataset.queries.ids, [*dataset.corpus.ids, *dataset.unknown_documents]
-    columns = (dataset.judgments.queries.tolist(), dataset.judgments.documents.tolist(), dataset.judgments.grades)
-    return {(queries[q], documents[d]): int(grade) for q, d, grade in zip(*columns, strict=True)}
+    queries, documents = dataset.queries.ids, [*dataset.corpus.ids, *dataset.judgments.unknown_documents]
+    return {(queries[q], documents[d]): grade for q, d, grade in dataset.judgments.list_rows()}
 
 
 @pytest.mark.parametrize("format", [name for name in WRITERS if name != "spans"])

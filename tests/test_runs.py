@@ -22,8 +22,8 @@ from retrievers.runs.run_file import RunFile
 from runner.__main__ import main
 from runner.commands.compare import is_run
 from runner.comparison.insights import find_insights
-from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 from runner.datasets.judged import JudgedFiles
 from runner.datasets.source import DatasetSource
 from runner.evaluation.bench import Bench

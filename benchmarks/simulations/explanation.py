@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from runner.comparison.compare import TableStatistics
 from runner.config.consent import Consent
 from runner.config.values import Settled
-from runner.datasets.base import Dataset
 from runner.datasets.chunking import Whole
+from runner.datasets.dataset import Dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import build_experiment
 from runner.evaluation.result import Result

@@ -14,8 +14,8 @@ from retrievers.base import Corpus, Rankings
 from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
 from runner.datasets.anchoring import Anchor
-from runner.datasets.base import Dataset
 from runner.datasets.chunking import Sentences, Tokens
+from runner.datasets.dataset import Dataset
 from runner.datasets.overlap import attach_spans
 from runner.datasets.spans import AnchoredSpan, GoldSpan
 from runner.evaluation.span_sensitivity import THRESHOLDS, measure_by_threshold
@@ -53,7 +53,7 @@ def draw_dataset(seed: int = 0) -> Dataset:
     ids = [f"d{number}" for number in range(DOCUMENTS)]
     qrels = {anchored.span.query: [anchored.span.document] for anchored in spans}
     whole = Dataset.of(Corpus(ids, texts), queries, qrels, name="generated")
-    return attach_spans(whole, spans, 0.5)
+    return attach_spans(whole, spans, (), 0.5)
 
 
 def search(dataset: Dataset) -> Rankings:

@@ -18,8 +18,8 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from retrievers.vectors.dense import Dense
-from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 
 DEPTH = 10
 ANALYZERS = (Analyzer(), Analyzer(stemmer=None, stopwords=None))
@@ -93,7 +93,7 @@ def pool_documents(dataset: Dataset, systems: Sequence[Retriever]) -> JudgedPool
 
 def pool_hits(dataset: Dataset, hits: NDArray[np.int64]) -> JudgedPool:
     """Return the pool of documents found by some systems (systems x queries x ranks)."""
-    size = len(dataset.corpus) + len(dataset.unknown_documents)
+    size = len(dataset.corpus) + len(dataset.judgments.unknown_documents)
     keys = hits + np.arange(hits.shape[1])[:, None] * size
     pairs = np.unique(keys[hits >= 0])
     ranks = np.zeros((len(hits), len(pairs)), dtype=np.int64)

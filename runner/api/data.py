@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, fields
 
 from runner.config.arguments import format_override
 from runner.config.composing import compose_config
 from runner.config.objects import ConfigError
 from runner.config.values import settle
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.settings import CHUNKING, build_dataset
 from runner.evaluation.bench import LoadedDatasets
 
 GIVEN = "_given"
 """The format of datasets that exist only in Python; lists of formats leave it out."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConfiguredDataset(Dataset):
+    """A dataset with the settings from which the command line loads it; a changed copy has none."""
+
+    overrides: Sequence[str] = field(default=(), init=False)
 
 
 def load_dataset(format: str, **settings: object) -> Dataset:
@@ -30,12 +37,15 @@ def load_dataset(format: str, **settings: object) -> Dataset:
     ]
     settled = settle(*compose_config("evaluate", overrides)).config
     source, chunking = build_dataset(settled["dataset"], settled.get("plugins") or ())
-    return replace(LoadedDatasets().load(source, chunking), overrides=tuple(overrides))
+    loaded = LoadedDatasets().load(source, chunking)
+    dataset = ConfiguredDataset(**{field.name: getattr(loaded, field.name) for field in fields(loaded)})
+    object.__setattr__(dataset, "overrides", overrides)
+    return dataset
 
 
 def list_overrides(dataset: Dataset) -> list[str]:
     """Return the overrides that describe a dataset; a dataset made in Python is described by a hash of its content."""
-    if dataset.overrides:
+    if isinstance(dataset, ConfiguredDataset) and dataset.overrides:
         return list(dataset.overrides)
     settings = {"name": dataset.name, "split": dataset.split, "content": dataset.fingerprint}
     return [f"dataset={GIVEN}", *(format_override(f"dataset.{name}", value) for name, value in settings.items())]

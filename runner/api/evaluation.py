@@ -23,7 +23,7 @@ from runner.config.hydra_internals import load_yaml
 from runner.config.objects import build, build_settings, describe_settings
 from runner.config.report import ReportSettings
 from runner.config.values import check_read, settle
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import build_experiment
 from runner.pages import console

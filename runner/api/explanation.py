@@ -15,8 +15,8 @@ from runner.config.composing import compose_config
 from runner.config.consent import Consent, restore_values
 from runner.config.objects import build_settings
 from runner.config.values import settle
-from runner.datasets.base import Dataset
 from runner.datasets.chunking import Whole
+from runner.datasets.dataset import Dataset
 from runner.datasets.settings import build_dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.result import Result

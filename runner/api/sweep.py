@@ -20,7 +20,7 @@ from runner.comparison.leaderboard import FailedCombination
 from runner.config.composing import explain_errors, open_loader, take_choices
 from runner.config.objects import ConfigError
 from runner.config.values import settle
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.settings import build_dataset
 from runner.evaluation.result import ResultError
 from runner.pages import console

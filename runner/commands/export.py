@@ -46,7 +46,7 @@ def main(cfg: DictConfig) -> int:
         source, chunking = build_dataset(config["dataset"], config["plugins"])
         dataset = source.load().split_documents(chunking)
         if own.documents is not None:
-            if dataset.spans is not None:
+            if dataset.judgments.spans is not None:
                 raise ConfigError("documents: the gold is already spans; remove documents, or dataset.gold=spans")
             dataset = convert_judgments(dataset, read_documents(own.documents), own.span_similarity)
         written = export(dataset, own.format, Path(own.output).expanduser(), own.overwrite)

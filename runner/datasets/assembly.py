@@ -1,4 +1,4 @@
-"""Build a dataset from the content of a format's files: check, sample and assemble it.
+"""Check the content of a format's files, sample it, and assemble the parts of a dataset.
 
 Nothing here depends on a format.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from retrievers.base import Corpus
 from retrievers.runs.run_formats import strip_compression
 from retrievers.strict_values import find_line_break, show_value
-from runner.datasets.base import Dataset, DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
+from runner.datasets.base import DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
 from runner.datasets.files import PlaceTable
 from runner.datasets.filtering import check_fields, check_search_fields, find_gold_outside
-from runner.datasets.own_documents import OwnIdRule, OwnIds
+from runner.datasets.own_documents import ExcludeSelf, OwnIdRule, OwnIds, own_documents
 from runner.datasets.variants import cluster_labels, no_query_has
 
 if TYPE_CHECKING:
-    from runner.datasets.source import DatasetSource
+    from runner.datasets.source_settings import SourceSettings
 
 logger = logging.getLogger("runner.datasets")
 
@@ -35,9 +35,12 @@ _LIST = re.compile(r"\[.*['\", ].*\]|\(['\"].*\)", re.DOTALL)
 
 Table = TypeVar("Table", Corpus, Queries)
 
+Parts: TypeAlias = tuple[str, str, Corpus, Queries, Judgments, ExcludeSelf]
+"""The name, split, corpus, queries and judgments of a dataset, and its setting `exclude_self`."""
 
-def assemble(source: DatasetSource, raw: Raw) -> Dataset:
-    """Check the content of a format's files, limit its size, and return it as a dataset.
+
+def assemble(source: SourceSettings, raw: Raw) -> Parts:
+    """Check the content of a format's files, limit its size, and return it as the parts of a dataset.
 
     Unjudged queries are dropped, unless a setting keeps them. Raises `DatasetError`.
     """
@@ -71,31 +74,28 @@ def assemble(source: DatasetSource, raw: Raw) -> Dataset:
             "results by hand, set dataset.unjudged_queries=keep"
         )
     documents = _select_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
-    kept = {kind: _select_judgments(judgments, queries, documents) for kind, judgments in judged.items()}
-    dataset = Dataset(
-        name=name,
-        split=source.split,
-        corpus=_rows(raw.corpus, documents[: len(raw.corpus)]),
-        queries=_rows(_add_clusters(source, raw.queries), queries),
-        judgments=kept.pop(""),
-        judgments_by_search_type=kept,
-        unknown_documents=tuple(compress(unknown, documents[len(raw.corpus) :])),
-        exclude_self=source.exclude_self,
-        grade_intervals=_select_intervals(raw, query_at, document_at, queries, documents),
-    )
-    _check_own_documents(dataset)
-    if outside := find_gold_outside(dataset.corpus, dataset.queries, dataset.judgments):
+    absent = tuple(compress(unknown, documents[len(raw.corpus) :]))
+    kept = {
+        kind: replace(_select_judgments(own, queries, documents), unknown_documents=absent)
+        for kind, own in judged.items()
+    }
+    intervals = _select_intervals(raw, query_at, document_at, queries, documents)
+    judgments = replace(kept.pop(""), by_search_type=kept, intervals=intervals)
+    corpus = _rows(raw.corpus, documents[: len(raw.corpus)])
+    selected = _rows(_add_clusters(source, raw.queries), queries)
+    _check_own_documents(name, corpus, selected, judgments, source.exclude_self)
+    if outside := find_gold_outside(corpus, selected, judgments):
         logger.warning(
             "%s: %s relevant documents fail the filter of their query and cannot be found, for example %r of query %r",
             name, f"{len(outside):,}", *reversed(outside[0]),
         )  # fmt: skip
-    if source.max_documents is not None and len(dataset.corpus) > source.max_documents:
+    if source.max_documents is not None and len(corpus) > source.max_documents:
         logger.warning(
             "dataset.max_documents=%s: kept %s documents, because judged documents are never dropped; to keep "
             "fewer, lower max_queries",
-            f"{source.max_documents:,}", f"{len(dataset.corpus):,}",
+            f"{source.max_documents:,}", f"{len(corpus):,}",
         )  # fmt: skip
-    return dataset
+    return name, source.split, corpus, selected, judgments, source.exclude_self
 
 
 def add_qrels(raw: Raw, extra: Sequence[Qrel], name: str) -> Raw:
@@ -120,7 +120,7 @@ def add_qrels(raw: Raw, extra: Sequence[Qrel], name: str) -> Raw:
     )
 
 
-def _add_clusters(source: DatasetSource, queries: Queries) -> Queries:
+def _add_clusters(source: SourceSettings, queries: Queries) -> Queries:
     """Return queries with their cluster labels, if a setting names the field; raises `DatasetError`."""
     if source.cluster_field is None:
         return queries
@@ -130,23 +130,22 @@ def _add_clusters(source: DatasetSource, queries: Queries) -> Queries:
         raise DatasetError(str(error)) from None
 
 
-def _check_own_documents(dataset: Dataset) -> None:
+def _check_own_documents(name: str, corpus: Corpus, queries: Queries, judgments: Judgments, mode: ExcludeSelf) -> None:
     """Raise `DatasetError` if the setting `exclude_self` requests exclusions, but no query can be a document."""
-    mode, queries = dataset.exclude_self, dataset.queries
     if mode in ("auto", "false"):
         return
     names = next(filter(None, map(OwnIds(queries, mode).names, range(len(queries)))), ())
     if isinstance(mode, OwnIdRule) and mode.field is not None and not names:
         raise DatasetError(no_query_has("exclude_self.field", mode.field, queries.metadata))
-    if len(dataset.documents) and (dataset.own_documents < 0).all():
+    if len(corpus) and (own_documents(corpus, queries, judgments, mode) < 0).all():
         raise DatasetError(
-            f"{dataset.name}: dataset.exclude_self={mode} excludes nothing, because no query has the id of a document: "
-            f"those of queries look like {next(iter(names))!r}, those of documents like {dataset.documents.ids[0]!r}; "
+            f"{name}: dataset.exclude_self={mode} excludes nothing, because no query has the id of a document: "
+            f"those of queries look like {next(iter(names))!r}, those of documents like {corpus.ids[0]!r}; "
             "set auto or false, or a rule such as {pattern: '-query$'} for ids with a suffix"
         )
 
 
-def describe_repeated_id(source: DatasetSource, table: PlaceTable, identifier: str) -> str:
+def describe_repeated_id(source: SourceSettings, table: PlaceTable, identifier: str) -> str:
     """Return an error about a duplicate id, with its places if the format knows them."""
     first, *others = source.places(table, identifier) or [""]
     if others:
@@ -154,7 +153,7 @@ def describe_repeated_id(source: DatasetSource, table: PlaceTable, identifier: s
     return f"{source.origin}: the {table} id {identifier!r} occurs more than once; ids must be unique"
 
 
-def _check_line_breaks(source: DatasetSource, table: PlaceTable, ids: Iterable[str]) -> None:
+def _check_line_breaks(source: SourceSettings, table: PlaceTable, ids: Iterable[str]) -> None:
     """Raise `DatasetError` for an id that would end a column or a line in rankings, judgments or exports."""
     for identifier in ids:
         if (character := find_line_break(identifier)) is not None:
@@ -166,7 +165,7 @@ def _check_line_breaks(source: DatasetSource, table: PlaceTable, ids: Iterable[s
             )
 
 
-def _check_lists(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> None:
+def _check_lists(source: SourceSettings, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> None:
     """Raise `DatasetError` for a list as text in place of a document id, which no hit would have."""
     for query, document, _ in (qrel for qrels in tables for qrel in qrels):
         if document.startswith(("[", "(")) and _LIST.fullmatch(document):
@@ -177,12 +176,12 @@ def _check_lists(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[Qrel
             )
 
 
-def _locate(source: DatasetSource, query: str) -> str:
+def _locate(source: SourceSettings, query: str) -> str:
     """Return where a query is, as FILE:LINE if the format knows it."""
     return next(iter(source.places("query", query)), f"{source.origin}: query {query!r}")
 
 
-def _locate_judgment(source: DatasetSource, raw: Raw, query: str | None, document: str | None = None) -> str:
+def _locate_judgment(source: SourceSettings, raw: Raw, query: str | None, document: str | None = None) -> str:
     """Return where the first judgment with these ids (None: any) is, or what the judgments are called."""
     return next(iter(source.places("judgment", query, document)), raw.qrels_name)
 
@@ -197,7 +196,7 @@ def _replace_judgments(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]
     return [*own, *(qrel for qrel in qrels if qrel[0] not in named)]
 
 
-def _query_positions(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
+def _query_positions(source: SourceSettings, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
     query_at: dict[str, int] = {}
     for position, identifier in enumerate(raw.queries.ids):
         if query_at.setdefault(identifier, position) != position:
@@ -215,7 +214,7 @@ def _query_positions(source: DatasetSource, raw: Raw, tables: Iterable[Sequence[
 
 
 def _unknown_documents(
-    source: DatasetSource, raw: Raw, document_at: Mapping[str, int], tables: Iterable[Sequence[Qrel]]
+    source: SourceSettings, raw: Raw, document_at: Mapping[str, int], tables: Iterable[Sequence[Qrel]]
 ) -> list[str]:
     unknown = dict.fromkeys(doc for qrels in tables for _, doc, _ in qrels if doc not in document_at)
     if unknown and source.unknown_judged == "error":
@@ -230,7 +229,7 @@ def _unknown_documents(
 
 
 def _judgments(
-    source: DatasetSource,
+    source: SourceSettings,
     raw: Raw,
     qrels: list[Qrel],
     query_at: Mapping[str, int],
@@ -256,7 +255,7 @@ def _judgments(
 
 
 def _select_queries(
-    source: DatasetSource, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
+    source: SourceSettings, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
 ) -> NDArray[np.bool_]:
     kept = np.zeros(len(raw.queries), dtype=np.bool_)
     kept[[query_at[query] for query in raw.judged]] = True
@@ -273,7 +272,7 @@ def _select_queries(
 
 
 def _select_documents(
-    source: DatasetSource, known: int, unknown: int, queries: NDArray[np.bool_], tables: Iterable[Judgments]
+    source: SourceSettings, known: int, unknown: int, queries: NDArray[np.bool_], tables: Iterable[Judgments]
 ) -> NDArray[np.bool_]:
     used = np.zeros(known + unknown, dtype=np.bool_)
     for judgments in tables:

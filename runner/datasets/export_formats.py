@@ -18,9 +18,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 import orjson
 
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError, GradeInterval, Qrel
+from runner.datasets.base import EXPECTED_ANSWER, DatasetError, GradeInterval, Qrel
 from runner.datasets.chunk_files import corpus_id
 from runner.datasets.chunking import DOCUMENT
+from runner.datasets.dataset import Dataset
 from runner.datasets.spans import iter_rows, report_spans
 
 RatingsFormat = Literal["ratings", "quepid", "rank_eval", "opensearch"]
@@ -153,12 +154,12 @@ def _synthetic(dataset: Dataset, folder: Path) -> Written:
 
 
 def _export_spans(dataset: Dataset, folder: Path) -> Written:
-    if dataset.spans is None:
+    if dataset.judgments.spans is None:
         raise DatasetError(
             "format=spans: the gold is documents; set dataset.gold=spans, or set documents to the folder or JSONL file "
             "of the whole documents that the judged chunks come from"
         )
-    anchored = dataset.spans.anchored
+    anchored = dataset.judgments.spans.anchored
     queries = (
         {"_id": i, "text": text, "metadata": {**known, "type": kind}} for i, text, kind, known in _queries(dataset)
     )
@@ -258,7 +259,7 @@ def _index_name(dataset: Dataset) -> str:
 def write_intervals(dataset: Dataset) -> Iterable[bytes]:
     """Return the lines of the file of grade intervals."""
     names = [field.name for field in fields(GradeInterval)]
-    return _csv(names, ([getattr(interval, name) for name in names] for interval in dataset.grade_intervals))
+    return _csv(names, ([getattr(interval, name) for name in names] for interval in dataset.judgments.intervals))
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
@@ -315,10 +316,8 @@ def _qrels(dataset: Dataset) -> Iterator[Qrel]:
 def _list_judged(dataset: Dataset) -> list[Graded]:
     """Return the judged documents of each query, by id, with their grades."""
     rows: list[Graded] = [[] for _ in dataset.queries.ids]
-    documents, judgments = [*dataset.corpus.ids, *dataset.unknown_documents], dataset.judgments
-    for query, document, grade in zip(
-        judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist(), strict=True
-    ):
+    documents, judgments = [*dataset.corpus.ids, *dataset.judgments.unknown_documents], dataset.judgments
+    for query, document, grade in judgments.list_rows():
         rows[query].append((documents[document], grade))
     return rows
 
@@ -329,7 +328,11 @@ def _chunk_ids(dataset: Dataset) -> dict[str, tuple[str, str]]:
     of = [str(about.get(DOCUMENT) or "") for about in metadata]
     chunks = [identifier.removeprefix(f"{document}#") for identifier, document in zip(ids, of, strict=True)]
     whole = all(of) and all(chunks) and [*map(corpus_id, of, chunks)] == [*ids]
-    return dict(zip(ids, zip(of, chunks, strict=True), strict=True)) if whole and not dataset.unknown_documents else {}
+    return (
+        dict(zip(ids, zip(of, chunks, strict=True), strict=True))
+        if whole and not dataset.judgments.unknown_documents
+        else {}
+    )
 
 
 def list_unanswerable(dataset: Dataset) -> list[int]:
@@ -339,7 +342,7 @@ def list_unanswerable(dataset: Dataset) -> list[int]:
 
 
 def _check_ids(dataset: Dataset, format: Format, refused: Callable[[str], bool], what: str) -> None:
-    ids = (("document", [*dataset.corpus.ids, *dataset.unknown_documents]), ("query", dataset.queries.ids))
+    ids = (("document", [*dataset.corpus.ids, *dataset.judgments.unknown_documents]), ("query", dataset.queries.ids))
     for kind, identifier in ((kind, identifier) for kind, column in ids for identifier in column):
         if not identifier:
             raise DatasetError(f"format={format}: the id of a {kind} is empty")

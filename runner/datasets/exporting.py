@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import get_args
 
 from retrievers.files import UNFINISHED, replace_file
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.export_formats import WRITERS, Format, RatingsFormat, list_unanswerable, write_intervals
 from runner.datasets.spans import describe_spans
 
@@ -44,10 +45,10 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
             f"output={folder}: the folder is not empty; choose another, or set overwrite=true to replace files of "
             "the same name"
         )
-    if dataset.spans is not None and format != "spans":
+    if dataset.judgments.spans is not None and format != "spans":
         raise DatasetError(f"format={format}: cannot store the spans of dataset.gold=spans; choose format=spans")
     files, settings = WRITERS[format](dataset, folder)
-    if dataset.grade_intervals:
+    if dataset.judgments.intervals:
         files = {**files, folder / "grade_intervals.csv": write_intervals(dataset)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +59,7 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
                     file.writelines(lines)
     except OSError as error:
         raise DatasetError(f"output={folder}: cannot be written ({error.strerror})") from None
-    kept = {"unknown_judged": "keep"} if dataset.unknown_documents and format != "spans" else {}
+    kept = {"unknown_judged": "keep"} if dataset.judgments.unknown_documents and format != "spans" else {}
     settings = {**settings, "split": dataset.split, **kept}
     choice = "judged" if format in get_args(RatingsFormat) else "beir" if format == "spans" else str(format)
     read = {"dataset": choice, **{f"dataset.{name}": str(value) for name, value in settings.items()}}
@@ -67,16 +68,16 @@ def export(dataset: Dataset, format: Format, folder: Path, overwrite: bool = Fal
 
 def _notes(dataset: Dataset, format: Format) -> Iterator[str]:
     """Yield what the files store differently or leave out."""
-    if format == "spans" and dataset.spans is not None:
-        yield from describe_spans(dataset.spans.anchored)
+    if format == "spans" and dataset.judgments.spans is not None:
+        yield from describe_spans(dataset.judgments.spans.anchored)
         return
     if format not in ("mined", "synthetic") and (silent := len(list_unanswerable(dataset))):
         yield (
             f"queries without a relevant document ({silent:,}) are written with grade 0 for "
             f"{dataset.corpus.ids[0]!r}, because these formats cannot store a query without judgments"
         )
-    if dataset.judgments_by_search_type:
-        names = ", ".join(dataset.judgments_by_search_type)
+    if dataset.judgments.by_search_type:
+        names = ", ".join(dataset.judgments.by_search_type)
         yield f"judgments of single search types ({names}) are left out, because these formats cannot store them"
     if format == "trec" and (any(dataset.queries.types) or any(dataset.queries.metadata)):
         yield "query types and metadata are left out, because topics cannot store them"

@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from retrievers.base import Corpus
-from runner.datasets.base import Dataset, DatasetError, Judgments
+from runner.datasets.base import DatasetError, Judgments
+from runner.datasets.dataset import Dataset
 from runner.datasets.overlap import SpanGold, attach_spans
 from runner.datasets.spans import anchor_spans
 
@@ -54,7 +53,7 @@ class DatasetPair:
     @property
     def has_spans(self) -> bool:
         """Return whether the gold of both versions is spans."""
-        return self.first.spans is not None and self.second.spans is not None
+        return self.first.judgments.spans is not None and self.second.judgments.spans is not None
 
     @cached_property
     def shared_queries(self) -> frozenset[str]:
@@ -67,38 +66,33 @@ class DatasetPair:
     def list_grade_changes(self, search_type: str = "") -> list[tuple[str, str, int | None, int | None]]:
         """Return the changed judgments as query, document and both grades (None: unjudged).
 
-        `search_type` selects the judgments, as in `Dataset.judgments_for`.
+        `search_type` selects the judgments, as in `Judgments.select`.
         """
         return [row[1:] for row in self._iter_differing_grades([search_type])]
 
     def list_grades(self, search_type: str = "") -> tuple[Grades, Grades]:
-        """Return the grades on both sides for a search type, as in `Dataset.judgments_for`."""
+        """Return the grades on both sides for a search type, as in `Judgments.select`."""
         return self._grades.get(search_type, self._grades[""])
 
     def mix(self, documents: int, judgments: int, queries: int) -> Dataset:
         """Return the dataset that has each of its parts from one side."""
         if documents == judgments == queries:
             return self.sides[documents]
-        base = replace(
-            self.sides[documents],
-            corpus=self._corpora[documents],
-            queries=self.sides[queries].queries,
-            grade_intervals=(),
-        )
+        base = replace(self.sides[documents], corpus=self._corpora[documents], queries=self.sides[queries].queries)
         if self.has_spans:
             return self._mix_spans(base, (documents, judgments, queries))
         tables = {kind: self._mix_grades(kind, documents, judgments, queries) for kind in self._kinds}
         judged = {document for table in tables.values() for grades in table.values() for document in grades}
-        unknown = sorted(judged - base.corpus.positions.keys())
+        unknown = tuple(sorted(judged - base.corpus.positions.keys()))
         places = {**base.corpus.positions, **{name: len(base.corpus) + i for i, name in enumerate(unknown)}}
         numbers = {query: i for i, query in enumerate(base.queries.ids)}
-        by_kind = {kind: _build_judgments(table, numbers, places) for kind, table in tables.items()}
-        return replace(
-            base,
-            judgments=by_kind.pop(""),
-            judgments_by_search_type=by_kind,
-            unknown_documents=tuple(unknown),
-        )
+
+        def build(table: Grades) -> Judgments:
+            rows = [(numbers[query], places[d], grade) for query, own in table.items() for d, grade in own.items()]
+            return replace(Judgments.of(rows), unknown_documents=unknown)
+
+        by_kind = {kind: build(table) for kind, table in tables.items()}
+        return replace(base, judgments=replace(by_kind.pop(""), by_search_type=by_kind))
 
     def _mix_spans(self, base: Dataset, parts: tuple[int, int, int]) -> Dataset:
         """Return a dataset with the spans of the mixture, found again in its documents."""
@@ -113,9 +107,7 @@ class DatasetPair:
         gold = golds[parts[1]]
         placed = anchor_spans(spans, base.corpus, gold.similarity)
         lost = {anchored.span.name for anchored in placed if anchored.anchor.is_lost}
-        return attach_spans(
-            replace(base, unknown_documents=tuple(sorted(lost))), placed, gold.threshold, gold.similarity
-        )
+        return attach_spans(base, placed, lost, gold.threshold, gold.similarity)
 
     @property
     def _has_other_spans(self) -> bool:
@@ -143,7 +135,7 @@ class DatasetPair:
     @cached_property
     def _kinds(self) -> list[str]:
         """Return the search types with judgments of their own, after "" for the general judgments."""
-        return ["", *sorted({*self.first.judgments_by_search_type, *self.second.judgments_by_search_type})]
+        return ["", *sorted({*self.first.judgments.by_search_type, *self.second.judgments.by_search_type})]
 
     @cached_property
     def _grades(self) -> dict[str, tuple[Grades, Grades]]:
@@ -188,9 +180,9 @@ class DatasetPair:
 
 def _get_spans(data: Dataset) -> SpanGold:
     """Return the spans of a version whose gold is spans."""
-    if data.spans is None:
+    if data.judgments.spans is None:
         raise DatasetError(f"{data.name}: its gold is not spans, so it cannot be mixed with gold in spans")
-    return data.spans
+    return data.judgments.spans
 
 
 def _has_same_documents(pair: DatasetPair) -> bool:
@@ -224,21 +216,8 @@ def _iter_queries(data: Dataset) -> Iterator[tuple[str, tuple[str, str, str]]]:
 
 
 def _list_grades(data: Dataset, kind: str) -> dict[str, dict[str, int]]:
-    names = [*data.corpus.ids, *data.unknown_documents]
+    names = [*data.corpus.ids, *data.judgments.unknown_documents]
     grades: dict[str, dict[str, int]] = {}
-    judgments = data.judgments_for(kind)
-    for query, document, grade in zip(
-        judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist(), strict=True
-    ):
+    for query, document, grade in data.judgments.select(kind).list_rows():
         grades.setdefault(data.queries.ids[query], {})[names[document]] = grade
     return grades
-
-
-def _build_judgments(table: Grades, numbers: Mapping[str, int], places: Mapping[str, int]) -> Judgments:
-    rows = sorted(
-        (numbers[query], places[document], grade)
-        for query, grades in table.items()
-        for document, grade in grades.items()
-    )
-    columns = np.array(rows, dtype=np.int32).reshape(-1, 3).T
-    return Judgments(*(np.ascontiguousarray(column) for column in columns))

@@ -6,19 +6,23 @@ words of all documents are numbered, so that a chunk and a span are each a range
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Corpus
 from retrievers.store import fingerprint
-from runner.datasets.base import Dataset, DatasetError, Judgments
-from runner.datasets.chunking import DOCUMENT, END, START, Whole
+from runner.datasets.base import DatasetError, Judgments
+from runner.datasets.chunking import DOCUMENT, END, START
 from runner.datasets.spans import AnchoredSpan
 from runner.datasets.words import word_starts
+
+if TYPE_CHECKING:
+    from runner.datasets.dataset import Dataset
 
 SIMILARITY = 0.8
 """The least similarity of an edited passage to its quote, unless a setting says otherwise."""
@@ -91,8 +95,8 @@ class SpanGold:
         columns = np.array(ranges, dtype=np.int64).reshape(-1, 2)
         return columns[:, 0], columns[:, 1]
 
-    def judge(self, corpus: Corpus) -> tuple[Judgments, Sequence[str]]:
-        """Return the judgments of chunks, and the names of the spans that no chunk covers.
+    def judge(self, corpus: Corpus) -> Judgments:
+        """Return the judgments of chunks; the spans that no chunk covers are unknown documents, by name.
 
         The latter are gold that cannot be found, with positions after those of the chunks: a query whose spans are cut
         to pieces stays in the means. A chunk that covers several spans of a query has the highest of their grades.
@@ -114,9 +118,8 @@ class SpanGold:
         for span, query in missed:
             item = len(corpus) + unknown.setdefault(self.names[span], len(unknown))
             rows[query, item] = max(rows.get((query, item), 0), int(self.grades[span]))
-        ordered = sorted(rows)
-        columns = np.array([(*key, rows[key]) for key in ordered], dtype=np.int32).reshape(-1, 3)
-        return Judgments(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy()), tuple(unknown)
+        judgments = Judgments.of((*pair, grade) for pair, grade in rows.items())
+        return replace(judgments, unknown_documents=tuple(unknown), spans=self)
 
     def list_gold_words(self, n_queries: int) -> tuple[list[Words], NDArray[np.int64]]:
         """Return the distinct words of each query's spans, ascending, and the number of words that were lost."""
@@ -142,15 +145,23 @@ class SpanGold:
 
 
 def attach_spans(
-    dataset: Dataset, spans: Sequence[AnchoredSpan], threshold: float, similarity: float = SIMILARITY
+    dataset: Dataset,
+    spans: Sequence[AnchoredSpan],
+    lost: Collection[str],
+    threshold: float,
+    similarity: float = SIMILARITY,
 ) -> Dataset:
-    """Return a dataset of whole documents that is judged by spans; those of other queries are left out."""
+    """Return a dataset of whole documents that is judged by spans.
+
+    Spans of other queries are left out, and so are lost spans, except those with the names `lost`. No documents are
+    excluded as a query's own.
+    """
     queries = {identifier: position for position, identifier in enumerate(dataset.queries.ids)}
-    places, unknown = dataset.corpus.positions, set(dataset.unknown_documents)
+    places, wanted = dataset.corpus.positions, set(lost)
     kept = [
         (queries[anchored.span.query], NOTHING if anchored.anchor.is_lost else places[anchored.span.document], anchored)
         for anchored in spans
-        if anchored.span.query in queries and (not anchored.anchor.is_lost or anchored.span.name in unknown)
+        if anchored.span.query in queries and (not anchored.anchor.is_lost or anchored.span.name in wanted)
     ]
     gold = SpanGold(
         corpus=dataset.corpus,
@@ -165,7 +176,7 @@ def attach_spans(
         anchored=spans,
         similarity=similarity,
     )
-    return replace(dataset, spans=gold).split_documents(Whole())
+    return replace(dataset, judgments=gold.judge(dataset.corpus), exclude_self="false")
 
 
 def measure_shares(starts: Words, ends: Words, first: int, last: int) -> NDArray[np.float64]:

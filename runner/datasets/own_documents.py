@@ -23,7 +23,8 @@ from retrievers.search import deepen, resolve_search_depth
 from runner.config.patterns import compile_pattern, match_pattern
 
 if TYPE_CHECKING:
-    from runner.datasets.base import Dataset, Judgments, Queries
+    from runner.datasets.base import Judgments, Queries
+    from runner.datasets.dataset import Dataset
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -209,7 +210,7 @@ def _list_unknown(dataset: Dataset, rankings: Rankings) -> list[tuple[int, int]]
     With `auto`, there is no text to compare. An id that is a number counts only if most queries with such an id find it
     first, as they find themselves: other collections number queries and documents independently.
     """
-    if dataset.exclude_self == "false" or dataset.spans is not None or not rankings.unknown_ids:
+    if dataset.exclude_self == "false" or not rankings.unknown_ids:
         return []
     ids, positions = OwnIds(dataset.queries, dataset.exclude_self), dataset.judged_ids
     judged: Collection[tuple[int, int | None]] = _list_gold(dataset.judgments)

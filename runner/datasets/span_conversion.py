@@ -9,8 +9,9 @@ from pathlib import Path
 from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.anchoring import Anchor, Quote, find_quote, lose
-from runner.datasets.base import Dataset, DatasetError, corpus_of
+from runner.datasets.base import DatasetError, corpus_of
 from runner.datasets.chunking import DOCUMENT
+from runner.datasets.dataset import Dataset
 from runner.datasets.folder import corpus_of_folder
 from runner.datasets.overlap import attach_spans
 from runner.datasets.spans import AnchoredSpan, GoldSpan
@@ -36,22 +37,18 @@ def convert_judgments(dataset: Dataset, documents: Corpus, least: float) -> Data
     must occur in one document only. A text that was edited must have a similarity of at least `least`.
     """
     spans = list(_iter_spans(dataset, documents, least))
-    whole = replace(
-        dataset, corpus=documents, whole=None, unknown_documents=(), judgments_by_search_type={}, grade_intervals=()
-    )
-    return attach_spans(whole, spans, 0.5)
+    return attach_spans(replace(dataset, corpus=documents, whole=None), spans, (), 0.5)
 
 
 def _iter_spans(dataset: Dataset, documents: Corpus, least: float) -> Iterator[AnchoredSpan]:
     judgments, chunks = dataset.judgments, dataset.corpus
     places: dict[int, tuple[str, Anchor]] = {}
-    columns = (judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist())
-    for query, chunk, grade in zip(*columns, strict=True):
+    for query, chunk, grade in judgments.list_rows():
         if grade < 1:
             continue
         identifier = dataset.queries.ids[query]
         if chunk >= len(chunks):
-            name = dataset.unknown_documents[chunk - len(chunks)]
+            name = dataset.judgments.unknown_documents[chunk - len(chunks)]
             yield AnchoredSpan(GoldSpan(identifier, name, grade), lose("the dataset has no such chunk"))
             continue
         if chunk not in places:

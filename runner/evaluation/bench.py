@@ -27,8 +27,9 @@ from retrievers.work import Cost, kind_of
 from runner.config.environment import hide_values
 from runner.config.objects import ConfigError, build
 from runner.config.values import config_hash
-from runner.datasets.base import Dataset, Judgments, Queries
+from runner.datasets.base import Judgments, Queries
 from runner.datasets.chunking import Chunking, Whole
+from runner.datasets.dataset import Dataset
 from runner.datasets.document_hashes import DocumentHashes
 from runner.datasets.own_documents import search_others
 from runner.datasets.query_fields import select_fields
@@ -145,7 +146,7 @@ class LoadedDatasets:
     def build_grader(self, experiment: Experiment) -> tuple[Grader, JudgedQueries, Sequence[str]]:
         """Return the grader of an experiment's rankings, the queries, and the ids of those with gold of their own."""
         dataset = self.load(experiment.source, experiment.chunking)
-        judgments = dataset.judgments_for(experiment.search_type)
+        judgments = dataset.judgments.select(experiment.search_type)
         search_type = experiment.search_type if judgments is not dataset.judgments else ""
         key = repr(experiment.source), repr(experiment.chunking), search_type
         if key not in self._graders:
@@ -188,7 +189,7 @@ class Bench:
 
     def check_grades(self, experiment: Experiment) -> None:
         """Raise `ConfigError` if the dataset's grades are too large for a measure; called before any search."""
-        judgments = self.dataset(experiment).judgments_for(experiment.search_type)
+        judgments = self.dataset(experiment).judgments.select(experiment.search_type)
         try:
             check_grades(experiment.metrics.expanded, int(judgments.grades.max(initial=0)))
         except MeasureError as error:
@@ -332,7 +333,9 @@ def _list_gold(dataset: Dataset, judgments: Judgments) -> tuple[list[list[str]],
         strict=True,
     ):
         if grade > 0:
-            name = dataset.documents.ids[document] if document < n else dataset.unknown_documents[document - n]
+            name = (
+                dataset.documents.ids[document] if document < n else dataset.judgments.unknown_documents[document - n]
+            )
             gold[query].append(name)
             grades[query].append(grade)
     return gold, grades

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.filters import group_by_selectivity
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 
 CUTOFF = 10
 """The number of hits that a query should have, if that many documents pass its filter."""

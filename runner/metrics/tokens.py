@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 
 Counts = NDArray[np.int64]
 
@@ -86,10 +86,10 @@ class TokenCounts:
 
 def build_token_gold(dataset: Dataset) -> TokenGold | None:
     """Return the gold words of a dataset's queries and the words of what it searches; None without spans."""
-    if dataset.spans is None:
+    spans = dataset.judgments.spans
+    if spans is None:
         return None
-    gold, lost = dataset.spans.list_gold_words(len(dataset.queries))
-    return TokenGold(gold, lost, *dataset.spans.find_words(dataset.corpus))
+    return TokenGold(*spans.list_gold_words(len(dataset.queries)), *spans.find_words(dataset.corpus))
 
 
 def _count_covered(gold: Counts, starts: Counts, ends: Counts) -> int:

@@ -209,11 +209,9 @@ def _grade(query: _Query, item: str, relevance: Mapping[str, int]) -> int:
 
 def _judgments(queries: Sequence[_Query], documents: Sequence[str], relevance: Mapping[str, int]) -> Judgments:
     position = {item: place for place, item in enumerate(documents)}
-    rows = sorted(
+    return Judgments.of(
         (i, position[item], _grade(q, item, relevance)) for i, q in enumerate(queries) for item in {*q.expected_items}
     )
-    columns = np.array(rows, dtype=np.int32).reshape(-1, 3)
-    return Judgments(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
 def _rankings(queries: Sequence[_Query], documents: Sequence[str], depth: int) -> Rankings:

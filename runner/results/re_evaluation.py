@@ -20,7 +20,8 @@ from runner.comparison.data_effect import DataEffect, check_shared_queries, meas
 from runner.config.consent import Consent, NotAllowedError, restore_values
 from runner.config.objects import ConfigError
 from runner.config.values import Settled
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.settings import CHUNKING, build_dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment, build_experiment

@@ -13,7 +13,7 @@ from pathlib import Path
 from retrievers.base import iter_parts
 from retrievers.capabilities import read_declaration
 from retrievers.llm.model_calls import iter_model_calls
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.own_documents import leave_room
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.grading import Grading

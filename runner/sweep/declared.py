@@ -21,7 +21,7 @@ from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings
 from runner.config.values import check_read
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.given import GivenDataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment, build_experiment

@@ -19,7 +19,7 @@ from retrievers.index_facts import describe_indexes, remember_facts
 from retrievers.store import fingerprint
 from runner.comparison.notes import list_some
 from runner.config.values import VOLATILE
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.records import VERSION
@@ -57,7 +57,7 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     settings = [repr(experiment.retriever), repr(experiment.metrics), repr(experiment.statistics)]
     if dataset.whole is not None:
         settings.append(dataset.corpus.fingerprint)  # the chunks of the documents
-    if dataset.judgments_for(experiment.search_type) is not dataset.judgments:
+    if dataset.judgments.select(experiment.search_type) is not dataset.judgments:
         settings.append(experiment.search_type)
     code = sorted(code_of(Bench.__module__, experiment.retriever, experiment.metrics).values())
     if experiment.index:

@@ -15,7 +15,7 @@ from retrievers.capabilities import is_live
 from retrievers.search import Work, plan_rankings
 from retrievers.store import MemoryStore
 from retrievers.work import PlanStep
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.own_documents import leave_room
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment

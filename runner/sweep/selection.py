@@ -17,7 +17,8 @@ from retrievers.base import RetrieverError
 from runner.comparison.headline import select_headline
 from runner.comparison.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
 from runner.config.objects import ConfigError
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.source import DatasetSource
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.result import Result
@@ -119,7 +120,7 @@ class Selecting:
         """
         dataset = self.measured
         n = len(dataset.queries)
-        golds = [j.golds(n) for j in (dataset.judgments, *dataset.judgments_by_search_type.values())]
+        golds = [j.golds(n) for j in (dataset.judgments, *dataset.judgments.by_search_type.values())]
         counted = np.any(np.stack(golds) > 0, axis=0)
         clusters = number_clusters(dataset.queries.clusters)
         if clusters is not None and len(np.unique(clusters[counted])) == 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.source import DatasetSource
 from runner.testing.requirements import require
 
@@ -16,7 +16,7 @@ def check_source(source: DatasetSource) -> Dataset:
         require(all(isinstance(i, str) and i for i in ids), f"{name}: the id of a {kind} should be a text, not empty")
     require(all(isinstance(text, str) for text in dataset.queries.texts), f"{name}: a query whose text is no text")
     judgments = dataset.judgments
-    known = len(dataset.documents) + len(dataset.unknown_documents)
+    known = len(dataset.documents) + len(dataset.judgments.unknown_documents)
     require(len(judgments), f"{name}: no judgments")
     require(judgments.golds(len(dataset.queries)).any(), f"{name}: no query has gold")
     require(judgments.queries.max() < len(dataset.queries), f"{name}: a judgment of a query that does not exist")

@@ -13,7 +13,7 @@ from runner.comparison.gate import EXIT_CODES, Gate, check_gate, find_exit_code,
 from runner.comparison.report import data, tables
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build_settings
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.result import Result
 from runner.pages.numbers import format_signed

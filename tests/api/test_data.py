@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import runner
+from runner.api.data import list_overrides
 from runner.config.arguments import format_override
 from runner.config.composing import compose_config
 from runner.datasets.base import DatasetError
 
 
 def test_a_dataset_has_the_overrides_of_the_command_line(data: runner.Dataset) -> None:
-    assert list(data.overrides) == ["dataset=beir", "dataset.path=DIR", "dataset.split=test"]
+    assert list_overrides(data) == ["dataset=beir", "dataset.path=DIR", "dataset.split=test"]
     assert (len(data.corpus), len(data.queries), len(data.judgments)) == (4, 3, 5)
+
+
+def test_a_changed_dataset_is_described_by_its_content(data: runner.Dataset) -> None:
+    changed = replace(data, queries=replace(data.queries, types=["new"] * len(data.queries)))
+    assert list_overrides(changed)[0] == "dataset=_given"
+    assert f"dataset.content={changed.fingerprint}" in list_overrides(changed)
 
 
 def test_settings_of_the_format_apply(here: Path) -> None:

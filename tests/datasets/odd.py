@@ -11,7 +11,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.source import DatasetSource
 from tests.oracles_of_files import Content, Odd
 
@@ -30,13 +31,12 @@ def draw_rows(data: st.DataObject, most: int = 4, **columns: st.SearchStrategy[A
 
 def list_content(dataset: Dataset) -> Content:
     corpus, queries, judgments = dataset.corpus, dataset.queries, dataset.judgments
-    names = [*corpus.ids, *dataset.unknown_documents]
-    columns = judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist()
+    names = [*corpus.ids, *dataset.judgments.unknown_documents]
     titles = corpus.titles or [""] * len(corpus)
     return (
         dict(zip(corpus.ids, zip(titles, corpus.texts, strict=True), strict=True)),
         dict(zip(queries.ids, queries.texts, strict=True)),
-        {(queries.ids[query], names[document]): grade for query, document, grade in zip(*columns, strict=True)},
+        {(queries.ids[query], names[document]): grade for query, document, grade in judgments.list_rows()},
     )
 
 

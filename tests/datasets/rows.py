@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from retrievers.base import Corpus
-from runner.datasets.assembly import assemble
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries, Raw
+from runner.datasets.base import EXPECTED_ANSWER, Queries, Raw
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -39,4 +39,4 @@ def make_dataset(
         [*asked], [text for text, *_ in asked.values()], [kind for _, kind, _ in asked.values()], metadata
     )
     qrels = [(query, document, grade) for query, row in judged.items() for document, grade in row.items()]
-    return assemble(Beir(path="x", unknown_judged="keep"), Raw(corpus, queries, qrels, judged=[*asked]))
+    return Beir(path="x", unknown_judged="keep").assemble(Raw(corpus, queries, qrels, judged=[*asked]))

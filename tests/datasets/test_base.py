@@ -16,16 +16,9 @@ from pydantic import ValidationError
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
-from runner.datasets.assembly import add_qrels, assemble
-from runner.datasets.base import (
-    Dataset,
-    DatasetError,
-    Judgments,
-    Qrel,
-    Queries,
-    Raw,
-    corpus_of,
-)
+from runner.datasets.assembly import add_qrels
+from runner.datasets.base import DatasetError, Judgments, Qrel, Queries, Raw, corpus_of
+from runner.datasets.dataset import Dataset
 from runner.datasets.source import DatasetSource
 
 
@@ -59,19 +52,18 @@ def raw(
 def named(dataset: Dataset, judgments: Judgments | None = None) -> dict[tuple[str, str], int]:
     """Return judgments by ids."""
     judgments = judgments or dataset.judgments
-    documents = [*dataset.corpus.ids, *dataset.unknown_documents]
-    rows = zip(judgments.queries, judgments.documents, judgments.grades, strict=True)
-    return {(dataset.queries.ids[q], documents[d]): int(g) for q, d, g in rows}
+    documents = [*dataset.corpus.ids, *dataset.judgments.unknown_documents]
+    return {(dataset.queries.ids[q], documents[d]): grade for q, d, grade in judgments.list_rows()}
 
 
 def refused(raw: Raw, message: str, **limits: Any) -> None:
     with pytest.raises(DatasetError, match=re.escape(message)) as error:
-        assemble(Ready(name="x", **limits), raw)
+        Ready(name="x", **limits).assemble(raw)
     assert "\n" not in str(error.value)
 
 
 def test_a_dataset_has_its_judged_queries_and_sorted_judgments() -> None:
-    dataset = assemble(Ready(), raw([("q2", "d2", 2), ("q1", "d3", 0), ("q1", "d1", 1)]))
+    dataset = Ready().assemble(raw([("q2", "d2", 2), ("q1", "d3", 0), ("q1", "d1", 1)]))
     assert (dataset.name, dataset.split, dataset.queries.ids) == ("ready", "test", ("q1", "q2"))
     assert dataset.judgments.queries.tolist() == [0, 0, 1]
     assert dataset.judgments.documents.tolist() == [0, 2, 1]
@@ -82,29 +74,29 @@ def test_a_dataset_has_its_judged_queries_and_sorted_judgments() -> None:
 
 
 def test_an_unjudged_query_is_dropped_unless_nothing_is_its_right_answer() -> None:
-    assert assemble(Ready(), raw()).queries.ids == ("q1", "q2")
-    dataset = assemble(Ready(), raw(judged=["q3"]))
+    assert Ready().assemble(raw()).queries.ids == ("q1", "q2")
+    dataset = Ready().assemble(raw(judged=["q3"]))
     assert list(dataset.queries.ids) == ["q1", "q2", "q3"]
     assert dataset.judgments.golds(3).tolist() == [1, 1, 0]
 
 
 def test_judged_queries_may_come_from_an_iterator() -> None:
-    assert len(assemble(Ready(), replace(raw(), judged=iter(["q3"]))).queries) == 3
+    assert len(Ready().assemble(replace(raw(), judged=iter(["q3"]))).queries) == 3
 
 
 def test_a_query_that_has_only_irrelevant_documents_is_judged() -> None:
-    assert assemble(Ready(), raw([("q3", "d1", 0)])).queries.ids == ("q3",)
+    assert Ready().assemble(raw([("q3", "d1", 0)])).queries.ids == ("q3",)
 
 
 def test_a_dataset_of_true_negatives_alone_loads() -> None:
-    assert len(assemble(Ready(), raw([], judged=["q1"])).judgments) == 0
+    assert len(Ready().assemble(raw([], judged=["q1"])).judgments) == 0
 
 
 def test_unjudged_queries_are_kept_on_demand_also_if_nothing_is_judged() -> None:
-    dataset = assemble(Ready(unjudged_queries="keep"), raw())
+    dataset = Ready(unjudged_queries="keep").assemble(raw())
     assert list(dataset.queries.ids) == ["q1", "q2", "q3"]
     assert dataset.judgments.golds(3).tolist() == [1, 1, 0]
-    assert len(assemble(Ready(unjudged_queries="keep"), raw([])).queries) == 3
+    assert len(Ready(unjudged_queries="keep").assemble(raw([])).queries) == 3
 
 
 def test_extra_qrels_are_added_and_replace_those_of_the_same_pairs(tmp_path: Path) -> None:
@@ -113,8 +105,8 @@ def test_extra_qrels_are_added_and_replace_those_of_the_same_pairs(tmp_path: Pat
     expected = {("q1", "d1"): 3, ("q2", "d2"): 2, ("q3", "d2"): 1}
     assert named(Ready(extra_qrels=str(extra)).load()) == expected
     content = raw(by_type={"bm25": [("q1", "d1", 1), ("q1", "d4", 1)]})
-    merged = assemble(Ready(), add_qrels(content, [("q1", "d1", 3), ("q3", "d2", 1)], "extra.tsv"))
-    assert named(merged, merged.judgments_for("bm25")) == expected | {("q1", "d4"): 1}
+    merged = Ready().assemble(add_qrels(content, [("q1", "d1", 3), ("q3", "d2", 1)], "extra.tsv"))
+    assert named(merged, merged.judgments.select("bm25")) == expected | {("q1", "d4"): 1}
     with pytest.raises(DatasetError, match=r"extra_qrels=.*: no such file"):
         Ready(extra_qrels=str(tmp_path / "none.tsv")).load()
     extra.write_text("q9\td1\t3\n")
@@ -138,11 +130,11 @@ def test_of_several_extra_qrels_the_last_one_counts(tmp_path: Path) -> None:
 
 
 def test_a_negative_grade_stays_negative() -> None:
-    assert named(assemble(Ready(), raw([("q1", "d1", -2), ("q1", "d2", 1)]))) == {("q1", "d1"): -2, ("q1", "d2"): 1}
+    assert named(Ready().assemble(raw([("q1", "d1", -2), ("q1", "d2", 1)]))) == {("q1", "d1"): -2, ("q1", "d2"): 1}
 
 
 def test_the_same_judgment_twice_is_one() -> None:
-    assert named(assemble(Ready(), raw([("q1", "d1", 2)] * 3))) == {("q1", "d1"): 2}
+    assert named(Ready().assemble(raw([("q1", "d1", 2)] * 3))) == {("q1", "d1"): 2}
 
 
 def test_no_documents_no_judged_queries_are_refused() -> None:
@@ -189,41 +181,41 @@ def test_judged_documents_that_the_corpus_lacks_are_refused_with_the_way_out() -
 
 
 def test_judged_documents_that_the_corpus_lacks_can_be_kept() -> None:
-    dataset = assemble(Ready(unknown_judged="keep"), raw(UNKNOWN))
-    assert tuple(dataset.unknown_documents) == ("y", "z")
+    dataset = Ready(unknown_judged="keep").assemble(raw(UNKNOWN))
+    assert tuple(dataset.judgments.unknown_documents) == ("y", "z")
     assert named(dataset) == {(q, d): g for q, d, g in UNKNOWN}
     assert dataset.judgments.documents.max() == 5
 
 
 def test_judged_documents_missing_from_the_corpus_can_be_dropped() -> None:
-    dataset = assemble(Ready(unknown_judged="drop"), raw(UNKNOWN))
+    dataset = Ready(unknown_judged="drop").assemble(raw(UNKNOWN))
     assert named(dataset) == {("q1", "d1"): 1, ("q3", "d1"): 1}
-    assert (list(dataset.queries.ids), tuple(dataset.unknown_documents)) == (["q1", "q3"], ())
+    assert (list(dataset.queries.ids), tuple(dataset.judgments.unknown_documents)) == (["q1", "q3"], ())
 
 
 def test_a_true_negative_survives_dropping() -> None:
-    dataset = assemble(Ready(unknown_judged="drop"), raw([("q1", "d1", 1), ("q2", "z", 0)], judged=["q3"]))
+    dataset = Ready(unknown_judged="drop").assemble(raw([("q1", "d1", 1), ("q2", "z", 0)], judged=["q3"]))
     assert list(dataset.queries.ids) == ["q1", "q2", "q3"]
 
 
 def test_unknown_documents_follow_a_corpus_that_is_cut() -> None:
-    dataset = assemble(Ready(unknown_judged="keep", max_documents=1, max_queries=1, seed=3), raw(UNKNOWN))
+    dataset = Ready(unknown_judged="keep", max_documents=1, max_queries=1, seed=3).assemble(raw(UNKNOWN))
     assert len(dataset.queries) == 1
     expected = {(q, d): g for q, d, g in UNKNOWN if q == dataset.queries.ids[0]}
     assert named(dataset) == expected
 
 
 def test_a_search_type_replaces_the_judgments_of_the_queries_that_it_names() -> None:
-    dataset = assemble(Ready(), raw(by_type={"bm25": [("q1", "d4", 3)]}))
-    assert named(dataset, dataset.judgments_for("bm25")) == {("q1", "d4"): 3, ("q2", "d2"): 2}
-    assert named(dataset, dataset.judgments_for("dense")) == named(dataset) == {("q1", "d1"): 1, ("q2", "d2"): 2}
+    dataset = Ready().assemble(raw(by_type={"bm25": [("q1", "d4", 3)]}))
+    assert named(dataset, dataset.judgments.select("bm25")) == {("q1", "d4"): 3, ("q2", "d2"): 2}
+    assert named(dataset, dataset.judgments.select("dense")) == named(dataset) == {("q1", "d1"): 1, ("q2", "d2"): 2}
 
 
 def test_the_seed_decides_which_queries_and_documents_are_sampled() -> None:
     big = raw([(f"q{i}", f"d{i}", 1) for i in range(1, 41)], n_documents=100, n_queries=40)
 
     def sample(seed: int) -> tuple[list[str], list[str]]:
-        dataset = assemble(Ready(max_queries=5, max_documents=20, seed=seed), big)
+        dataset = Ready(max_queries=5, max_documents=20, seed=seed).assemble(big)
         return list(dataset.queries.ids), list(dataset.corpus.ids)
 
     assert sample(1) == sample(1) != sample(2)
@@ -256,7 +248,7 @@ def test_limits_keep_every_judgment_of_the_kept_queries(
     with_known = {q for (q, d), g in qrels.items() if g > 0 and d in everything.corpus.ids}
     judged = {"q1", *(q for q, _ in qrels)}
     assume(unknown == "keep" or judged - with_gold or with_known)  # else nothing is left, and refused
-    dataset = assemble(source, everything)
+    dataset = source.assemble(everything)
     queries, documents = set(dataset.queries.ids), list(dataset.corpus.ids)
     assert named(dataset) == {
         (q, d): g for (q, d), g in qrels.items() if q in queries and (unknown == "keep" or d in everything.corpus.ids)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from retrievers.base import Corpus
 from runner.config.objects import ConfigError, build
-from runner.datasets.base import Dataset, Judgments, Queries
+from runner.datasets.base import Judgments, Queries
 from runner.datasets.chunking import DOCUMENT, END, HEADING, START, Chunking, Headings, Sentences, Tokens, Whole
+from runner.datasets.dataset import Dataset
 from runner.datasets.folder import corpus_of_folder
 from runner.datasets.sections import sections, title_of
 from tests.strategies.chunking import CHUNK_SIZES, MARKDOWN_TEXTS

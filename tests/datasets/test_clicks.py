@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta
 
 from runner.__main__ import main
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.clicks import ClickError, Impressions, estimate_attractiveness, fit_examination
+from runner.datasets.dataset import Dataset
 from runner.datasets.judged import JudgedFiles
 
 EXAMINATION = np.array([1.0, 0.6, 0.3])
@@ -74,9 +75,9 @@ def read_log(folder: Path, records: list[dict[str, Any]], **settings: Any) -> Da
 
 def test_a_click_log_becomes_grades_with_intervals(tmp_path: Path) -> None:
     dataset = read_log(tmp_path, ubi_log())
-    assert (list(dataset.queries.texts), list(dataset.unknown_documents)) == (["sea"], ["a", "b"])
+    assert (list(dataset.queries.texts), list(dataset.judgments.unknown_documents)) == (["sea"], ["a", "b"])
     assert dataset.judgments.grades.tolist() == [0, 2]
-    first, second = dataset.grade_intervals
+    first, second = dataset.judgments.intervals
     assert (first.document, first.impressions, first.clicks) == ("a", 60, 0)
     assert (second.document, second.impressions, second.clicks) == ("b", 60, 20)  # a search counts once
     assert second.low < 1 / 3 < second.high and second.lowest <= second.grade <= second.highest
@@ -88,7 +89,7 @@ def test_queries_and_events_may_be_hits_of_a_search_in_files_of_a_folder(tmp_pat
     parts = [[r for r in log if ("action_name" in r) == events] for events in (True, False)]
     (folder / "ubi_events.json").write_text(json.dumps({"hits": {"hits": [{"_source": r} for r in parts[0]]}}))
     (folder / "ubi_queries.ndjson").write_text("".join(json.dumps({"_source": r}) + "\n" for r in parts[1]))
-    assert JudgedFiles(qrels=str(folder)).load().grade_intervals == read_log(tmp_path, log).grade_intervals
+    assert JudgedFiles(qrels=str(folder)).load().judgments.intervals == read_log(tmp_path, log).judgments.intervals
 
 
 def test_impression_events_replace_lists_of_results(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_impression_events_replace_lists_of_results(tmp_path: Path) -> None:
             shown = {"query_id": record["query_id"], "user_query": "sea", "action_name": "impression"}
             events.append({**shown, "event_attributes": about})
         events += [record] if "action_name" in record else []
-    assert read_log(tmp_path, events).grade_intervals == read_log(tmp_path, ubi_log()).grade_intervals
+    assert read_log(tmp_path, events).judgments.intervals == read_log(tmp_path, ubi_log()).judgments.intervals
 
 
 @pytest.mark.parametrize("identifier", [True, 1.5, ["a"]])
@@ -116,7 +117,7 @@ def test_a_known_examination_replaces_the_estimate(tmp_path: Path) -> None:
     log = [record for record in ubi_log() if int(record["query_id"][1:]) % 2]  # "b" is always second
     with pytest.raises(DatasetError, match=r"at rank 2, so .*set 'dataset.examination=\[1,0.6,...\]', or"):
         read_log(tmp_path, log)
-    _, second = read_log(tmp_path, log, examination=(1.0, 0.5)).grade_intervals
+    _, second = read_log(tmp_path, log, examination=(1.0, 0.5)).judgments.intervals
     assert second.attractiveness == pytest.approx(2 / 3, abs=0.05)
     with pytest.raises(DatasetError, match=r"examination: has 1 ranks, but results were shown at rank 2; add the miss"):
         read_log(tmp_path, log, examination=(1.0,))
@@ -144,7 +145,7 @@ def test_queries_that_a_file_names_keep_their_ids(tmp_path: Path) -> None:
     (tmp_path / "queries.tsv").write_text("q1\tsea\nq2\tland\n")
     dataset = read_log(tmp_path, ubi_log(), queries=str(tmp_path / "queries.tsv"))
     assert list(dataset.queries.ids) == ["q1"]
-    assert {interval.query for interval in dataset.grade_intervals} == {"q1"}
+    assert {interval.query for interval in dataset.judgments.intervals} == {"q1"}
 
 
 def test_an_export_has_the_intervals(

@@ -17,10 +17,10 @@ from retrievers.files import UNFINISHED
 from runner.__main__ import main
 from runner.config import CONF
 from runner.config.objects import build
-from runner.datasets.assembly import assemble
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries, Raw
+from runner.datasets.base import EXPECTED_ANSWER, Queries, Raw
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import DOCUMENT, Tokens
+from runner.datasets.dataset import Dataset
 from runner.datasets.export_formats import Format
 from runner.datasets.exporting import Exported, export
 from runner.datasets.golden_json import GoldenJson
@@ -114,7 +114,7 @@ def test_chunks_are_exported_as_synthetic_under_their_documents(
     golds = data.draw(st.sets(st.sampled_from(corpus.ids), min_size=1))
     queries = Queries(["q"], ["what?"], [""])
     raw = Raw(corpus, queries, [("q", gold, 1) for gold in golds])
-    dataset = assemble(Beir(path="x"), raw)
+    dataset = Beir(path="x").assemble(raw)
     with tempfile.TemporaryDirectory() as folder:
         done = export(dataset, "synthetic", Path(folder))
         (row,) = map(orjson.loads, (Path(folder) / "synthetic_ground_truth.jsonl").read_bytes().splitlines())
@@ -150,7 +150,7 @@ def test_rows_are_as_the_schemas_of_mining_and_synthesis_have_them(tmp_path: Pat
 def test_judged_documents_that_are_not_in_the_corpus_stay_so(format: Format) -> None:
     dataset = small(asked={"q1": ("one?", "", "")}, judged={"q1": {"d1": 1, "gone": 1}})
     same = again(dataset, format)
-    assert list(same.unknown_documents) == ["gone"]
+    assert list(same.judgments.unknown_documents) == ["gone"]
     assert same.fingerprint == dataset.fingerprint
 
 
@@ -182,7 +182,7 @@ def test_expectations_of_one_search_type_are_left_out_and_said_to_be(tmp_path: P
     )
     dataset = golden.load()
     notes = " ".join(export(dataset, "jsonl", tmp_path).notes)
-    assert all(name in notes for name in dataset.judgments_by_search_type)
+    assert all(name in notes for name in dataset.judgments.by_search_type)
 
 
 @pytest.mark.parametrize(

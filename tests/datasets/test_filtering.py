@@ -19,9 +19,10 @@ from retrievers.search import search_cached
 from retrievers.store import MemoryStore
 from runner.config import CONF
 from runner.config.objects import locate_class
-from runner.datasets.base import Dataset, DatasetError, Queries
+from runner.datasets.base import DatasetError, Queries
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Tokens
+from runner.datasets.dataset import Dataset
 from runner.datasets.export_formats import Format
 from runner.datasets.exporting import export
 from runner.datasets.golden_json import GoldenJson

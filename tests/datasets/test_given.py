@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from retrievers.base import Corpus
-from runner.datasets.base import Dataset, DatasetError, Queries
+from runner.datasets.base import DatasetError, Queries
+from runner.datasets.dataset import Dataset
 from runner.datasets.given import GivenDataset
 
 CORPUS: dict[str, Any] = {"a": "a red boat", "b": {"title": "House", "text": "a blue house"}}

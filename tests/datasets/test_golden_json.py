@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from runner.datasets.base import Dataset, DatasetError, Judgments
+from runner.datasets.base import DatasetError, Judgments
+from runner.datasets.dataset import Dataset
 from runner.datasets.golden_json import GoldenJson
 
 ITEMS: list[dict[str, Any]] = [
@@ -90,8 +91,8 @@ def test_what_a_search_type_should_find_replaces_what_any_should(tmp_path: Path)
         query(2, expected_items=[A_LOW]),
     ]
     dataset = load(tmp_path, queries)
-    assert named(dataset, dataset.judgments_for("bm25")) == {("q1", "a"): 3, ("q2", "a"): 1}
-    dense, agentic = dataset.judgments_for("dense"), dataset.judgments_for("agentic")
+    assert named(dataset, dataset.judgments.select("bm25")) == {("q1", "a"): 3, ("q2", "a"): 1}
+    dense, agentic = dataset.judgments.select("dense"), dataset.judgments.select("agentic")
     assert named(dataset, dense) == {("q1", "a"): 0, ("q1", "b"): 2, ("q2", "a"): 1}
     assert agentic.golds(2).tolist() == [0, 1]
 
@@ -101,8 +102,8 @@ def test_without_a_general_list_other_search_types_should_find_all_that_any_shou
     queries = [query(1, expected_items=None, expected_items_by_search_type=by_type, expected_count=1)]
     dataset = load(tmp_path, queries)
     assert named(dataset, dataset.judgments) == {("q1", "a"): 3, ("q1", "b"): 2}
-    assert dataset.judgments_for("bm25-lc").golds(1).tolist() == [1]
-    assert dataset.judgments_for("vector-lc").golds(1).tolist() == [2]
+    assert dataset.judgments.select("bm25-lc").golds(1).tolist() == [1]
+    assert dataset.judgments.select("vector-lc").golds(1).tolist() == [2]
 
 
 def test_a_count_must_be_that_of_some_search_type_where_there_is_no_general_list(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def judged(folder: Path, queries: str = "queries.jsonl", qrels: str = "qrels.tsv
 
 def contents(source: DatasetSource) -> tuple[list[tuple[str, str]], set[tuple[str, str, int]], int]:
     dataset = source.load()
-    names = [*dataset.corpus.ids, *dataset.unknown_documents]
+    names = [*dataset.corpus.ids, *dataset.judgments.unknown_documents]
     columns = (dataset.judgments.queries, dataset.judgments.documents, dataset.judgments.grades)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     graded = {(dataset.queries.ids[q], names[d], grade) for q, d, grade in rows}
@@ -136,4 +136,4 @@ def test_a_list_in_place_of_a_document_is_refused_without_documents(tmp_path: Pa
 
 def test_an_id_in_brackets_is_no_list(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text("q1\t[7]\t1\nq1\t(E)-2\t1\n")
-    assert JudgedFiles(qrels=str(tmp_path / "q.tsv")).load().unknown_documents == ("(E)-2", "[7]")
+    assert JudgedFiles(qrels=str(tmp_path / "q.tsv")).load().judgments.unknown_documents == ("(E)-2", "[7]")

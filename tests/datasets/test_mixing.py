@@ -8,7 +8,8 @@ import pytest
 
 from retrievers.base import Corpus
 from runner.datasets.anchoring import Quote
-from runner.datasets.base import Dataset
+from runner.datasets.base import Judgments
+from runner.datasets.dataset import Dataset
 from runner.datasets.mixing import DatasetPair
 from runner.datasets.overlap import attach_spans
 from runner.datasets.spans import GoldSpan, anchor_spans
@@ -28,9 +29,9 @@ def build(
 
 def read(data: Dataset) -> dict[str, dict[str, int]]:
     """Return the judgments of a dataset by query and document."""
-    names = [*data.corpus.ids, *data.unknown_documents]
+    names = [*data.corpus.ids, *data.judgments.unknown_documents]
     table: dict[str, dict[str, int]] = {query: {} for query in data.queries.ids}
-    for query, document, grade in zip(*(c.tolist() for c in vars(data.judgments).values()), strict=True):
+    for query, document, grade in data.judgments.list_rows():
         table[data.queries.ids[query]][names[document]] = grade
     return table
 
@@ -84,36 +85,28 @@ def test_unmixed_sides_and_mixtures_without_a_change_are_the_versions() -> None:
 
 
 def test_judgments_of_documents_that_no_version_has_are_kept() -> None:
-    first, second = (
-        replace(build(qrels=qrels), unknown_documents=("x",), judgments=judgments)
-        for qrels, judgments in ((QRELS, judge_unknown(1)), (QRELS, judge_unknown(2)))
-    )
+    first, second = (replace(build(), judgments=judge_unknown(grade)) for grade in (1, 2))
     pair = DatasetPair(first, second)
     assert pair.changed == ["judgments"]
     assert read(pair.mix(0, 1, 0))["q2"] == {"c": 1, "d": 0, "x": 2}
 
 
-def judge_unknown(grade: int) -> object:
+def judge_unknown(grade: int) -> Judgments:
     """Return judgments with one of a document beyond the corpus."""
-    import numpy as np
-
-    from runner.datasets.base import Judgments
-
     own = build().judgments
-    added = (np.array([value], dtype=np.int32) for value in (1, len(DOCUMENTS), grade))
-    return Judgments(*(np.append(column, value) for column, value in zip(vars(own).values(), added, strict=True)))
+    return replace(Judgments.of([*own.list_rows(), (1, len(DOCUMENTS), grade)]), unknown_documents=("x",))
 
 
 def test_judgments_by_search_type_are_mixed_as_well() -> None:
-    first, second = (build(qrels={"q1": {"a": grade}, "q2": {"c": 1}}) for grade in (1, 2))
+    first, second = (build(qrels={"q1": {"a": grade}, "q2": {"c": 1}}).judgments for grade in (1, 2))
+    both = build()
     pair = DatasetPair(
-        replace(build(), judgments_by_search_type={"bm25": first.judgments}),
-        replace(build(), judgments_by_search_type={"bm25": second.judgments}),
+        *(replace(both, judgments=replace(both.judgments, by_search_type={"bm25": own})) for own in (first, second))
     )
     assert pair.changed == ["judgments"]
     assert pair.list_grade_changes("bm25") == [("q1", "a", 1, 2)]
     mixed = pair.mix(0, 1, 0)
-    assert read(replace(mixed, judgments=mixed.judgments_for("bm25"))) == {"q1": {"a": 2}, "q2": {"c": 1}}
+    assert read(replace(mixed, judgments=mixed.judgments.select("bm25"))) == {"q1": {"a": 2}, "q2": {"c": 1}}
     assert read(mixed) == QRELS
 
 
@@ -123,8 +116,8 @@ def spans_version(texts: dict[str, str], quotes: dict[str, tuple[str, str]]) -> 
     qrels = {query: [document] for query, (document, _) in quotes.items()}
     whole = Dataset.of(Corpus(list(texts), list(texts.values())), {query: query for query in quotes}, qrels)
     placed = anchor_spans(spans, whole.corpus, 0.8)
-    lost = tuple(anchored.span.name for anchored in placed if anchored.anchor.is_lost)
-    return attach_spans(replace(whole, unknown_documents=lost), placed, 0.5)
+    lost = [anchored.span.name for anchored in placed if anchored.anchor.is_lost]
+    return attach_spans(whole, placed, lost, 0.5)
 
 
 OLD = {"d1": "one two three four five six", "d2": "ten eleven twelve thirteen fourteen"}
@@ -139,17 +132,18 @@ def test_spans_are_found_again_in_the_documents_of_the_other_version() -> None:
     assert pair.changed == ["documents", "judgments"]
     assert DatasetPair(first, spans_version(SHUFFLED, QUOTES)).changed == ["documents"]
     only_documents = pair.mix(1, 0, 0)
-    assert only_documents.unknown_documents == ("d2['eleven twelve thirteen']",)
-    assert only_documents.spans is not None and only_documents.spans.documents.tolist() == [0, -1]
+    assert only_documents.judgments.unknown_documents == ("d2['eleven twelve thirteen']",)
+    spans = only_documents.judgments.spans
+    assert spans is not None and spans.documents.tolist() == [0, -1]
     assert only_documents.fingerprint == spans_version(SHUFFLED, QUOTES).fingerprint
     only_judgments = pair.mix(0, 1, 0)
     assert only_judgments.fingerprint == spans_version(OLD, moved).fingerprint
-    assert not only_judgments.unknown_documents
+    assert not only_judgments.judgments.unknown_documents
     assert pair.mix(1, 1, 1) is second
 
 
 def test_a_removed_document_takes_its_spans_with_it() -> None:
     first = spans_version(OLD, {**QUOTES, "q1": ("d2", "ten eleven")})
     pair = DatasetPair(first, spans_version({"d1": OLD["d1"], "d3": "new"}, {"q1": ("d3", "new"), "q2": ("d1", "six")}))
-    mixed = pair.mix(1, 0, 0)
-    assert mixed.spans is not None and [anchored.span.document for anchored in mixed.spans.anchored] == ["d3"]
+    spans = pair.mix(1, 0, 0).judgments.spans
+    assert spans is not None and [anchored.span.document for anchored in spans.anchored] == ["d3"]

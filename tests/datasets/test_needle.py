@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, DatasetError
+from runner.datasets.base import EXPECTED_ANSWER, DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.needle import Needle
 from runner.testing.datasets import check_source
 
@@ -159,12 +160,11 @@ def test_a_question_names_passages_by_lines_or_as_spans(documents: Path) -> None
         {"id": "q3", "question": "For whom?", "doc_id": "light", "spans": [{"lines": [1, 2], "grade": 2}]},
     ]
     dataset = load(documents, questions, gold="spans")
-    assert dataset.spans is not None
+    gold = dataset.judgments.spans
+    assert gold is not None
     texts = [
         (dataset.queries.ids[query], dataset.corpus.texts[document][start:end])
-        for query, document, start, end in zip(
-            dataset.spans.queries, dataset.spans.documents, dataset.spans.starts, dataset.spans.ends, strict=True
-        )
+        for query, document, start, end in zip(gold.queries, gold.documents, gold.starts, gold.ends, strict=True)
     ]
     assert texts == [
         ("q1.0", "It shines for ships."),

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 from runner.datasets.folder import corpus_of_folder
 from runner.datasets.hf import HuggingFace
 from runner.datasets.judged import JudgedFiles

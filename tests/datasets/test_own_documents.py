@@ -16,9 +16,10 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.runs.run_file import RunFile
 from retrievers.search import deepen, search_cached
 from retrievers.store import MemoryStore
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Tokens
+from runner.datasets.dataset import Dataset
 from runner.datasets.judged import JudgedFiles
 from runner.datasets.own_documents import EXCLUDED, ExcludeSelf, OwnIdRule, exclude_own, leave_room, search_others
 

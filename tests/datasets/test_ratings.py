@@ -12,7 +12,8 @@ from hypothesis import given, settings
 
 from retrievers.filters import parse_filter
 from runner.__main__ import main
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.export_formats import Format
 from runner.datasets.exporting import export
 from runner.datasets.judged import JudgedFiles
@@ -92,9 +93,8 @@ def read_file(folder: Path, content: object, name: str = "qrels.json", **more: A
 
 
 def grades_of(dataset: Dataset) -> dict[tuple[str, str], int]:
-    names, judged = [*dataset.corpus.ids, *dataset.unknown_documents], dataset.judgments
-    rows = zip(judged.queries.tolist(), judged.documents.tolist(), judged.grades.tolist(), strict=True)
-    return {(dataset.queries.texts[q], names[d]): grade for q, d, grade in rows}
+    names, judged = [*dataset.corpus.ids, *dataset.judgments.unknown_documents], dataset.judgments
+    return {(dataset.queries.texts[q], names[d]): grade for q, d, grade in judged.list_rows()}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 from runner.datasets.golden_json import GoldenJson
 
 # documents, queries, grades with how often each occurs, queries with a gold document

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from runner.__main__ import main
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Tokens
+from runner.datasets.dataset import Dataset
 from runner.datasets.exporting import export
 from runner.datasets.span_conversion import convert_judgments, read_documents
 
@@ -57,7 +58,7 @@ def test_chunk_judgments_become_spans_with_a_report(chunks: Dataset, documents: 
         **{key.removeprefix("dataset."): value for key, value in written.settings.items() if "." in key}
     ).load()
     assert list(again.queries.ids) == ["q1", "q2"]
-    assert again.spans is not None and again.spans.starts.tolist() == [row["start"] for row in rows]
+    assert again.judgments.spans is not None and again.judgments.spans.starts.tolist() == [row["start"] for row in rows]
     assert again.split_documents(Tokens(size=5)).judgments.grades.max() == 2
 
 

@@ -14,9 +14,10 @@ import pytest
 from retrievers.base import Rankings
 from runner.comparison.headline import list_token_measures
 from runner.datasets.anchoring import hash_text
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Headings, Sentences, Tokens, Whole
+from runner.datasets.dataset import Dataset
 from runner.datasets.spans import read_spans
 from runner.evaluation.measuring import RankedDocuments, measure
 from runner.evaluation.result import JudgedQueries
@@ -195,7 +196,7 @@ def test_all_chunkings_have_one_gold(world: tuple[Dataset, dict[str, str], list[
     assert {dataset.fingerprint for dataset in split} == {whole.fingerprint}
     assert len({dataset.corpus.fingerprint for dataset in split}) == len(CHUNKINGS)
     for dataset in split[:-1]:  # these cover all words, so each span has a gold chunk at a threshold of 0.5
-        assert not dataset.unknown_documents
+        assert not dataset.judgments.unknown_documents
         assert (dataset.judgments.golds(len(dataset.queries)) > 0).all()
 
 
@@ -208,9 +209,9 @@ def test_a_place_without_a_quote_is_lost_once_its_document_changes(
         {"query_id": "q", "doc_id": "d", "start": 4, "end": 7, "document_hash": hash_text("one two three")},
     ]
     dataset = load(write_dataset(tmp_path, {"d": "one two three"}, spans), unknown_judged="drop")
-    assert dataset.spans is not None
-    assert [anchored.anchor.method for anchored in dataset.spans.anchored] == ["unchecked", "lost", "exact"]
-    assert dataset.spans.ends.tolist() == [13, 7]
+    assert dataset.judgments.spans is not None
+    assert [anchored.anchor.method for anchored in dataset.judgments.spans.anchored] == ["unchecked", "lost", "exact"]
+    assert dataset.judgments.spans.ends.tolist() == [13, 7]
     assert "1 of 3 spans have neither a quote nor a document_hash" in caplog.text
 
 
@@ -225,7 +226,7 @@ def test_a_span_that_no_chunk_covers_stays_in_the_means(tmp_path: Path) -> None:
     span = {"query_id": "q", "doc_id": "d", "quote": "four five"}
     whole = load(write_dataset(tmp_path, documents, [span]), span_threshold=1.0)
     dataset = whole.split_documents(Tokens(size=4))
-    assert dataset.unknown_documents == ("d['four five']",)
+    assert dataset.judgments.unknown_documents == ("d['four five']",)
     assert dataset.judgments.documents.tolist() == [2] and dataset.judgments.grades.tolist() == [1]
     rankings = Rankings(np.array([[0, 1]], dtype=np.int32), np.array([[2, 1]], dtype=np.float32))
     grader = Grader(dataset.judgments, 1, 2, None, dataset.judged_ids, build_token_gold(dataset))
@@ -242,8 +243,8 @@ def test_quotes_offsets_and_lines_name_the_same_passage(tmp_path: Path) -> None:
     places = ({"quote": "three four"}, {"start": 8, "end": 18}, {"lines": [2, 2]})
     for place in places:
         dataset = load(write_dataset(tmp_path, documents, [{"query_id": "q", "doc_id": "d", **place}]))
-        assert dataset.spans is not None
-        assert (dataset.spans.starts.tolist(), dataset.spans.ends.tolist()) == ([8], [18])
+        assert dataset.judgments.spans is not None
+        assert (dataset.judgments.spans.starts.tolist(), dataset.judgments.spans.ends.tolist()) == ([8], [18])
         assert dataset.split_documents(Tokens(size=2)).judgments.documents.tolist() == [1]
 
 
@@ -257,7 +258,7 @@ def test_lost_spans_are_rejected_kept_or_dropped(tmp_path: Path, caplog: pytest.
     with pytest.raises(DatasetError, match=r"2 of 3 spans were not found .*jsonl:2, query 'q1'.*unknown_judged=keep"):
         load(folder)
     kept = load(folder, unknown_judged="keep")
-    assert kept.judgments.golds(2).tolist() == [2, 1] and len(kept.unknown_documents) == 2
+    assert kept.judgments.golds(2).tolist() == [2, 1] and len(kept.judgments.unknown_documents) == 2
     gold = build_token_gold(kept)
     assert gold is not None and gold.lost.tolist() == [3, 1]
     dropped = load(folder, unknown_judged="drop")

@@ -15,7 +15,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.tabular import Tabular
 
 DOCUMENTS = [
@@ -216,7 +217,7 @@ def test_what_holds_no_id_or_is_said_to_be_one_is_an_unknown_document(
 
 
 def test_an_unknown_right_answer_that_may_be_kept_is_one_id(tmp_path: Path) -> None:
-    assert list(create_table(tmp_path, "7, 8", unknown_judged="keep").load().unknown_documents) == ["7, 8"]
+    assert list(create_table(tmp_path, "7, 8", unknown_judged="keep").load().judgments.unknown_documents) == ["7, 8"]
 
 
 @pytest.mark.parametrize(

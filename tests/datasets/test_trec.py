@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.datasets.trec import Trec
 
 DOCUMENTS = """<DOC>

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from runner.config import CONF
-from runner.datasets.assembly import assemble
 from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
 from runner.datasets.golden_json import GoldenJson
@@ -144,14 +143,14 @@ def test_the_ways_of_asking_a_needle_question_share_its_id(tmp_path: Path) -> No
 def test_only_datasets_with_clusters_have_another_fingerprint() -> None:
     plain = raw()
     known = replace(plain, queries=replace(plain.queries, metadata=[{"n": 1}, {"n": 1.0}, {"n": None}]))
-    clustered = assemble(Ready(cluster_field="n"), known)
+    clustered = Ready(cluster_field="n").assemble(known)
     assert list(clustered.queries.clusters) == ["1", "1"]
-    assert clustered.fingerprint != assemble(Ready(), plain).fingerprint
-    assert assemble(Ready(), known).fingerprint == assemble(Ready(), plain).fingerprint
+    assert clustered.fingerprint != Ready().assemble(plain).fingerprint
+    assert Ready().assemble(known).fingerprint == Ready().assemble(plain).fingerprint
 
 
 def test_a_value_that_is_neither_text_nor_a_number_is_refused() -> None:
     plain = raw()
     known = replace(plain, queries=replace(plain.queries, metadata=[{"n": ["a"]}, {}, {}]))
     with pytest.raises(DatasetError, match=r"cluster_field=n: the value of query 'q1' is neither text nor a number"):
-        assemble(Ready(cluster_field="n"), known)
+        Ready(cluster_field="n").assemble(known)

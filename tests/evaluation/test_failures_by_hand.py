@@ -12,8 +12,8 @@ from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import BM25
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
-from runner.datasets.base import Dataset
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 from runner.datasets.needle import Needle
 from runner.datasets.source import DatasetSource
 from runner.evaluation.failures import FailureClass, FailureSettings, JudgedRun, Lexicon, explain_failures

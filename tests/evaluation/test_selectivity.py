@@ -9,7 +9,8 @@ import pytest
 
 from retrievers.base import Corpus, build_rankings
 from retrievers.filters import parse_filter
-from runner.datasets.base import Dataset, Queries
+from runner.datasets.base import Queries
+from runner.datasets.dataset import Dataset
 from runner.evaluation.selectivity import measure_by_selectivity
 
 N = 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runner
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import BM25
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.evaluation.termless_queries import describe_termless_queries, find_termless_queries
 from runner.features.inspect.findings import InspectionSettings, _of_terms
 

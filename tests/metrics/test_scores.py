@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Rankings, create_empty_rankings
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import TOKEN_MEASURES, Measure, expand, parse

@@ -40,9 +40,7 @@ class World:
 
 
 def judgments_of(qrels: Qrels) -> Judgments:
-    rows = sorted((query, document, grade) for query, row in qrels.items() for document, grade in row.items())
-    columns = np.array(rows, dtype=np.int32).reshape(-1, 3)
-    return Judgments(columns[:, 0], columns[:, 1], columns[:, 2])
+    return Judgments.of((query, document, grade) for query, row in qrels.items() for document, grade in row.items())
 
 
 def rankings_of(rows: Sequence[Sequence[tuple[int, float]]], ids: Sequence[str], k: int) -> Rankings:

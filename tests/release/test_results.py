@@ -20,7 +20,7 @@ import sys
 from retrievers.base import Corpus
 from retrievers.lexical.bm25 import BM25
 from retrievers.search import build_rankings_key
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.given import GivenDataset
 from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings

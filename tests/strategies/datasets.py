@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from tests.datasets.rows import Rows, make_dataset
 from tests.strategies.ids import STRIPPED_IDS
 from tests.strategies.texts import ONE_LINE_TEXTS, STRIPPED_TEXTS, TEXTS

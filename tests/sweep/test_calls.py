@@ -26,7 +26,8 @@ from retrievers.search import search_cached
 from retrievers.services.http_api import Http
 from retrievers.store import MemoryStore, Store
 from retrievers.vectors.dense import Dense
-from runner.datasets.base import Dataset, Queries
+from runner.datasets.base import Queries
+from runner.datasets.dataset import Dataset
 from runner.datasets.own_documents import search_others
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.grading import Grading

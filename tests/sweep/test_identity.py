@@ -12,7 +12,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Self
 
-import numpy as np
 import pytest
 
 from release.results import WITHOUT_RESULTS, list_code, list_versions
@@ -21,9 +20,10 @@ from retrievers.base import Corpus
 from retrievers.code import code_of, find_version
 from retrievers.filters import parse_filter
 from retrievers.lexical.bm25 import BM25
-from runner.datasets.base import Dataset, Judgments, Queries
+from runner.datasets.base import Judgments, Queries
 from runner.datasets.beir import Beir
 from runner.datasets.chunking import Chunking, Tokens
+from runner.datasets.dataset import Dataset
 from runner.datasets.given import GivenDataset
 from runner.datasets.source import DatasetSource
 from runner.evaluation.bench import Bench, build_result
@@ -60,7 +60,13 @@ COMPUTING = {
     ),
     *("runner.statistics.clusters", "runner.evaluation.language", "runner.statistics.significance"),
     *("runner.metrics.abstention", "runner.metrics.formulas", "runner.metrics.reach", "runner.metrics.scores"),
-    *("runner.metrics.tokens", "runner.datasets.base", "runner.datasets.own_documents", "runner.datasets.query_fields"),
+    *(
+        "runner.metrics.tokens",
+        "runner.datasets.base",
+        "runner.datasets.dataset",
+        "runner.datasets.own_documents",
+        "runner.datasets.query_fields",
+    ),
     *GRADES,
     *SPANS,
 }
@@ -117,8 +123,8 @@ def create_dataset() -> Dataset:
     queries = Queries(ids, list(QUESTIONS.values()), ["a", "a", "b", ""], metadata, ["c", "c", "", ""], filters)
     qrels = {"q1": {"tower": 2}, "q2": {"museum": 1}, "q3": {"ferry": 1}, "q4": {"tower": 0}}
     dataset = Dataset.of(corpus, queries, qrels)
-    columns = (np.array([column], dtype=np.int32) for column in (0, 1, 1))
-    return replace(dataset, judgments_by_search_type={"bm25": Judgments(*columns)})
+    judgments = replace(dataset.judgments, by_search_type={"bm25": Judgments.of([(0, 1, 1)])})
+    return replace(dataset, judgments=judgments)
 
 
 def prepare_grading(bench: Bench, folder: Path) -> Experiment:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retrievers.lexical.bm25 import BM25
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.given import GivenDataset
 from runner.evaluation.experiment import Experiment
 from runner.metrics.settings import MetricSettings

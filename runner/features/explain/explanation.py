@@ -161,7 +161,7 @@ class _Task:
         if self.has_same_data:
             return DatasetPair(second, second)
         first = load_data("baseline", baseline, self._options.baseline_data, bench, consent)
-        if (first.spans is None) != (second.spans is None):
+        if (first.judgments.spans is None) != (second.judgments.spans is None):
             raise NotComparable(
                 "dataset.gold: gold is spans in only one of the results, which cannot be mixed with judgments; "
                 "evaluate both with the same dataset.gold"

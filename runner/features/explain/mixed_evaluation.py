@@ -10,8 +10,9 @@ from retrievers.base import Corpus, RetrieverError
 from runner.comparison.comparability import NotComparable
 from runner.config.consent import Consent, restore_values
 from runner.config.objects import ConfigError
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.chunking import Chunking, Whole
+from runner.datasets.dataset import Dataset
 from runner.datasets.given import GivenDataset
 from runner.datasets.mixing import PARTS, DatasetPair
 from runner.datasets.settings import build_dataset
@@ -117,10 +118,7 @@ class MixedEvaluation:
         """Return a dataset with chunks; each version of the documents is split once."""
         if isinstance(chunking, Whole):
             return data
-        if data.spans is not None:
-            return data.split_documents(chunking)
         key = id(data.corpus), repr(chunking)
         if key not in self._chunks:
-            self._chunks[key] = data.split_documents(chunking).corpus
-        chunks = self._chunks[key]
-        return replace(data, corpus=chunks, whole=None if chunks is data.corpus else data.corpus)
+            self._chunks[key] = chunking.split(data.corpus)
+        return data.with_chunks(self._chunks[key])

@@ -11,7 +11,8 @@ import numpy as np
 import orjson
 
 from retrievers.store import fingerprint
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
+from runner.datasets.dataset import Dataset
 from runner.features.inspect.finding import DOUBTFUL, Finding
 from runner.features.inspect.texts import LEAST_WORDS, plain
 

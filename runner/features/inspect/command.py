@@ -23,7 +23,8 @@ from runner.comparison.notes import describe_dataset
 from runner.config.addresses import RequiredPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
-from runner.datasets.base import Dataset, DatasetError, Queries
+from runner.datasets.base import DatasetError, Queries
+from runner.datasets.dataset import Dataset
 from runner.datasets.own_documents import search_others
 from runner.datasets.settings import build_dataset
 from runner.datasets.source import DatasetSource

@@ -13,7 +13,8 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.lexical.analyzer import Analyzer
 from runner.config.addresses import LocalPath
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, Queries
+from runner.datasets.base import EXPECTED_ANSWER, Queries
+from runner.datasets.dataset import Dataset
 from runner.datasets.duplicates import Shingled, groups
 from runner.datasets.filtering import find_gold_outside
 from runner.evaluation.language import detect_language
@@ -132,7 +133,7 @@ def answers(queries: Queries) -> list[str]:
 
 def _of_judgments(dataset: Dataset, settings: InspectionSettings) -> Iterator[Finding]:
     known, gold = len(dataset.documents), np.unique(dataset.judgments.documents[dataset.judgments.grades > 0])
-    absent = [dataset.unknown_documents[document - known] for document in gold[gold >= known]]
+    absent = [dataset.judgments.unknown_documents[document - known] for document in gold[gold >= known]]
     if absent:
         yield Finding(
             name="missing gold documents", gravity=WRONG, count=len(absent), of=len(gold),

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from retrievers.base import Rankings
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import Store
-from runner.datasets.base import Dataset, Queries
+from runner.datasets.base import Queries
+from runner.datasets.dataset import Dataset
 from runner.datasets.duplicates import Shingled, word_counts
 from runner.evaluation.failures import Lexicon
 from runner.features.inspect.benchmark_overlap import BenchmarkHashes, find_overlaps
@@ -153,8 +154,8 @@ def _lacking(dataset: Dataset, others: Mapping[str, Queries]) -> Iterator[str]:
         yield "only one grade of gold: no gold document counts as better than another"
     if (dataset.judgments.golds(len(dataset.queries)) > 0).all():
         yield "no queries without gold: thresholds cannot be assessed"
-    if dataset.judgments_by_search_type:
-        names = ", ".join(dataset.judgments_by_search_type)
+    if dataset.judgments.by_search_type:
+        names = ", ".join(dataset.judgments.by_search_type)
         yield f"the judgments of single search types ({names}) are not inspected, only those for all search types"
     if not others:
         yield "no other splits: leakage cannot be checked"

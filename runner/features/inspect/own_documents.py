@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.own_documents import find_copies, find_own_queries
 from runner.features.inspect.finding import DOUBTFUL, OF_NOTE, WRONG, Finding
 from runner.features.inspect.texts import LEAST_WORDS

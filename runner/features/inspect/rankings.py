@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Rankings
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.duplicates import Shingled
 from runner.evaluation.failures import Lexicon
 from runner.metrics.measures import parse

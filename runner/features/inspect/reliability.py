@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.features.inspect.judgment_bounds import BOUNDED, QueryJudgments, bound_difference
 from runner.metrics.measures import Measure, parse
 from runner.metrics.scores import Grader

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.features.inspect.rankings import list_golds
 
 Group = Sequence[int]

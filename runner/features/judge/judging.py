@@ -24,7 +24,8 @@ from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.llm.chat import Chat
 from retrievers.store import fingerprint
 from runner.config.addresses import LocalPath
-from runner.datasets.base import Dataset, Judgments
+from runner.datasets.base import Judgments
+from runner.datasets.dataset import Dataset
 from runner.evaluation.prompts import FOLDER
 from runner.evaluation.verdicts import GradeVerdict, Patience, Scale, collect_verdicts, shorten
 from runner.llm.journal import Journal
@@ -201,7 +202,7 @@ def _documents(run: JudgedRankings) -> NDArray[np.int32]:
     """
     dataset, n = run.dataset, len(run.dataset.corpus)
     known = np.arange(n, dtype=np.int32) if dataset.document_of is None else dataset.document_of
-    free = len(dataset.documents) + len(dataset.unknown_documents)
+    free = len(dataset.documents) + len(dataset.judgments.unknown_documents)
     outside = [dataset.judged_ids.get(name, free + i) for i, name in enumerate(run.rankings.unknown_ids)]
     return np.concatenate((known, np.array(outside, dtype=np.int32)))
 
@@ -239,4 +240,4 @@ def _add(judgments: Judgments, pairs: Sequence[Pair], grades: Sequence[int]) -> 
     documents = np.concatenate((judgments.documents, added[:, 1]))
     everything = np.concatenate((judgments.grades, np.array(grades, dtype=np.int32)))
     order = np.lexsort((documents, queries))
-    return Judgments(queries[order], documents[order], everything[order])
+    return replace(judgments, queries=queries[order], documents=documents[order], grades=everything[order])

@@ -159,8 +159,7 @@ def weigh_precision(run: JudgedRankings, pairs: Sequence[Pair], k: int) -> tuple
     P@k is the mean over the queries that have gold and whose search did not fail.
     """
     judgments = run.judgments
-    judged = zip(judgments.queries.tolist(), judgments.documents.tolist(), strict=True)
-    grades = dict(zip(judged, judgments.grades.tolist(), strict=True))
+    grades = {(query, document): grade for query, document, grade in judgments.list_rows()}
     counted = {query for (query, _), grade in grades.items() if grade > 0} - set(run.rankings.errors or ())
     ranked = enumerate(rank_documents(run, k).tolist())
     hits = {(query, document) for query, row in ranked if query in counted for document in row}

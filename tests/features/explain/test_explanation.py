@@ -274,7 +274,12 @@ def test_gold_in_spans_on_one_side_only_cannot_be_mixed(tmp_path: Path, monkeypa
     rng = np.random.default_rng(4)
     version = draw_version(rng)
     first, second = (evaluate(n, v, bench) for n, v in (("a", version), ("b", replace_documents(rng, version))))
-    data = iter([version.dataset, replace(version.dataset, spans=cast("Any", "spans"))])
+    data = iter(
+        [
+            version.dataset,
+            replace(version.dataset, judgments=replace(version.dataset.judgments, spans=cast("Any", "spans"))),
+        ]
+    )
     monkeypatch.setattr("runner.features.explain.explanation.load_data", lambda *_: next(data))
     named = Named(first, "first"), Named(second, "second")
     with pytest.raises(NotComparable, match="gold is spans in only one of the results"):

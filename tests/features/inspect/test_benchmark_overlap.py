@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.datasets.base import Dataset, DatasetError
+from runner.datasets.base import DatasetError
 from runner.datasets.beir import Beir
+from runner.datasets.dataset import Dataset
 from runner.features.inspect.benchmark_overlap import (
     BenchmarkHashes,
     find_overlaps,

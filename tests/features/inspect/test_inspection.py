@@ -18,9 +18,9 @@ from retrievers.lexical.bm25 import BM25
 from retrievers.lexical.sqlite_fts import SqliteFts
 from retrievers.search import search_cached
 from retrievers.store import MemoryStore
-from runner.datasets.assembly import assemble
-from runner.datasets.base import EXPECTED_ANSWER, Dataset, Judgments, Queries, Raw
+from runner.datasets.base import EXPECTED_ANSWER, Judgments, Queries, Raw
 from runner.datasets.chunking import Chunking, Tokens, Whole
+from runner.datasets.dataset import Dataset
 from runner.datasets.duplicates import word_counts
 from runner.datasets.own_documents import ExcludeSelf, OwnIdRule
 from runner.datasets.source import DatasetSource
@@ -70,7 +70,7 @@ def dataset(
     )
     source = World(name="world", unknown_judged=unknown)  # type: ignore[arg-type]  # one of its values
     object.__setattr__(source, "raw", raw)
-    return assemble(source, raw)
+    return source.assemble(raw)
 
 
 def inspected(
@@ -197,7 +197,7 @@ def test_a_dataset_without_gold_is_wrong_and_claims_no_success() -> None:
 
 def test_what_is_expected_of_one_search_type_alone_is_said_to_be_left_out() -> None:
     one = dataset()
-    other = replace(one, judgments_by_search_type={"BM25": one.judgments})
+    other = replace(one, judgments=replace(one.judgments, by_search_type={"BM25": one.judgments}))
     assert "(BM25)" in " ".join(inspected(other).lacking)
     assert "search type" not in " ".join(inspected(one).lacking)
 

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retrievers.base import Corpus, Rankings
-from runner.datasets.base import Dataset, Judgments, Queries
+from runner.datasets.base import Judgments, Queries
 from runner.datasets.chunking import Tokens
+from runner.datasets.dataset import Dataset
 from runner.evaluation.verdicts import GradeVerdict, cut_warning
 from runner.features.judge.judging import JudgedRankings, Judging, bounds, fill_judgments, judge_pairs, pool
 from runner.metrics.measures import parse
@@ -24,7 +25,7 @@ def rankings(*rows: list[int]) -> Rankings:
 
 
 def judgments(*rows: tuple[int, int, int]) -> Judgments:
-    return Judgments(*(np.array(column, dtype=np.int32) for column in zip(*sorted(rows), strict=True)))
+    return Judgments.of(rows)
 
 
 JUDGED = judgments((0, 0, 1), (0, 3, 0), (1, 1, 1), (2, 0, 0))  # the third query has no gold
@@ -64,10 +65,7 @@ def test_judgments_of_a_search_type_lack_other_pairs_and_are_filled_by_themselve
     pairs = pool([ranked(one), ranked(other, own)], depth=2)
     assert list(pairs) == [(2, 4), (0, 3), (0, 4)]
     said = [GradeVerdict(3.0, "graded")] * 3
-    rows = [
-        set(zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True))
-        for after in (fill_judgments(JUDGED, pairs, said), fill_judgments(own, pairs, said))
-    ]
+    rows = [set(after.list_rows()) for after in (fill_judgments(JUDGED, pairs, said), fill_judgments(own, pairs, said))]
     assert rows[0] == {(0, 0, 1), (0, 3, 0), (0, 4, 1), (1, 1, 1), (2, 0, 0)}
     assert rows[1] == {(0, 0, 1), (0, 3, 1), (0, 4, 1), (1, 1, 1), (2, 0, 1), (2, 4, 1)}
 
@@ -103,8 +101,7 @@ def test_grades_are_put_on_the_scale_of_the_judgments(greatest: int, grades: lis
 
 def test_what_could_not_be_judged_stays_unjudged_and_what_people_judged_stays() -> None:
     after = fill_judgments(JUDGED, [(0, 4), (0, 5)], [GradeVerdict(None, "error"), GradeVerdict(3.0, "graded")])
-    rows = list(zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True))
-    assert rows == [(0, 0, 1), (0, 3, 0), (0, 5, 1), (1, 1, 1), (2, 0, 0)]
+    assert after.list_rows() == [(0, 0, 1), (0, 3, 0), (0, 5, 1), (1, 1, 1), (2, 0, 0)]
 
 
 def test_bounds_by_hand() -> None:
@@ -164,7 +161,7 @@ def test_the_judge_sees_the_chunk_and_its_grade_is_of_the_document(tmp_path: Pat
     assert "title 4 4" in llm.asked[0]
     assert "title 4 text" not in llm.asked[0]
     after = fill_judgments(JUDGED, pairs, said)
-    assert (0, 4, 1) in zip(after.queries.tolist(), after.documents.tolist(), after.grades.tolist(), strict=True)
+    assert (0, 4, 1) in after.list_rows()
     before, now = (bounds(ranked(found.rankings, judged, cut), parse("RR"), depth=3) for judged in (JUDGED, after))
     assert (before.irrelevant, before.relevant) == ((1 / 3 + 1) / 2, 1)
     assert (now.irrelevant, now.relevant, now.judged) == (1, 1, 1)

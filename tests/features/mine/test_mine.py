@@ -382,8 +382,8 @@ def test_the_spans_in_the_file_give_the_same_gold(material: MiningInput, tmp_pat
     path = tmp_path / "mined.jsonl"
     write(path, queries, select_kept(create_mining(), queries), material.targets)
     whole, by_spans = Mined(path=str(path)).load(), Mined(path=str(path), gold="spans").load()
-    assert by_spans.spans is not None
-    assert {anchored.anchor.method for anchored in by_spans.spans.anchored} == {"exact"}
+    assert by_spans.judgments.spans is not None
+    assert {anchored.anchor.method for anchored in by_spans.judgments.spans.anchored} == {"exact"}
     assert list_grades(by_spans) == {(query, document, grade) for query, document, grade in list_grades(whole) if grade}
 
 

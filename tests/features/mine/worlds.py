@@ -12,7 +12,7 @@ import yaml
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.bm25 import BM25
 from retrievers.llm.chat import Chat
-from runner.datasets.base import Dataset
+from runner.datasets.dataset import Dataset
 from runner.datasets.files import json_objects
 from runner.features.mine.base import Case, Impact, ImpactSettings, Mining, Query
 from runner.features.mine.definitions import Definitions
@@ -174,12 +174,9 @@ def create_model(
 
 def list_grades(dataset: Dataset) -> set[tuple[str, str, int]]:
     """Return the judgments of a dataset by ids: query, document, grade."""
-    judgments = dataset.judgments
     return {
         (dataset.queries.ids[query], dataset.corpus.ids[document], grade)
-        for query, document, grade in zip(
-            judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist(), strict=True
-        )
+        for query, document, grade in dataset.judgments.list_rows()
     }
 
 

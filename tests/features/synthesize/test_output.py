@@ -72,7 +72,7 @@ def test_every_span_in_the_file_is_the_answer_in_its_chunk(outcome: SynthesisRes
     with TemporaryDirectory() as folder:
         path = Path(folder) / "out.jsonl"
         write(path, outcome, {})
-        spans = Synthetic(path=str(path), gold="spans").load().spans
+        spans = Synthetic(path=str(path), gold="spans").load().judgments.spans
     assert spans is not None
     chunks, column = outcome.chunks, iter(spans.anchored)
     for candidate, answers in zip(outcome.accepted, outcome.answers, strict=True):

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from retrievers.files import replace_texts
 from runner.config.arguments import arguments
-from runner.datasets.base import Dataset, Judgments
+from runner.datasets.base import Judgments
+from runner.datasets.dataset import Dataset
 from runner.datasets.export_formats import Format
 from runner.datasets.exporting import Exported, export
 from runner.features.judge.desk.journal import Assessment
@@ -74,14 +73,13 @@ def _add_grades(dataset: Dataset, finals: Sequence[FinalGrade]) -> Judgments:
     documents = {**dataset.corpus.positions, **dataset.judged_ids}
     queries = {name: place for place, name in enumerate(dataset.queries.ids)}
     judgments = dataset.judgments
-    columns = (judgments.queries.tolist(), judgments.documents.tolist(), judgments.grades.tolist())
-    grades = {(query, document): grade for query, document, grade in zip(*columns, strict=True)}
+    grades = {(query, document): grade for query, document, grade in judgments.list_rows()}
     for final in finals:
         query, document = final.pair
         if query in queries and document in documents:
             grades[queries[query], documents[document]] = final.grade
-    rows = np.array([(*pair, grade) for pair, grade in sorted(grades.items())], dtype=np.int32).reshape(-1, 3).T
-    return Judgments(rows[0], rows[1], rows[2])
+    merged = Judgments.of((*pair, grade) for pair, grade in grades.items())
+    return replace(judgments, queries=merged.queries, documents=merged.documents, grades=merged.grades)
 
 
 def _format_csv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from retrievers.base import NOTHING, Rankings
+from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.strict_values import fits_columns, show_value
 from retrievers.texts import fetch_documents
 from runner.config.consent import Consent, restore_values
 from runner.config.objects import ConfigError, build
-from runner.datasets.base import Dataset
+from runner.datasets.base import Judgments
 from runner.datasets.chunking import Chunking
+from runner.datasets.dataset import Dataset
 from runner.datasets.settings import build_dataset
 from runner.datasets.source import DatasetSource
 from runner.evaluation.result import Result, ResultError
@@ -51,7 +52,7 @@ def load_rankings(results: Sequence[Result], depth: int, consent: Consent) -> li
         raise ConfigError(f"run: the sweep has several datasets ({names}); choose one of its combinations")
     built = [build_recorded_dataset(result, consent) for result in results]
     whole = built[0][0].load()
-    if whole.spans is not None:
+    if whole.judgments.spans is not None:
         raise ConfigError(
             f"run: the gold of {whole.name} is spans, but judge grades documents; add passages to the file of spans, "
             "or evaluate with dataset.gold=documents"
@@ -67,7 +68,7 @@ def load_rankings(results: Sequence[Result], depth: int, consent: Consent) -> li
     ranked = []
     for (_, chunking), result in zip(built, results, strict=True):
         dataset = datasets[repr(chunking)]
-        judgments = whole.judgments_for(result.search_type or result.retriever)
+        judgments = whole.judgments.select(result.search_type or result.retriever)
         ranked.append(JudgedRankings(dataset, _positions(result, dataset), judgments))
     return ranked
 
@@ -98,7 +99,23 @@ def _add_documents(dataset: Dataset, results: Sequence[Result], depth: int, cons
                 console.note(f"the texts of hits outside the dataset are not available ({error})")
                 continue
             documents = fetch_documents(retriever, documents, ids)
-    return dataset if documents is dataset.corpus else dataset.with_documents(documents)
+    return dataset if documents is dataset.corpus else extend_corpus(dataset, documents)
+
+
+def extend_corpus(dataset: Dataset, documents: Corpus) -> Dataset:
+    """Return the same queries and judgments with `documents`, which start with those of the corpus, unsplit."""
+    unknown = dataset.judgments.unknown_documents
+    absent = tuple(name for name in unknown if name not in documents.positions)
+    places = {**documents.positions} | {name: len(documents) + place for place, name in enumerate(absent)}
+    moved = np.array([places[name] for name in (*dataset.corpus.ids, *unknown)], dtype=np.int32)
+
+    def move(own: Judgments) -> Judgments:
+        positions = moved[own.documents]
+        order = np.lexsort((positions, own.queries))
+        tables = {name: move(table) for name, table in own.by_search_type.items()}
+        return Judgments(own.queries[order], positions[order], own.grades[order], absent, tables, own.intervals)
+
+    return replace(dataset, corpus=documents, judgments=move(dataset.judgments))
 
 
 def _positions(result: Result, dataset: Dataset) -> Rankings:

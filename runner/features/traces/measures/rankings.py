@@ -49,7 +49,5 @@ def rank_files(
         n = min(len(ranking), deepest)
         rankings.documents[task, :n] = [position[name] for name in ranking[:n]]
         rankings.scores[task, :n] = -np.arange(n)
-    rows = [(task, position[name], 1) for task, wanted in enumerate(gold) for name in sorted({*wanted})]
-    columns = np.array(rows, dtype=np.int32).reshape(-1, 3)
-    judgments = Judgments(columns[:, 0], columns[:, 1], columns[:, 2])
+    judgments = Judgments.of((task, position[name], 1) for task, wanted in enumerate(gold) for name in {*wanted})
     return RankedFiles(rankings, names, Grader(judgments, len(files), len(names)))

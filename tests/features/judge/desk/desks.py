@@ -12,7 +12,8 @@ import httpx
 import uvicorn
 
 from retrievers.base import Corpus
-from runner.datasets.base import Dataset, Judgments, Queries
+from runner.datasets.base import Judgments, Queries
+from runner.datasets.dataset import Dataset
 from runner.features.judge.desk.app import create_desk_app
 from runner.features.judge.desk.desk import Desk, DeskSettings
 from runner.features.judge.desk.journal import AssessorJournal

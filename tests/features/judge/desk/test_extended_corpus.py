@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from retrievers.base import Corpus, Rankings
-from runner.datasets.base import Dataset, Judgments, Queries
+from runner.datasets.base import Judgments, Queries
+from runner.datasets.dataset import Dataset
+from runner.features.judge.desk.results import extend_corpus
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
-
-
-def judgments(*rows: tuple[int, int, int]) -> Judgments:
-    columns = np.array(sorted(rows), dtype=np.int32).reshape(-1, 3)
-    return Judgments(columns[:, 0], columns[:, 1], columns[:, 2])
 
 
 def score(dataset: Dataset, names: list[str]) -> list[float]:
@@ -29,10 +28,11 @@ def score(dataset: Dataset, names: list[str]) -> list[float]:
 @pytest.mark.parametrize("added", [["w"], ["y", "w"], ["z", "y", "x", "w"]])
 def test_judgments_stay_with_their_documents(added: list[str]) -> None:
     queries = Queries(["q", "r"], ["?", "!"], ["", ""])
-    grades = judgments((0, 0, 1), (0, 2, 2), (0, 3, 1), (1, 1, 3), (1, 3, 0))
-    dataset = Dataset("d", "test", Corpus(["a"], ["text"]), queries, grades, {"other": grades}, ["x", "y", "z"])
-    larger = dataset.with_documents(Corpus(["a", *added], ["text"] * (len(added) + 1)))
-    assert set(larger.unknown_documents) == {"x", "y", "z"} - set(added)
-    assert larger.judgments_for("other").documents.tolist() == larger.judgments.documents.tolist()
+    grades = Judgments.of([(0, 0, 1), (0, 2, 2), (0, 3, 1), (1, 1, 3), (1, 3, 0)])
+    grades = replace(grades, unknown_documents=["x", "y", "z"], by_search_type={"other": grades})
+    dataset = Dataset("d", "test", Corpus(["a"], ["text"]), queries, grades)
+    larger = extend_corpus(dataset, Corpus(["a", *added], ["text"] * (len(added) + 1)))
+    assert set(larger.judgments.unknown_documents) == {"x", "y", "z"} - set(added)
+    assert larger.judgments.select("other").documents.tolist() == larger.judgments.documents.tolist()
     for names in (["a", "y", "z"], ["w", "x", "y"], ["z", "a", "x"]):
         assert score(larger, names) == score(dataset, names)
