@@ -158,6 +158,11 @@ class Rankings:
         """Return w, the number of places per query. The depth of the search may be greater."""
         return int(self.documents.shape[1])
 
+    @property
+    def may_keep(self) -> bool:
+        """Return whether a store may keep the rankings: no query failed, and nothing that may succeed next time."""
+        return self.settled and not self.errors
+
     def cut(self, k: int) -> Rankings:
         """Return the rankings with the first k places of every query."""
         return replace(self, documents=self.documents[:, :k], scores=self.scores[:, :k])

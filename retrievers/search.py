@@ -30,7 +30,7 @@ from retrievers.capabilities import (
 )
 from retrievers.index_facts import describe_indexes
 from retrievers.store import Arrays, Key, NoStore, Store, check_rows, fingerprint
-from retrievers.stored_rankings import check_rankings, pack_rankings, unpack_rankings
+from retrievers.stored_rankings import UnkeptRankings, check_rankings, pack_rankings, unpack_rankings
 from retrievers.work import (
     DIAGNOSTICS,
     LATENCY,
@@ -182,8 +182,8 @@ def search_cached(
     def work() -> Arrays:
         searcher = open_searcher(retriever, corpus, store)
         rankings = search() if search else searcher.search(queries, k, store)
-        if rankings.errors or not rankings.settled or is_live(retriever):
-            raise _NotCached(rankings)
+        if not rankings.may_keep or is_live(retriever):
+            return UnkeptRankings(rankings)
         seconds = rankings.seconds
         if seconds is None:
             latency = build_key(LATENCY).with_check(check_rows, len(queries), ("seconds",))
@@ -193,10 +193,7 @@ def search_cached(
             diagnostics |= _compute_diagnostics(searcher, queries, k, store, build_key(DIAGNOSTICS))
         return pack_rankings(replace(rankings, seconds=seconds, diagnostics=diagnostics))
 
-    try:
-        return unpack_rankings(store.arrays(key.with_check(check_rankings, len(queries), len(corpus)), work))
-    except _NotCached as result:
-        return result.rankings
+    return unpack_rankings(store.arrays(key.with_check(check_rankings, len(queries), len(corpus)), work))
 
 
 def search_block(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings:
@@ -211,14 +208,11 @@ def search_block(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k
 
     def work() -> Arrays:
         rankings = open_searcher(retriever, corpus, store).search(queries, k, store)
-        if rankings.errors or not rankings.settled or is_live(retriever):
-            raise _NotCached(rankings)
+        if not rankings.may_keep or is_live(retriever):
+            return UnkeptRankings(rankings)
         return pack_rankings(rankings)
 
-    try:
-        return unpack_rankings(store.arrays(key.with_check(check_rankings, len(queries), len(corpus)), work))
-    except _NotCached as result:
-        return result.rankings
+    return unpack_rankings(store.arrays(key.with_check(check_rankings, len(queries), len(corpus)), work))
 
 
 def _compute_diagnostics(
@@ -245,17 +239,7 @@ def search_part(
         return search_cached(retriever, corpus, queries, k, store)
     parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
     key = Key.of(LIVE_RANKINGS, (__name__, retriever), **parts, index=sorted(describe_indexes(retriever).items()))
-
-    def fetch() -> Rankings:
-        rankings = search_cached(retriever, corpus, queries, k, store)
-        if rankings.errors or not rankings.settled:
-            raise _NotCached(rankings)
-        return rankings
-
-    try:
-        return store.share(key, fetch)
-    except _NotCached as result:
-        return result.rankings
+    return store.share(key, lambda: search_cached(retriever, corpus, queries, k, store))
 
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:
@@ -264,13 +248,6 @@ def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searche
         SEARCHER, (__name__, retriever), corpus=corpus.fingerprint, retriever=repr(retriever), **corpus.field_parts
     )
     return store.share(key, lambda: retriever.index(corpus, store))
-
-
-class _NotCached(Exception):
-    """Carries rankings past the store that must not be cached."""
-
-    def __init__(self, rankings: Rankings) -> None:
-        self.rankings = rankings
 
 
 def _measure_latency(searcher: Searcher, queries: Sequence[str], k: int) -> Arrays:

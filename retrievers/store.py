@@ -75,8 +75,13 @@ def fingerprint_texts(texts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def may_keep(value: object) -> bool:
+    """Return whether a store may keep a value; its attribute `may_keep` is False if the work should be done again."""
+    return bool(getattr(value, "may_keep", True))
+
+
 class Store(Protocol):
-    """A cache of expensive work."""
+    """A cache of expensive work. It returns a value that it may not keep (`may_keep`), and forgets it."""
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
         """Return the named arrays stored under a key, building them if necessary. They may outlive the process."""
@@ -108,10 +113,13 @@ class MemoryStore:
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
         """Return the object stored under a key, made once."""
-        if key.digest not in self._kept:
-            self._kept[key.digest] = make()
-        kept: T = self._kept[key.digest]
-        return kept
+        if key.digest in self._kept:
+            kept: T = self._kept[key.digest]
+            return kept
+        value = make()
+        if may_keep(value):
+            self._kept[key.digest] = value
+        return value
 
 
 class NoStore:

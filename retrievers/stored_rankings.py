@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.notes import QueryNote
 from retrievers.store import Arrays, check_rows
 
 _DIAGNOSTIC = "diagnostic."
+
+
+class UnkeptRankings(dict[str, NDArray[Any]]):
+    """Rankings in the place of arrays; a store returns them as they are, and does not keep them."""
+
+    may_keep = False
+
+    def __init__(self, rankings: Rankings) -> None:
+        super().__init__()
+        self.rankings = rankings
 
 
 def pack_rankings(rankings: Rankings) -> Arrays:
@@ -26,7 +38,9 @@ def pack_rankings(rankings: Rankings) -> Arrays:
 
 
 def unpack_rankings(kept: Arrays) -> Rankings:
-    """Return the rankings that `pack_rankings` packed."""
+    """Return the rankings that `pack_rankings` packed, or those that are not kept."""
+    if isinstance(kept, UnkeptRankings):
+        return kept.rankings
     diagnostics = {n.removeprefix(_DIAGNOSTIC): float(value) for n, value in kept.items() if n.startswith(_DIAGNOSTIC)}
     notes = json.loads(kept["notes"].tobytes()) if "notes" in kept else {}
     notes = {int(query): QueryNote(values) for query, values in notes.items()}

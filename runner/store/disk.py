@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from retrievers.store import ENGINE_BYTES, Arrays, Key
+from retrievers.store import ENGINE_BYTES, Arrays, Key, may_keep
 from retrievers.work import METER, Cost, WorkKind, kind_of
 from runner.store.base import WORTH_KEEPING_S, Costs, Entry, EntryUse, RunFiles
 from runner.store.entries import Manifest
@@ -165,7 +165,7 @@ class DiskStore:
                 value, costs = kept
             else:
                 value, costs = find()
-                if (weight := weigh(value)) is not None:
+                if may_keep(value) and (weight := weigh(value)) is not None:
                     done = {digest: replace(cost, reused=True) for digest, cost in costs.items()}
                     memory.keep(key.digest, value, done, weight)
             self._book(costs)
@@ -181,8 +181,7 @@ class DiskStore:
     def _measure(self, key: Key, make: Callable[[], T]) -> tuple[T, Costs]:
         """Create a value and return it with its costs: its own, and those of nested work.
 
-        The cost of work that raises counts too, because rankings that must not be cached leave the store as an
-        exception.
+        The cost of work that raises counts too: it may have been paid for.
         """
         self._nested_s.append(0.0)
         start, before = time.perf_counter(), METER.money
@@ -211,7 +210,8 @@ class DiskStore:
                 return entry
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
-            if time.perf_counter() - start < WORTH_KEEPING_S and not key.kind.external:
+            is_quick = time.perf_counter() - start < WORTH_KEEPING_S and not key.kind.external
+            if is_quick or not may_keep(arrays):
                 return arrays, costs
             self._keep(key, arrays, costs)
         with suppress(OSError, Damaged):  # read them again, so that large arrays are memory-mapped

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 from benchmarks.stand_in.object_stores import SERVERS
+from retrievers.base import create_empty_rankings
 from retrievers.store import ENGINE_BYTES, Arrays, Key, check_rows
+from retrievers.stored_rankings import UnkeptRankings, unpack_rankings
 from retrievers.work import WorkKind
 from runner.config.objects import ConfigError
 from runner.store import disk, lock, seals
@@ -125,6 +127,21 @@ def test_a_build_that_raises_leaves_nothing(machine: Machine) -> None:
         machine("one").arrays(key(), fail)
     assert machine("two").list_entries() == []
     assert same(machine("two").arrays(key(), lambda: arrays_of(3)), arrays_of(3))
+
+
+def test_what_may_not_be_kept_is_returned_and_built_again(machine: Machine) -> None:
+    store, built = machine("one"), [replace(create_empty_rankings(3, 2), settled=False) for _ in range(4)]
+    waiting = list(built)
+    for rankings in built[:2]:
+        with store.account() as costs:
+            assert unpack_rankings(store.arrays(key(), lambda: UnkeptRankings(waiting.pop(0)))) is rankings
+        assert not costs[key().digest].reused
+    for rankings in built[2:]:
+        with store.account() as costs:
+            assert store.share(key(1), lambda: waiting.pop(0)) is rankings
+        assert not costs[key(1).digest].reused
+    assert not store.list_entries()
+    assert same(machine("two").arrays(key(), lambda: arrays_of(5)), arrays_of(5))
 
 
 def test_entries_are_listed_with_who_used_them(machine: Machine) -> None:
