@@ -13,10 +13,12 @@ import orjson
 import pytest
 
 from runner.__main__ import main
+from runner.comparison.leaderboard import build_leaderboard
 from runner.config.objects import ConfigError
 from runner.evaluation.records import load_record, save_record
 from runner.evaluation.result import Result
 from runner.results.lookup import Named, as_typed
+from runner.statistics.settings import Statistics
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import Sweep, this_time
 from runner.tracking.record import Failed, Finished
@@ -241,6 +243,20 @@ def test_a_sweep_stands_for_its_best(run: Run, tracking: Tracking, here: Path) -
     tracker.finish_sweep(sweep, result("k1=1"), {}, "FINISHED")
     out, _ = run("compare", "baseline=good", f"candidate={parent.id}", "--json")
     assert orjson.loads(out)["systems"][1]["source"] == f"run {best.id}, the best of sweep {parent.id}"
+
+
+def test_results_of_a_sweep_are_corrected_for_all_pairs_of_its_combinations(run: Run, tracking: Tracking) -> None:
+    tracker, sweep = Tracker(tracking), Sweep("abc", "a sweep", {"k1": "1, 2, 3, 4"}, 4, this_time())
+    results = [result(f"k1={seed}", seed=seed) for seed in range(1, 5)]
+    runs = tracker.log([Finished(one, {}) for one in results], sweep)
+    parent = tracker.finish_sweep(sweep, results[0], {}, "FINISHED")
+    board = build_leaderboard(results, "nDCG@10", statistics=Statistics(permutations=500))
+    best, rival = (runs[row.position].id for row in board.rows[:2])
+    words = (f"baseline={best}", f"candidate={rival}", f"compare.among={parent.id}", "gate=none", "--json")
+    content = orjson.loads(run("compare", *words)[0])
+    (_, own) = content["measures"]["nDCG@10"]["systems"].values()
+    assert own["corrected"] == pytest.approx(board.rows[1].difference.corrected)
+    assert content["tests"]["primary"] == 6
 
 
 def end_at(tracking: Tracking, moments: dict[str, int]) -> None:

@@ -42,7 +42,7 @@ from runner.pages.junit import write_junit
 from runner.pages.output import write_texts, writing_to
 from runner.pages.progress import Status
 from runner.results.golden_reports import is_report, report_content
-from runner.results.lookup import LATEST, Named, as_typed, choose_only, find_run_id, results_called
+from runner.results.lookup import LATEST, Named, as_typed, choose_only, find_run_id, results_called, results_of_run
 from runner.results.re_evaluation import ReEvaluation, compare_on_same_data, load_documents
 from runner.statistics.settings import Statistics
 from runner.store.opening import open_store
@@ -50,15 +50,17 @@ from runner.store.settings import store_settings
 from runner.tracking.pages import create_place
 
 
-@settings(frozen=True, config={"extra": "forbid"})
+@settings(frozen=True, config={"extra": "forbid", "coerce_numbers_to_str": True})
 class ShownSettings:
     """What is compared and shown: the primary measure (None: that of the results), and the number of queries.
 
+    `among` is the sweep among whose combinations the results were chosen by their scores, None if they were not.
     `re_evaluate` decides whether the baseline is evaluated again if the candidate has other data, and `github` whether
     to write a step summary and annotations.
     """
 
     primary: str | None = None
+    among: str | None = None
     re_evaluate: ReEvaluation = "auto"
     github: Literal["auto", "always", "never"] = "auto"
     queries: int = Field(default=5, ge=0)
@@ -102,10 +104,14 @@ def main(cfg: DictConfig) -> int:
         return [Named(scorer.score(word), word)] if word in runs else results_called(word, tracking, baselines)
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
+    rivals: Sequence[Result] = ()
+    if own.compare.among is not None:
+        (sweep,) = as_typed(config["compare"]["among"], "compare.among", overrides)
+        _, rivals = results_of_run(sweep, tracking)
     with Status("comparing"):
         comparison, effect = compare_on_same_data(
             results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, consent,
-            rules=gate.measures,
+            rules=gate.measures, rivals=rivals,
         )  # fmt: skip
     checks = check_gate(gate, comparison)
     if own.output is not None:

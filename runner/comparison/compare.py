@@ -25,7 +25,7 @@ from runner.comparison.comparability import (
     score_queries,
     select_shared_queries,
 )
-from runner.comparison.families import Family, compare_measures, find_family
+from runner.comparison.families import Family, compare_measures, correct_for_choice, find_family
 from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_index_changes, list_some, warn_unequal_holes
@@ -114,6 +114,7 @@ class Comparison:
 
     `sources` are the names that the results were loaded by, `same` is a sentence on the shared data, and `notes` are
     further remarks. `table` holds one value per system for each measure. `rules` are the measures of a gate.
+    `among` is the number of systems that these were chosen from by their scores, 0 if they were not.
     """
 
     results: Sequence[Result]
@@ -125,6 +126,7 @@ class Comparison:
     statistics: TableStatistics
     table: Mapping[str, Sequence[Versus]]
     rules: Sequence[str] = ()
+    among: int = 0
 
     @property
     def queries(self) -> QueryTable:
@@ -154,7 +156,8 @@ class Comparison:
     def count_tests(self) -> dict[Family, int]:
         """Return the number of tests that the p-values of each family are corrected for."""
         sizes = Counter(self.find_family(measure) for measure in self.table)
-        return {family: count * (len(self.results) - 1) for family, count in sizes.items()}
+        tests = {family: count * (len(self.results) - 1) for family, count in sizes.items()}
+        return tests | ({"primary": math.comb(self.among, 2)} if self.among else {})
 
     def is_first(self, system: int) -> bool:
         """Return whether a system is the same evaluation as the first one."""
@@ -214,10 +217,12 @@ def compare_results(
     primary: str | None = None,
     sources: Sequence[str] = (),
     rules: Sequence[str] = (),
+    rivals: Sequence[Result] = (),
 ) -> Comparison:
     """Compare results with the first; raises `NotComparable`, or `ResultError` for a missing measure.
 
-    `rules` are the measures of a gate, which are not exploratory (`runner.comparison.families`).
+    `rules` are the measures of a gate, which are not exploratory, and `rivals` the results among which these were
+    chosen by their scores (`runner.comparison.families`); those on other data do not count.
     """
     results, notes = select_shared_queries(results)
     first, *others = results
@@ -233,7 +238,7 @@ def compare_results(
     sources = sources or [result.name for result in results]
     return build_comparison(
         aligned, measures, statistics, labels=label_results(aligned), sources=sources, same=same, notes=notes,
-        rules=rules,
+        rules=rules, rivals=_select_rivals(rivals, aligned),
     )  # fmt: skip
 
 
@@ -247,6 +252,7 @@ def build_comparison(
     same: str,
     notes: Sequence[str],
     rules: Sequence[str] = (),
+    rivals: Sequence[Result] = (),
 ) -> Comparison:
     """Compare results on the same queries in the same order by these measures, the primary one first."""
     first, *others = results
@@ -278,9 +284,18 @@ def build_comparison(
         same=same,
         notes=remarks,
         statistics=statistics,
-        table=_build_table(results, measures, statistics, rules),
+        table=_build_table(results, measures, statistics, rules, rivals),
         rules=rules,
+        among=len(results) + len(rivals) if rivals else 0,
     )
+
+
+def _select_rivals(rivals: Sequence[Result], results: Sequence[Result]) -> list[Result]:
+    """Return the rivals on the data of the last result that are not among the results, with the queries in order."""
+    data, ids = results[-1].dataset.fingerprint, results[0].queries.ids
+    others = [rival for rival in rivals if rival.dataset.fingerprint == data]
+    others = [rival for rival in others if not any(is_same_evaluation(rival, result) for result in results)]
+    return [reorder_queries(rival, ids) for rival in others]
 
 
 def is_same_evaluation(one: Result, other: Result) -> bool:
@@ -316,13 +331,20 @@ def _score_shared_queries(results: Sequence[Result], measure: str) -> Floats:
 
 
 def _build_table(
-    results: Sequence[Result], measures: Sequence[str], statistics: TableStatistics, rules: Sequence[str]
+    results: Sequence[Result],
+    measures: Sequence[str],
+    statistics: TableStatistics,
+    rules: Sequence[str],
+    rivals: Sequence[Result],
 ) -> dict[str, list[Versus]]:
     """Return the means and differences by measure, the primary one first."""
     scores = np.array([_score_shared_queries(results, measure) for measure in measures])
     families = [find_family(measure, measures[0], rules) for measure in measures]
     clusters = number_clusters(_cluster_labels(results))
     tested = compare_measures(compute_differences(scores[:, 1:], scores[:, :1]), families, statistics, clusters)
+    if rivals:
+        every = np.array([score_queries(result, measures[0]) for result in (*results, *rivals)], dtype=np.float64)
+        tested[0] = correct_for_choice(tested[0], every, statistics, clusters)
     table = {}
     for m, measure in enumerate(measures):
         first = compute_mean(scores[m, 0])

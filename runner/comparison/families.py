@@ -1,19 +1,21 @@
 """Which tests form a family, that is, are corrected together: the one definition behind every table of measures.
 
 The primary measure was chosen beforehand, so its tests are corrected for the systems that are compared, but not for
-measures that nobody asked about. Measures of the rules of a gate were chosen beforehand, too, and form a family of
-their own. All other measures are exploratory, and corrected among themselves.
+measures that nobody asked about. If the systems were chosen by their scores among others, it is corrected for all pairs
+of these, as in a leaderboard. Measures of the rules of a gate were chosen beforehand, too, and form a family of their
+own. All other measures are exploratory, and corrected among themselves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from runner.statistics.clusters import Clusters
-from runner.statistics.comparison import Difference, compare
+from runner.statistics.comparison import Difference, compare, compare_pairs, compare_to
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import Floats
 
@@ -39,6 +41,25 @@ def compare_measures(
         for place, measure in enumerate(some):
             tested[measure] = [rows.describe(place * systems + system) for system in range(systems)]
     return tested
+
+
+def correct_for_choice(
+    tested: Sequence[Difference], scores: Floats, statistics: Statistics, clusters: Clusters | None
+) -> list[Difference]:
+    """Return the differences of systems from a baseline, corrected for all pairs of the systems they were chosen among.
+
+    The rows of `scores` are the baseline, the tested systems, and the others. Max-T replaces Holm's correction, as in a
+    leaderboard.
+    """
+    correction = "maxt" if statistics.correction == "holm" else statistics.correction
+    fields = {name: getattr(statistics, name) for name in ("test", "confidence", "alpha", "permutations", "seed")}
+    pairs = compare_pairs(scores, Statistics(**fields, correction=correction), clusters)
+    rows = compare_to(0, scores, pairs, clusters)
+    corrected = [rows.describe(row) for row in range(1, len(tested) + 1)]
+    return [
+        replace(own, corrected=other.corrected, significant=other.significant, needed=other.needed)
+        for own, other in zip(tested, corrected, strict=True)
+    ]
 
 
 def _iter_positions(families: Sequence[Family]) -> Iterator[list[int]]:

@@ -222,7 +222,14 @@ def _check_drops(gate: Gate, comparison: Comparison) -> list[list[Check]]:
             check = Check(comparison.labels[system], "drop", measure, kind, before, after, limit, cost=cost)
             families.setdefault(family, []).append((check, compute_differences(scores[system], scores[0])))
     statistics, clusters = comparison.statistics, comparison.cluster_numbers
-    checks = [judge_drops(rows, gate, statistics, clusters, systems=len(others)) for rows in families.values()]
+    of_choice = {"primary": [versus.difference for versus in comparison.table[comparison.primary][1:]]}
+    checks = [
+        judge_drops(
+            rows, gate, statistics, clusters,
+            systems=len(others), tested=of_choice.get(family) if comparison.among else None,
+        )
+        for family, rows in families.items()
+    ]  # fmt: skip
     return [[check for family in checks for check in family[i :: len(others)]] for i in range(len(others))]
 
 
@@ -233,11 +240,13 @@ def judge_drops(
     clusters: Clusters | None,
     weights: Floats | None = None,
     systems: int = 1,
+    tested: Sequence[Difference] | None = None,
 ) -> list[Check]:
     """Return the checks of a family of drops, each with its paired differences; p-values are corrected together.
 
     With weights (drops x queries), a query counts as that many. A rule passes for one of the `systems` only if it
     passes by itself, so the bound of a hidden loss is corrected for their number, but not for that of the rules.
+    `tested` are the differences if they are corrected otherwise.
     """
     if gate.alpha is None:
         return [judge_drop(check, gate) for check, _ in family]
@@ -259,9 +268,10 @@ def judge_drops(
     fewest = test.count_required_queries(of_family)
     checks = []
     for i, (check, _) in enumerate(family):
-        needed = to_pass[i] if gate.proof == "noninferior" and not check.exceeds else max(to_fail[i], fewest)
-        tested = replace(rows.describe(i), needed=float(needed))
-        checks.append(judge_drop(check, gate, tested, float(hidden[i]), int(rows.units[i])))
+        own = rows.describe(i) if tested is None else tested[i]
+        shown = max(to_fail[i] if tested is None else own.needed, fewest)
+        needed = to_pass[i] if gate.proof == "noninferior" and not check.exceeds else shown
+        checks.append(judge_drop(check, gate, replace(own, needed=float(needed)), float(hidden[i]), int(rows.units[i])))
     return checks
 
 

@@ -49,17 +49,19 @@ def compare_on_same_data(
     consent: Consent,
     dataset: Dataset | None = None,
     rules: Sequence[str] = (),
+    rivals: Sequence[Result] = (),
 ) -> tuple[Comparison, DataEffect | None]:
     """Compare candidates with the first result; if data differ, evaluate its configuration on the candidates' data.
 
-    `dataset` is the candidates' dataset, if it is already loaded, and `rules` are the measures of the gate. The effect
-    of the data is None if the data are the same. Raises `NotComparable`.
+    `dataset` is the candidates' dataset, if it is already loaded, `rules` are the measures of the gate, and `rivals`
+    the results among which these were chosen. The effect of the data is None if the data are the same. Raises
+    `NotComparable`.
     """
     first, *candidates = results
     again = _bring_to_data(first.result, [named.result for named in candidates], wanted, open_bench, consent, dataset)
     systems = [again or first.result, *(named.result for named in candidates)]
     sources = [f"{first.source}, {RE_EVALUATED}" if again else first.source, *(named.source for named in candidates)]
-    comparison = compare_results(systems, statistics, primary, sources, rules)
+    comparison = compare_results(systems, statistics, primary, sources, rules, rivals)
     if again is None:
         return comparison, None
     if RE_EVALUATED not in comparison.labels[0]:

@@ -17,6 +17,7 @@ from runner.pages.progress import Status
 from runner.statistics.settings import Statistics
 from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
 from runner.sweep.outcome import SweepOutcome
+from runner.sweep.report.board_columns import shorten_run
 from runner.sweep.report.printing import show_compare_command, show_leaderboard, show_systems
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
@@ -179,7 +180,8 @@ def _document(run: SweepRun, boards: Sequence[Board], parent: LoggedRun | None, 
         }
     )
     for board in boards if run.parent.keeps_runs else ():
-        show_compare_command(board.leaderboard, run.parent.overrides)
+        among = [f"compare.among={shorten_run(parent.id)}"] if parent and len(board.leaderboard.rows) > 2 else []
+        show_compare_command(board.leaderboard, [*run.parent.overrides, *among])
 
 
 def _show(boards: Sequence[Board], primary: str) -> None:

@@ -280,6 +280,8 @@ def test_where_runs_are_known_the_csv_has_them_whole_and_two_can_be_compared() -
     assert compare_command(board) == f"python -m runner compare baseline={second} candidate={first}"
     command = f"python -m runner compare baseline={second} candidate={first}"
     assert compare_command(board, ["tracking.uri=http://h:5000"]) == f"{command} tracking.uri=http://h:5000"
+    strict = build_leaderboard(results, PRIMARY, runs=runs, statistics=Statistics(alpha=0.01, seed=7))
+    assert compare_command(strict) == f"{command} statistics.alpha=0.01 statistics.seed=7"
     unknown = build_leaderboard(results, PRIMARY, runs=["", "b" * 32])
     assert compare_command(unknown) == ""
     unscored = replace(board, rows=[replace(row, mean=math.nan) for row in board.rows])

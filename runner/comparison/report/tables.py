@@ -66,7 +66,9 @@ def _verdict(comparison: Comparison, i: int) -> str:
         return f"{label} cannot be compared with {first}, because no query has a value in all results."
     p = f"{'' if own.p < 0.001 else '= '}{p_value(own.p)}".replace("<", "< ")
     candidates = len(comparison.results) - 1
-    corrected = f" ({p_value(own.corrected)} corrected for {candidates:,} candidates)" if candidates > 1 else ""
+    family = f"all pairs of {comparison.among:,} systems" if comparison.among else f"{candidates:,} candidates"
+    is_corrected = candidates > 1 or comparison.among > 0
+    corrected = f" ({p_value(own.corrected)} corrected for {family})" if is_corrected else ""
     significance = f"p {p}{corrected}"
     if not own.significant and math.isfinite(own.needed):
         needed = f"{queries(own.needed)} {_units(comparison)}"
@@ -397,7 +399,10 @@ def describe_families(comparison: Comparison) -> str:
     """Return which tests are corrected together."""
     sizes, primary = comparison.count_tests(), comparison.primary
     text = f"{primary}, the primary measure, is one test"
-    if sizes["primary"] > 1:
+    if comparison.among:
+        text = f"{primary}, the primary measure, is corrected for all pairs of the {comparison.among:,} systems"
+        text += " that these were chosen from"
+    elif sizes["primary"] > 1:
         text = f"{primary}, the primary measure, is corrected for {sizes['primary']:,} candidates"
     text += " and not corrected for other measures."
     if rules := sizes.get("gate"):

@@ -27,8 +27,6 @@ def show_compare_command(board: Leaderboard, overrides: Sequence[str]) -> None:
     """Print the command that compares the best two combinations, once both have runs."""
     if command := tables.compare_command(board, overrides):
         console.line(f"compare the best two: {command}")
-        if len(board.rows) > 2:
-            console.note("compare tests these two alone; they were chosen by these scores, so the p-value above counts")
 
 
 def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: int = 20) -> None:

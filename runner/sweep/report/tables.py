@@ -26,6 +26,7 @@ from runner.pages.numbers import (
 )
 from runner.pages.tables import Column, Table, build_error_table
 from runner.statistics.importance import Importance
+from runner.statistics.settings import Statistics
 from runner.sweep.report.board_columns import list_board_columns, shorten_run
 from runner.sweep.report.selection import (
     describe_folds,
@@ -157,7 +158,13 @@ def compare_command(board: Leaderboard, overrides: Sequence[str] = ()) -> str:
     runs = [shorten_run(row.run) for row in board.rows[:2] if row.run and not math.isnan(row.mean)]
     if len(runs) < 2:
         return ""
-    return " ".join([f"python -m runner compare baseline={runs[1]} candidate={runs[0]}", *overrides])
+    statistics = [
+        f"statistics.{name}={value}"
+        for name, value in vars(board.statistics).items()
+        if name != "correction" and value != getattr(Statistics(), name)
+    ]
+    command = f"python -m runner compare baseline={runs[1]} candidate={runs[0]}"
+    return " ".join([command, *overrides, *statistics])
 
 
 def systems_table(systems: SystemsByDataset | None, limit: int | None = None) -> Table:

@@ -121,3 +121,26 @@ def test_all_places_have_the_same_number_of_queries_needed(test: Any) -> None:
     (check,) = check_gate(Gate(drops={"primary": 0.01}), comparison)
     assert check.more == needed - 30
     assert f"about {needed:,.0f} queries would be needed" in tables.verdicts(comparison)[0]
+
+
+@pytest.mark.parametrize("test", ["permutation", "t"])
+def test_results_chosen_among_others_have_the_p_value_of_the_leaderboard(test: Any) -> None:
+    others = [result(name, retriever=name, seed=seed, quality=0.5) for seed, name in enumerate("cdefg", 2)]
+    pair = draw_pair(test, 0.07)
+    board = build_leaderboard([*pair, *others], "nDCG@10", statistics=Statistics(test=test))
+    best, rival = (board.rows[place].position for place in (0, 1))
+    every = [*pair, *others]
+    chosen = [every[best], every[rival]]
+    comparison = compare_results(chosen, TableStatistics(test=test), rules=RULES.measures, rivals=every)
+    own, alone = (
+        of.table["nDCG@10"][1].difference for of in (comparison, compare_results(chosen, TableStatistics(test=test)))
+    )
+    expected = board.rows[1].difference
+    assert (own.corrected, own.significant) == (pytest.approx(expected.corrected), expected.significant)
+    assert own.needed == pytest.approx(expected.needed, rel=0.01)
+    assert (own.p, own.low) == (alone.p, alone.low)
+    assert alone.corrected < own.corrected < 0.9
+    assert comparison.count_tests()["primary"] == 21
+    assert "corrected for all pairs of 7 systems" in tables.verdicts(comparison)[0]
+    (check, _) = check_gate(RULES, comparison)
+    assert check.p == own.corrected
