@@ -120,7 +120,8 @@ def test_every_other_format_keeps_the_contract_in_its_own_tests(tmp_path: Path) 
     targets = [load_settings(CONF / "dataset" / f"{name}.yaml")["_target_"] for name in list_names("dataset")]
     others = {target.split(".")[-2] for target in targets} - {module.rpartition(".")[2] for module in tested}
     files = {name: Path(__file__).with_name(f"test_{name}.py") for name in others}
-    assert [name for name, file in files.items() if "check_source(" not in file.read_text(encoding="utf-8")] == []
+    texts = {name: file.read_text(encoding="utf-8") if file.is_file() else "" for name, file in files.items()}
+    assert [name for name, text in texts.items() if "check_source(" not in text] == []
 
 
 @pytest.mark.parametrize("name", SOURCES)
