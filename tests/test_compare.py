@@ -85,7 +85,10 @@ def test_a_drop_that_may_be_noise_is_undecided_with_an_exit_code_of_its_own(run:
     assert "unlucky: nDCG@10 fell by 0.0" in told
     assert "more than the 0.01 that is allowed, but not significant (p = 1.000 with 30 queries); about" in told
     assert "more queries would decide it" in told
-    run("compare", "baseline=good", "candidate=unlucky", "gate.undecided=warn")
+    _, err = run("compare", "baseline=good", "candidate=unlucky", "gate.undecided=warn")
+    assert "warning: gate undecided: 2 of 5 rules undecided" in err
+    _, err = run("compare", "baseline=good", "candidate=unlucky", "gate.undecided=pass")
+    assert "warning: gate" not in err
     document = json.loads(run("compare", "baseline=good", "candidate=unlucky", "--json", code=4)[0])
     assert (document["gate"]["verdict"], document["gate"]["passed"]) == ("undecided", False)
 

@@ -126,6 +126,8 @@ def main(cfg: DictConfig) -> int:
     _show(comparison, checks, own.compare, effect)
     if is_github(own.compare.github):
         _write_for_github(comparison, checks, own.compare, effect, gate)
+    if warning := tables.warn_undecided(checks, gate):
+        console.note(warning)
     return find_exit_code(gate, checks)
 
 

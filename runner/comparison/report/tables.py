@@ -18,7 +18,7 @@ from runner.comparison.compare import (
     compute_mean,
     summarise_times,
 )
-from runner.comparison.gate import Check, Verdict, conclude
+from runner.comparison.gate import Check, Gate, Verdict, conclude
 from runner.comparison.report.significance import in_words
 from runner.evaluation.report.tables import abstention_table
 from runner.pages import numbers
@@ -343,6 +343,12 @@ def gate_verdict(checks: Sequence[Check]) -> str:
         "fail": f"gate failed: {count['fail']} of {len(checks)} rules violated{unsure}",
         "undecided": f"gate undecided: {count['undecided']} of {len(checks)} rules undecided, no rule violated",
     }[conclude(checks)]
+
+
+def warn_undecided(checks: Sequence[Check], gate: Gate) -> str:
+    """Return a warning if an undecided gate only warns, "" otherwise."""
+    is_wanted = gate.undecided == "warn" and conclude(checks) == "undecided"
+    return f"warning: {gate_verdict(checks)}" if is_wanted else ""
 
 
 def list_open_checks(checks: Sequence[Check]) -> list[Check]:

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.comparison.compare import TableStatistics
 from runner.comparison.gate import Check, Gate, find_exit_code
-from runner.comparison.report.tables import gate_verdict, list_reasons
+from runner.comparison.report.tables import gate_verdict, list_reasons, warn_undecided
 from runner.config.addresses import LocalPath
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
@@ -68,6 +68,8 @@ def main(cfg: DictConfig) -> int:
         _write(own.output, explanation, checks)
     console.document(lambda: explanation_json(explanation, checks))
     _show(explanation, checks, options.examples)
+    if warning := warn_undecided(checks, gate):
+        console.note(warning)
     return find_exit_code(gate, checks)
 
 
