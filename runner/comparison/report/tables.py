@@ -320,7 +320,9 @@ def describe_proof(check: Check) -> str:
 
 def describe_more(check: Check) -> str:
     """Return how many more queries, and of which kind, would decide a rule."""
-    if not math.isfinite(check.more):
+    if math.isnan(check.more):
+        return "it is unknown how many more queries would decide it"
+    if math.isinf(check.more):
         return "no number of such queries would decide it"
     kind = "on which the systems differ; queries with equal results decide nothing"
     differing = f"{queries(math.ceil(check.differing))} of them" if check.differing >= 0 else "those"

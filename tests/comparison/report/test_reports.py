@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import replace
@@ -120,6 +121,13 @@ def test_undecided_rules_are_counted_in_the_verdict() -> None:
     assert tables.gate_verdict([drop]) == "gate undecided: 1 of 1 rules undecided, no rule violated"
     assert tables.gate_verdict([drop, floor]) == "gate failed: 1 of 2 rules violated, 1 undecided"
     assert tables.list_reasons([drop, floor]) == [floor, drop]
+    for more, expected in (
+        (math.nan, "it is unknown how many more queries would decide it"),
+        (math.inf, "no number of such queries would decide it"),
+        (1234.5, "about 1,235 more queries would decide it, 412 of them on which the systems differ"),
+    ):
+        described = tables.describe_check(replace(drop, more=more, differing=more / 3, queries=30))
+        assert f"not significant (p = 0.250 with 30 queries); {expected}" in described
 
 
 def test_errors_are_counted_and_measures_are_measured() -> None:
