@@ -112,7 +112,7 @@ def test_too_few_queries_have_no_interval(scores: Floats) -> None:
     assert np.isnan(compare(compute_differences(scores[:1, :5], scores[1, :5])).intervals).all()
 
 
-@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon", "bootstrap"])
+@pytest.mark.parametrize("test", list_choices(Test))
 @pytest.mark.parametrize(("differing", "bounded"), [(0, False), (3, False), (4, True)])
 def test_systems_that_differ_on_few_queries_have_no_interval(test: Test, differing: int, bounded: bool) -> None:
     scores = np.zeros((2, 30))

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 import runner
+from retrievers.choices import list_choices
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.gate import Gate, check_gate
 from runner.comparison.leaderboard import build_leaderboard
@@ -32,7 +33,7 @@ from runner.testing.regression import assert_no_regression
 from tests.pages.factory import result
 
 RULES = Gate(drops={"primary": 0.0, "RR": 0.0})
-TESTS = ("permutation", "t", "wilcoxon", "bootstrap")
+TESTS = tuple(list_choices(Test))
 
 
 def draw_pair(test: Test, loss: float) -> tuple[Result, Result]:
