@@ -15,7 +15,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from threadpoolctl import ThreadpoolController, threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.settings import Test
@@ -244,10 +244,10 @@ def test_threads_that_draw_at_once_leave_blas_the_threads_that_it_had(
             yield
 
     monkeypatch.setattr(ThreadpoolController, "limit", slowly)
-    before = threadpool_info()
-    with ThreadPoolExecutor(4) as threads:
+    with threadpool_limits(2), ThreadPoolExecutor(4) as threads:
+        before = threadpool_info()
         intervals = list(threads.map(lambda _: bootstrap_test(scores).tolist(), range(8)))
-    assert threadpool_info() == before
+        assert threadpool_info() == before
     assert all(interval == intervals[0] for interval in intervals)
 
 
