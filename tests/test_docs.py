@@ -37,8 +37,11 @@ LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 PAGES_OF_THEIR_OWN = {"docs/production.md": "tests/test_production.py"}
 """Pages whose commands run in another test."""
 
-NOT_HERE = re.compile(r"retriever=golden_api|dataset=faq")
-"""Commands that need a service, or a plug-in: tests/features/serve/test_search_api.py and a test below run them."""
+NOT_HERE = re.compile(r"retriever=golden_api|dataset=faq|weights_by_type")
+"""Commands that need a service, a plug-in or the vectors of many texts.
+
+Run by tests/features/serve/test_search_api.py, a test below, and tests/retrievers/composed/test_fusion_weights.py.
+"""
 
 
 def list_needed(name: str, heading: str) -> dict[str, str]:

@@ -86,7 +86,7 @@ def words_of(command: str) -> list[str]:
 
 
 def compose(verb: str, words: list[str], sweeping: bool) -> Iterator[tuple[DictConfig, Mapping[str, Any]]]:
-    """Yield the config of each combination of a command, and its choice of each group."""
+    """Yield configs of a command and their choices of groups: of combinations that have each value of each axis."""
     if not sweeping:
         yield compose_config(verb, words)
         return
@@ -99,9 +99,12 @@ def compose(verb: str, words: list[str], sweeping: bool) -> Iterator[tuple[DictC
             points = SearchSpace(products(*axes, space, loader, composer.value)).probes(0)
         else:
             points = combinations(*axes, space, loader, composer.value)
+        seen: set[str] = set()
         for point in points:
-            config = composer.compose(point.overrides)
-            yield config, config.hydra.runtime.choices
+            if not seen.issuperset(point.overrides):
+                seen.update(point.overrides)
+                config = composer.compose(point.overrides)
+                yield config, config.hydra.runtime.choices
 
 
 def unknown_parameters(node: DictConfig, place: str = "") -> Iterator[str]:

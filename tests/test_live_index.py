@@ -59,7 +59,10 @@ def test_measures_do_not_depend_on_the_documents_of_the_dataset(collections: Pat
     lines = (whole / "corpus.jsonl").read_bytes().splitlines(keepends=True)
     few = [line for line in lines if str(orjson.loads(line)["_id"]) in judged]
     (tmp_path / "few" / "corpus.jsonl").write_bytes(b"".join(few))
-    sources = [Beir(path=str(whole)), Beir(path=str(tmp_path / "few")), Beir(path=str(whole), documents=None)]
+    folders: list[dict[str, Any]] = [
+        {"path": str(whole)}, {"path": str(tmp_path / "few")}, {"path": str(whole), "documents": None}
+    ]  # fmt: skip
+    sources = [Beir(**folder, max_queries=30) for folder in folders]
     preset = load_settings(CONF / "retriever" / "http" / "opensearch.yaml")  # Elasticsearch's is the same
     preset = {name: value for name, value in preset.items() if name not in ("_target_", "base_url")}
     with run_elasticsearch(dataset.corpus) as api:

@@ -223,8 +223,12 @@ def ids_of(rankings: Rankings, corpus: Corpus) -> list[list[str]]:
     return [[corpus.ids[document] for document in row if document != NOTHING] for row in rankings.documents]
 
 
+FOR_EACH = settings(max_examples=at_most(5))
+"""The corpora that a test draws for each of the retrievers, most of which share their code with others."""
+
+
 @each(ALL)
-@settings(max_examples=at_most(20))
+@FOR_EACH
 @given(corpus=corpora(), queries=st.lists(MIXED_TEXTS, max_size=4), k=st.integers(1, 12))
 def test_rankings_are_tables_best_first_ties_by_id_descending(
     retriever: Retriever, corpus: Corpus, queries: list[str], k: int
@@ -256,7 +260,7 @@ def test_a_search_takes_memory_for_documents_not_for_its_depth(retriever: Retrie
 
 
 @each(EXACT)
-@settings(max_examples=at_most(20))
+@FOR_EACH
 @given(corpus=corpora(), seed=st.randoms(use_true_random=False))
 def test_the_order_of_the_corpus_changes_nothing(retriever: Retriever, corpus: Corpus, seed: object) -> None:
     order = list(range(len(corpus)))
@@ -269,7 +273,7 @@ def test_the_order_of_the_corpus_changes_nothing(retriever: Retriever, corpus: C
 
 
 @each(EXACT)
-@settings(max_examples=at_most(20))
+@FOR_EACH
 @given(corpus=corpora())
 def test_the_first_three_are_the_first_three_of_ten(retriever: Retriever, corpus: Corpus) -> None:
     three, ten = (search(retriever, corpus, QUERIES, k) for k in (3, 10))

@@ -53,14 +53,15 @@ def vectors_in(store: Path) -> dict[str, bytes]:
     return {file.parent.name: file.read_bytes() for file in (store / "document_vectors").glob("*/vectors.npy")}
 
 
-@pytest.fixture
-def alone(tmp_path: Path, source: Beir) -> dict[str, bytes]:
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, source: Beir) -> dict[str, bytes]:
     """Return what one process computes."""
-    (tmp_path / "alone encoded").mkdir()
-    bench = Bench(DiskStore(tmp_path / "alone"))
-    for experiment in experiments_of(source, Hashing(str(tmp_path / "alone encoded")), bench).values():
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / "encoded").mkdir()
+    bench = Bench(DiskStore(folder / "store"))
+    for experiment in experiments_of(source, Hashing(str(folder / "encoded")), bench).values():
         bench.evaluate(experiment)
-    return vectors_in(tmp_path / "alone")
+    return vectors_in(folder / "store")
 
 
 @pytest.mark.usefixtures("warm_workers")

@@ -208,12 +208,12 @@ def test_zeros_are_equal_whatever_their_sign() -> None:
 
 
 def test_many_queries_are_fused_as_one_is() -> None:
-    rows: list[Row] = [{0: 3.0, 1: 2.0, 2: 1.0}, {3: 3.0, 1: 1.0}] * 3000
+    rows: list[Row] = [{0: 3.0, 1: 2.0, 2: 1.0}, {3: 3.0, 1: 1.0}] * 300
     hybrid = Hybrid({"one": given_rows(*rows), "other": given_rows(*rows[1:], rows[0])}, depth=7)
-    many, few = fuse(hybrid, 6000, 5), fuse(hybrid, 2, 5)
+    many, few = fuse(hybrid, 600, 5), fuse(hybrid, 2, 5)
     assert few.documents.tolist()[0][:2] == [0, 3]
-    assert (many.documents.reshape(3000, 2, -1) == few.documents).all()
-    assert (many.scores.reshape(3000, 2, -1) == few.scores).all()
+    assert (many.documents.reshape(300, 2, -1) == few.documents).all()
+    assert (many.scores.reshape(300, 2, -1) == few.scores).all()
 
 
 def test_a_fusion_takes_memory_for_its_hits_not_for_its_depth() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import faiss
 import numpy as np
 import pytest
 
+from retrievers.base import Rankings
 from retrievers.store import Arrays
 from retrievers.vectors.faiss_arrays import check_parts, fill_index, pack_index
 from runner.store import disk
@@ -90,6 +92,15 @@ FORGED: dict[str, tuple[str, Callable[[Arrays], Arrays]]] = {
 }
 
 
+def describe_index(index_type: str) -> Any:
+    return {"index_type": index_type, "m": 4, "pq_m": 4, "nprobe": 3}
+
+
+@cache
+def search_genuine(index_type: str) -> Rankings:
+    return searcher_of(DOCUMENTS, **describe_index(index_type)).search(QUERIES, 5)
+
+
 @pytest.mark.parametrize(("index_type", "forge"), FORGED.values(), ids=FORGED)
 def test_a_forged_index_is_built_again_and_that_is_said_once(
     index_type: str,
@@ -99,8 +110,7 @@ def test_a_forged_index_is_built_again_and_that_is_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
-    settings: Any = {"index_type": index_type, "m": 4, "pq_m": 4, "nprobe": 3}
-    genuine = searcher_of(DOCUMENTS, **settings).search(QUERIES, 5)
+    settings, genuine = describe_index(index_type), search_genuine(index_type)
     with monkeypatch.context() as patch:
         patch.setattr("retrievers.vectors.dense.pack_index", lambda index: forge(pack_index(index)))
         patch.setattr("retrievers.vectors.dense.fill_index", lambda index, parts: index)
