@@ -42,6 +42,7 @@ def page(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+@cache
 def chapters(text: str) -> dict[str, str]:
     """Return the text of each chapter by its heading."""
     parts = (part.partition("\n") for part in re.split(r"^## ", text, flags=re.MULTILINE))
@@ -53,6 +54,7 @@ def blocks(text: str, language: str) -> list[str]:
     return [textwrap.dedent(block) for _, name, block in FENCE.findall(text) if name == language]
 
 
+@cache
 def files(text: str) -> dict[str, str]:
     """Return the files that a text shows, with the modules, by their names."""
     modules = {match[1]: block for block in blocks(text, "python") if (match := MODULE.match(block))}

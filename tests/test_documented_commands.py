@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -157,14 +158,21 @@ def iter_problems(command: str) -> Iterator[str]:
             yield str(error)
 
 
-@pytest.mark.parametrize("name", list_composed())
-def test_the_names_and_values_in_documented_commands_exist(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def modules_of_the_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make the working directory a folder with these modules, which are forgotten at the end."""
     for module in MODULES_OF_THE_READER:
         (tmp_path / f"{module}.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
+    yield
+    for module in MODULES_OF_THE_READER:
+        sys.modules.pop(module, None)
+
+
+@pytest.mark.usefixtures("modules_of_the_reader")
+@pytest.mark.parametrize("name", list_composed())
+def test_the_names_and_values_in_documented_commands_exist(name: str) -> None:
     problems = {command: list(iter_problems(command)) for command in list_composed()[name]}
     assert {command: found for command, found in problems.items() if found} == {}
 
