@@ -91,6 +91,12 @@ def test_a_pass_says_how_large_a_loss_the_data_could_hide() -> None:
     assert f"a loss of up to {check.hidden:.4f} could be hidden with 30 queries" in describe_check(check)
 
 
+def test_a_pass_that_hides_no_loss_says_so() -> None:
+    (gain,) = check_gate(Gate(drops={"primary": 0.05}), against(lower(-0.2, result("a"))))
+    assert (gain.verdict, gain.hidden <= 0) == ("pass", True)
+    assert "any loss is excluded with 30 queries" in describe_check(gain)
+
+
 def test_no_loss_is_hidden_beyond_the_range_of_a_measure_and_none_excluded_without_differences() -> None:
     (equal,) = check_gate(Gate(drops={"primary": 0.05}, proof="noninferior"), against(result("b")))
     assert (equal.verdict, equal.drop) == ("undecided", 0.0)

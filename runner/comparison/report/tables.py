@@ -308,7 +308,8 @@ def describe_proof(check: Check) -> str:
     if check.verdict == "pass":
         if check.proof == "noninferior":
             return f"a loss of more than {limit} is excluded (at most {score4(check.hidden)})"
-        return f"within the {limit} that is allowed; {hidden} could be hidden {on}"
+        rest = f"{hidden} could be hidden" if score4(check.hidden) != score4(0.0) else "any loss is excluded"
+        return f"within the {limit} that is allowed; {rest} {on}"
     if check.verdict == "fail":
         return f"{excess} {limit} that is allowed, and significant ({p})"
     if check.proof == "noninferior":
