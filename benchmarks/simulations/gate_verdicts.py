@@ -31,6 +31,7 @@ PAIRS = 40
 ALPHA = 0.05
 STEPS = 8
 LARGEST = 2000
+POPULATION = 50_000
 
 
 def weigh_queries(differences: Floats, truth: float) -> Floats | None:
@@ -87,8 +88,8 @@ def find_queries(scores: Floats, measure: str, margin: float, trials: int) -> li
     gate, rng, rows = Gate(proof="noninferior", alpha=ALPHA), np.random.default_rng(0), []
     spans = np.ones(1)
     for differences, weights in draw_pairs(scores, 0.0, rng):
-        counts = (weights * len(weights))[None]
-        formula = float(queries_to_exclude(differences[None], np.array([margin]), ALPHA, spans, None, counts)[0])
+        population = rng.choice(differences, POPULATION, p=weights)[None]
+        formula = float(queries_to_exclude(population, np.array([margin]), ALPHA, spans)[0])
         if not 30 <= formula <= LARGEST:
             continue
 
@@ -96,7 +97,7 @@ def find_queries(scores: Floats, measure: str, margin: float, trials: int) -> li
             samples = np.random.default_rng(n).choice(differences, (trials, n), p=weights)
             return float(np.mean([c.verdict == "pass" for c in judge_samples(samples, gate, measure, margin)]))
 
-        low, high = int(formula * 0.7), int(formula * 1.4)
+        low, high = int(formula * 0.5), int(formula * 2)
         for _ in range(STEPS):
             middle = (low + high) // 2
             low, high = (middle, high) if passes(middle) < 0.8 else (low, middle)
