@@ -92,7 +92,7 @@ EXPECTED = {
     },
     **{
         f"curve/{name}, step {k}": MEANS[f"{name}_at_{k}"]
-        for name in {key.partition("_at_")[0] for key in MEANS}
+        for name in dict.fromkeys(key.partition("_at_")[0] for key in MEANS)
         for k in CUTOFFS
         if f"{name}_at_1" in MEANS
     },
