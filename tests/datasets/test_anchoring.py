@@ -21,7 +21,7 @@ def anchor_again(row: dict[str, object], text: str) -> Anchor:
 
 @pytest.mark.parametrize("repeated", [0.2, 0.5])
 @pytest.mark.parametrize("edit", [insert_lines, move_lines])
-def test_spans_are_found_after_30_percent_of_the_lines_shifted(
+def test_spans_are_located_after_30_percent_of_the_lines_shifted(
     edit: Callable[[Sequence[Line], int], list[Line]], repeated: float
 ) -> None:
     """A share of the lines is repeated: each has one of five texts."""
@@ -54,7 +54,7 @@ def test_spans_of_an_unchanged_document_are_exact_even_among_equal_lines() -> No
         assert anchor == Anchor(place, place + 9, "exact")
 
 
-def test_a_repeated_quote_at_the_edge_of_a_moved_block_is_found() -> None:
+def test_a_repeated_quote_at_the_edge_of_a_moved_block_is_located() -> None:
     block = "return x\n" + "".join(f"line {i} of the block that is moved\n" for i in range(6))
     rest = "".join(f"number {i} of the text stays\nreturn x\n" for i in range(8))
     row = format_span("q", "d", 1, rest + block, len(rest), len(rest) + 8)
@@ -80,7 +80,7 @@ def test_a_repeated_quote_whose_surroundings_are_gone_is_lost() -> None:
         (Quote("the old tower shines a lot"), "the old tower shines a bit, the old tower shines a mile", None),
     ],
 )  # fmt: skip
-def test_a_quote_is_found_or_lost(quote: Quote, text: str, expected: Anchor | None) -> None:
+def test_a_quote_is_located_or_lost(quote: Quote, text: str, expected: Anchor | None) -> None:
     anchor = find_quote(quote, text, 0.8)
     if expected is None:
         assert anchor.is_lost and anchor.reason

@@ -92,7 +92,7 @@ def test_a_dataset_of_true_negatives_alone_loads() -> None:
     assert len(Ready().assemble(raw([], judged=["q1"])).judgments) == 0
 
 
-def test_unjudged_queries_are_kept_on_demand_also_if_nothing_is_judged() -> None:
+def test_unjudged_queries_can_be_included_even_if_nothing_is_judged() -> None:
     dataset = Ready(unjudged_queries="keep").assemble(raw())
     assert list(dataset.queries.ids) == ["q1", "q2", "q3"]
     assert dataset.judgments.golds(3).tolist() == [1, 1, 0]
@@ -180,7 +180,7 @@ def test_judged_documents_that_the_corpus_lacks_are_refused_with_the_way_out() -
     refused(raw(UNKNOWN), "dataset.unknown_judged=keep")
 
 
-def test_judged_documents_that_the_corpus_lacks_can_be_kept() -> None:
+def test_judged_documents_missing_from_the_corpus_can_be_included() -> None:
     dataset = Ready(unknown_judged="keep").assemble(raw(UNKNOWN))
     assert tuple(dataset.judgments.unknown_documents) == ("y", "z")
     assert named(dataset) == {(q, d): g for q, d, g in UNKNOWN}
@@ -239,7 +239,7 @@ def test_settings_out_of_range_are_refused(limit: dict[str, Any]) -> None:
     unknown=st.sampled_from(["keep", "drop"]),
     seed=st.integers(0, 3),
 )
-def test_limits_keep_every_judgment_of_the_kept_queries(
+def test_limits_keep_every_judgment_of_the_remaining_queries(
     qrels: dict[tuple[str, str], int], max_queries: int | None, max_documents: int | None, unknown: Any, seed: int
 ) -> None:
     source = Ready(max_queries=max_queries, max_documents=max_documents, unknown_judged=unknown, seed=seed)

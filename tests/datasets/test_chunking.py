@@ -142,7 +142,7 @@ def test_a_document_without_headings_is_cut_by_words() -> None:
 
 
 @pytest.mark.parametrize("text", [MARKDOWN, "# Top\ntext\n## Part\nmore", "Top\n===\ntext", "```\n# code\n```\n# Top"])
-def test_a_byte_order_mark_is_no_part_of_the_first_line(text: str) -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_line(text: str) -> None:
     plain, marked = sections(text), sections(f"\ufeff{text}")
     assert [(each.path, each.body, each.end) for each in marked[1:]] == [
         (each.path, each.body + 1, each.end + 1) for each in plain[1:]
@@ -227,7 +227,7 @@ def test_what_is_known_of_a_document_is_known_of_its_chunks() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Tokens", "Sentences", "Headings"])
-def test_an_overlap_that_is_no_smaller_than_the_size_is_refused(kind: str) -> None:
+def test_an_overlap_must_be_smaller_than_the_size(kind: str) -> None:
     with pytest.raises(ConfigError, match="overlap=8: should be less than size=8"):
         build({"_target_": f"runner.datasets.chunking.{kind}", "size": 8, "overlap": 8}, "chunking")
 

@@ -39,7 +39,7 @@ def compared(texts: list[str], least: float, size: int) -> list[tuple[int, ...]]
 
 
 @given(REPETITIVE_CORPORA, st.sampled_from([0.05, 0.25, 1 / 3, 0.5, 0.75, 0.8, 1.0]), st.integers(1, 4))
-def test_no_pair_is_missed_and_none_is_made_up(texts: list[str], least: float, size: int) -> None:
+def test_groups_equal_those_of_comparing_all_pairs(texts: list[str], least: float, size: int) -> None:
     assert groups(texts, least, size) == compared(texts, least, size)
 
 
@@ -83,7 +83,7 @@ def test_a_text_is_alike_to_the_nearest_of_others() -> None:
     assert most_alike(shingled, 0, []) == 0.0
 
 
-def test_near_duplicates_planted_among_many_texts_are_found_and_nothing_else() -> None:
+def test_only_near_duplicates_planted_among_many_texts_are_grouped() -> None:
     rng = np.random.default_rng(0)
     texts = [" ".join(f"w{word}" for word in rng.integers(0, 5_000, 60)) for _ in range(2_000)]
     planted = {position: f"{texts[position]} and one more" for position in range(0, 2_000, 200)}
@@ -98,7 +98,7 @@ def test_texts_that_are_linked_by_others_belong_together() -> None:
     assert groups(chain, 0.7) == [(0, 1, 2)]
 
 
-def test_numbers_that_would_not_fit_are_made_anew() -> None:
+def test_long_shingles_do_not_overflow() -> None:
     text = " ".join(f"word{i}" for i in range(200))
     assert similarity(text, text, size=40) == 1
     assert 0 < similarity(text, f"{text} more", size=40) < 1

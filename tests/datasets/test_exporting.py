@@ -165,7 +165,7 @@ def test_a_right_answer_of_nothing_becomes_a_judgment_of_grade_0_and_stays_that(
     assert again(same, format).fingerprint == same.fingerprint
 
 
-def test_all_metadata_of_queries_are_kept_in_beir() -> None:
+def test_beir_exports_all_metadata_of_queries() -> None:
     same = again(small(), "beir")
     assert list(same.queries.metadata) == [{EXPECTED_ANSWER: "an answer", "type": "fact"}, {"type": ""}]
 
@@ -241,7 +241,7 @@ def test_a_chunked_dataset_is_refused(tmp_path: Path) -> None:
         export(small().split_documents(Tokens(1)), "beir", tmp_path)
 
 
-def test_a_folder_with_something_in_it_is_not_written_to_unless_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_written_to_only_with_overwrite(tmp_path: Path) -> None:
     (tmp_path / "corpus.jsonl").write_text("precious")
     (tmp_path / "notes.txt").write_text("precious")
     with pytest.raises(ValueError, match=r"the folder is not empty; .*overwrite=true"):
@@ -290,7 +290,7 @@ def test_the_verb_says_how_the_dataset_is_read_back(here: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("folder", ["a, b", "ü", "k=v", "it's"])
-def test_what_is_told_can_be_typed_whatever_the_folder_is_called(
+def test_the_printed_settings_can_be_typed_for_any_folder_name(
     folder: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", "dataset=golden", "format=jsonl", f'output="{folder}"']) == 0
@@ -298,7 +298,7 @@ def test_what_is_told_can_be_typed_whatever_the_folder_is_called(
     assert main(["export", *shlex.split(told), "format=beir", "output=again"]) == 0
 
 
-def test_a_folder_may_be_called_by_a_number_and_is_told_so_that_it_is_read_again(
+def test_a_folder_named_by_a_number_is_printed_so_that_it_can_be_read(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", "dataset=golden", "format=jsonl", "output=2024"]) == 0

@@ -111,7 +111,7 @@ def test_a_damaged_archive_is_named(tmp_path: Path, content: bytes) -> None:
         list(files.lines(tmp_path / "a.gz"))
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
+def test_reading_a_folder_as_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"cannot be read .Is a directory"):
         files.json_content(tmp_path)
 
@@ -212,7 +212,7 @@ def test_a_column_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     ],
     ids=["UTF-16", "zip", "Parquet"],
 )
-def test_a_file_that_is_not_text_says_what_it_is(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_utf_16_or_binary_file_is_refused_with_its_kind(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.jsonl").write_bytes(content)
     with pytest.raises(DatasetError, match=message):
         list(files.json_lines(tmp_path / "a.jsonl"))

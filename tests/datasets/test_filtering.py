@@ -150,7 +150,7 @@ def test_a_filter_is_read_and_applied(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("filters", [FILTERS, [None] * 3])
-def test_fields_to_search_are_kept_beside_those_of_filters(tmp_path: Path, kind: str, filters: list[Any]) -> None:
+def test_search_fields_are_available_beside_filter_fields(tmp_path: Path, kind: str, filters: list[Any]) -> None:
     source = replace(SOURCES[kind](tmp_path, filters), search_fields=("unused", "language"))
     dataset = source.load()
     pieces = dataset.split_documents(Tokens(size=1))

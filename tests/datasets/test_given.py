@@ -105,6 +105,6 @@ def test_a_worker_gets_the_values_with_the_source() -> None:
     assert repr(source) == repr(GivenDataset(name="given", content=dataset.fingerprint))
 
 
-def test_a_process_without_the_values_is_told_what_to_do() -> None:
+def test_loading_in_another_process_says_to_save_the_dataset_to_files() -> None:
     with pytest.raises(DatasetError, match="only in the Python process that created it; save it to files"):
         GivenDataset(name="toy", content="0").load()

@@ -106,7 +106,7 @@ def test_without_a_general_list_other_search_types_should_find_all_that_any_shou
     assert dataset.judgments.select("vector-lc").golds(1).tolist() == [2]
 
 
-def test_a_count_must_be_that_of_some_search_type_where_there_is_no_general_list(tmp_path: Path) -> None:
+def test_a_count_must_match_some_search_type_without_a_general_list(tmp_path: Path) -> None:
     by_type = {"bm25-lc": [A_LOW], "vector-lc": [A_HIGH, B_MEDIUM]}
     for counts in ({"expected_count": 0}, {"expected_count_range": [3, 4]}):
         with pytest.raises(DatasetError, match="but lists 1 or 2 items"):

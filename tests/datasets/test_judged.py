@@ -134,6 +134,6 @@ def test_a_list_in_place_of_a_document_is_refused_without_documents(tmp_path: Pa
         JudgedFiles(qrels=str(tmp_path / name)).load()
 
 
-def test_an_id_in_brackets_is_no_list(tmp_path: Path) -> None:
+def test_an_id_in_brackets_is_not_a_list(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text("q1\t[7]\t1\nq1\t(E)-2\t1\n")
     assert JudgedFiles(qrels=str(tmp_path / "q.tsv")).load().judgments.unknown_documents == ("(E)-2", "[7]")

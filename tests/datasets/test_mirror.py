@@ -93,7 +93,7 @@ def test_splits_and_globs_are_those_of_the_object_store(address: str) -> None:
     assert [file.name for file in matching(f"{address}/q*.jsonl", "documents")] == ["queries.jsonl"]
 
 
-def test_a_packed_file_and_a_file_beside_a_copy_are_found(address: str) -> None:
+def test_a_packed_file_and_a_file_beside_a_copy_are_resolved(address: str) -> None:
     write(address, {"x.jsonl.gz": "packed", "y.jsonl": "{}"})
     copy = resolve_path(f"{address}/x.jsonl", "path")
     assert copy.name == "x.jsonl.gz"

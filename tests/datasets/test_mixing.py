@@ -84,7 +84,7 @@ def test_unmixed_sides_and_mixtures_without_a_change_are_the_versions() -> None:
     assert pair.mix(1, 0, 1).fingerprint == new.fingerprint
 
 
-def test_judgments_of_documents_that_no_version_has_are_kept() -> None:
+def test_judgments_of_documents_in_neither_version_remain() -> None:
     first, second = (replace(build(), judgments=judge_unknown(grade)) for grade in (1, 2))
     pair = DatasetPair(first, second)
     assert pair.changed == ["judgments"]
@@ -125,7 +125,7 @@ SHUFFLED = {**OLD, "d2": "thirteen ten fourteen twelve eleven"}
 QUOTES = {"q1": ("d1", "two three"), "q2": ("d2", "eleven twelve thirteen")}
 
 
-def test_spans_are_found_again_in_the_documents_of_the_other_version() -> None:
+def test_spans_are_located_again_in_the_documents_of_the_other_version() -> None:
     moved = {**QUOTES, "q1": ("d1", "five six")}
     first, second = spans_version(OLD, QUOTES), spans_version(SHUFFLED, moved)
     pair = DatasetPair(first, second)

@@ -49,7 +49,7 @@ def test_one_needle_for_all_questions(documents: Path) -> None:
     assert dataset.queries.metadata[0] == {"type": "fact", "difficulty": "easy", EXPECTED_ANSWER: "A tower"}
 
 
-def test_a_question_asked_in_several_ways_is_as_many_queries(documents: Path) -> None:
+def test_each_wording_of_a_question_is_its_own_query(documents: Path) -> None:
     asked = {
         "id": "r1", "category": "c", "original_query": "When?", "expected_docs": ["deep/ferry.md", "light"],
         "human_queries": [{"dimension": "casual", "query": "when ferry"}, {"dimension": "problem", "query": "I wait"}],

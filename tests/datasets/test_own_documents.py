@@ -57,7 +57,7 @@ def test_a_query_with_the_id_and_the_text_of_a_document_does_not_find_itself(tmp
     assert ids_of(dataset, 1)[:2] == [["d2"], ["7"]]
 
 
-def test_it_finds_itself_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_query_can_retrieve_its_own_document_if_exclude_self_is_false(tmp_path: Path) -> None:
     dataset = Beir(path=str(folder(tmp_path)), exclude_self="false").load()
     assert ids_of(dataset, 1)[:2] == [["q1"], ["q3"]]
 

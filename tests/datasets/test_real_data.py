@@ -131,7 +131,7 @@ def test_paraphrases_are_the_same_queries_in_other_words(collections: Path) -> N
     assert (len(dataset.queries), len(dataset.judgments), len(dataset.corpus)) == (103, 2311, 3000)
 
 
-def test_queries_of_another_language_may_be_asked(collections: Path) -> None:
+def test_queries_in_another_language_can_be_used(collections: Path) -> None:
     dataset = Beir(path=str(collections / "xquad-en"), queries="../xquad-zh/queries.jsonl").load()
     assert (len(dataset.queries), dataset.queries.texts[0]) == (1190, "黑豹队的防守丢了多少分？")
 

@@ -248,7 +248,7 @@ def test_quotes_offsets_and_lines_name_the_same_passage(tmp_path: Path) -> None:
         assert dataset.split_documents(Tokens(size=2)).judgments.documents.tolist() == [1]
 
 
-def test_lost_spans_are_rejected_kept_or_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_lost_spans_are_rejected_retained_or_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     spans: list[dict[str, object]] = [
         {"query_id": "q1", "doc_id": "d", "quote": "one two"},
         {"query_id": "q1", "doc_id": "d", "quote": "gone for good"},

@@ -81,7 +81,7 @@ def test_a_split_has_all_files_that_paths_with_its_name_say(folder: Path) -> Non
     assert source.splits() == ["test"]
 
 
-def test_a_file_that_another_setting_names_is_no_split(folder: Path) -> None:
+def test_a_file_that_another_setting_names_is_not_a_split(folder: Path) -> None:
     written(folder, {"test.jsonl": TABLES["queries.test.jsonl"]})
     source = Tabular(documents=str(folder / "documents.jsonl"), queries=str(folder / "{split}.jsonl"))
     assert source.splits() == ["test"]

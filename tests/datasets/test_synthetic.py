@@ -94,7 +94,7 @@ def test_documents_in_a_folder_are_what_is_searched_whole_or_cut(path: Path, tmp
         Synthetic(path=str(path), corpus=str(folder), level="chunk").load()
 
 
-def test_chunks_that_are_not_those_the_queries_were_made_of_are_refused(path: Path, tmp_path: Path) -> None:
+def test_chunks_other_than_those_the_queries_were_generated_from_are_refused(path: Path, tmp_path: Path) -> None:
     write(tmp_path / "other.jsonl", [{**CHUNKS[0], "chunk": "It leaves at one."}, *CHUNKS[1:]])
     with pytest.raises(
         DatasetError, match=r"q.jsonl:1: the text of chunk 'ferry#0' differs from its text in dataset.corpus"

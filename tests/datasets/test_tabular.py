@@ -196,7 +196,7 @@ def test_blanks_around_the_ids_of_right_answers_are_no_part_of_them(tmp_path: Pa
         ("8,7;8", {"gold_separator": ","}, ";"),
     ],
 )
-def test_what_is_no_id_but_holds_some_asks_for_the_separator_of_right_answers(
+def test_an_unknown_id_that_contains_known_ones_suggests_a_gold_separator(
     tmp_path: Path, gold: str, settings: dict[str, Any], separator: str
 ) -> None:
     with pytest.raises(
@@ -216,7 +216,7 @@ def test_what_holds_no_id_or_is_said_to_be_one_is_an_unknown_document(
         create_table(tmp_path, gold, **settings).load()
 
 
-def test_an_unknown_right_answer_that_may_be_kept_is_one_id(tmp_path: Path) -> None:
+def test_an_unknown_right_answer_is_one_id_if_unknown_ids_are_allowed(tmp_path: Path) -> None:
     assert list(create_table(tmp_path, "7, 8", unknown_judged="keep").load().judgments.unknown_documents) == ["7, 8"]
 
 
@@ -318,7 +318,7 @@ def test_a_field_may_be_longer_than_the_csv_modules_limit(tmp_path: Path) -> Non
     assert len(dataset.corpus.texts[0]) == 250_000
 
 
-def test_what_is_no_parquet_or_of_another_type_is_named(tmp_path: Path) -> None:
+def test_an_invalid_parquet_file_or_id_type_is_named(tmp_path: Path) -> None:
     write(tmp_path / "docs.parquet", [{"id": 1.5, "text": "a"}])
     write(tmp_path / "queries.parquet", [{"id": "1", "text": "t", "gold": "1"}])
     paths: dict[str, Any] = {"documents": str(tmp_path / "docs.parquet"), "queries": str(tmp_path / "queries.parquet")}

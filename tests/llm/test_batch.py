@@ -54,7 +54,7 @@ def test_questions_are_taken_as_there_are_threads_for_them(create_llm: CreateLLM
     assert next(taken) <= 6
 
 
-def test_when_the_budget_is_spent_the_rest_is_told_without_being_asked(create_llm: CreateLLM) -> None:
+def test_after_the_budget_is_spent_the_remaining_questions_fail_without_a_call(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
         found = dict(ask_all(create_llm(fake, max_calls=7), map(str, range(30)), 4))
     assert len(fake.asked) == sum(isinstance(outcome, Reply) for outcome in found.values()) == 7
@@ -90,7 +90,7 @@ def test_a_server_that_answers_in_between_is_not_gone() -> None:
     assert not any(outcome.final for outcome in found.values() if isinstance(outcome, ChatError))
 
 
-def test_a_mistake_in_the_settings_is_no_answer() -> None:
+def test_an_invalid_setting_is_raised_rather_than_returned() -> None:
     with pytest.raises(ConfigError, match="llm=none"):
         list(ask_all(NoLLM(), ["?"], 2))
 
@@ -135,7 +135,7 @@ def counted(address: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("calls", [400, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_every_fault_is_accounted_for_and_the_budget_kept_to_the_call(calls: int, tmp_path: Path) -> None:
+def test_every_fault_is_counted_and_the_budget_holds_to_the_call(calls: int, tmp_path: Path) -> None:
     budget = calls - calls // 20  # which does not do for all
     with server("--rates", json.dumps(RATES), "--seed", "5") as address:
         llm = OpenAI(

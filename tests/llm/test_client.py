@@ -131,7 +131,7 @@ def test_an_answer_that_is_merely_useless_is_an_answer(fault: str, create_llm: C
     assert spent(llm).failures == {}
 
 
-def test_a_refusal_is_paid_for_and_says_what_it_took(create_llm: CreateLLM) -> None:
+def test_a_refusal_is_charged_and_its_error_has_tokens_and_cost(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda *_: "I will not", script=["refusal"]) as fake:
         llm = create_llm(fake, **PRICES)
         error = failure(lambda: llm.ask("one two"))
@@ -179,7 +179,7 @@ def test_a_server_that_is_not_there_costs_nothing(create_llm: CreateLLM) -> None
     assert spent(llm).failures == {"unreachable": 2}
 
 
-def test_a_call_whose_end_nobody_saw_is_booked_at_the_most_that_it_may_have_cost(create_llm: CreateLLM) -> None:
+def test_a_call_that_is_cut_off_is_booked_at_its_highest_possible_cost(create_llm: CreateLLM) -> None:
     with FakeLLM(script=["cut"]) as fake:
         llm = create_llm(fake, retries=0, **PRICES, max_tokens=100)
         error = failure(lambda: llm.ask("four"))
@@ -192,7 +192,7 @@ def test_the_cost_is_what_the_tokens_cost(create_llm: CreateLLM) -> None:
         assert llm.ask("one two").cost == 32e-6  # 2 in at 1, 3 out at 10 for a million
 
 
-def test_no_call_is_made_beyond_the_budget_whoever_asks(create_llm: CreateLLM) -> None:
+def test_concurrent_calls_never_exceed_the_budget(create_llm: CreateLLM) -> None:
     def ask(number: int) -> str:
         try:
             return llm.ask(f"question {number}").text
@@ -240,7 +240,7 @@ def test_a_budget_with_a_name_is_shared_by_those_who_name_it(create_llm: CreateL
         create_llm(fake, budget="november", max_calls=1).ask("?")
 
 
-def test_what_is_spent_is_told_by_purpose(create_llm: CreateLLM) -> None:
+def test_usage_is_reported_by_purpose(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
         llm = create_llm(fake)
         llm.ask("?", purpose="grade")
@@ -249,7 +249,7 @@ def test_what_is_spent_is_told_by_purpose(create_llm: CreateLLM) -> None:
     assert {purpose: usage.calls for purpose, usage in llm.usage().items()} == {"grade": 2, "reformulate": 1}
 
 
-def test_a_cached_answer_is_not_asked_for_again_and_says_so(create_llm: CreateLLM) -> None:
+def test_a_cached_answer_is_reused_and_marked_as_cached(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
         first = create_llm(fake, cache=True).ask("?", "system")
         again = create_llm(fake, cache=True, max_calls=0).ask("?", "system")
@@ -294,7 +294,7 @@ def test_tokens_keep_to_their_rate_by_what_was_really_taken(create_llm: CreateLL
     assert pauses[-1] >= 0.5
 
 
-def test_waiting_ends_when_it_is_told_to_and_what_was_not_sent_is_not_booked(create_llm: CreateLLM) -> None:
+def test_a_stop_request_ends_the_wait_and_an_unsent_call_is_not_booked(create_llm: CreateLLM) -> None:
     with FakeLLM() as fake:
         llm = create_llm(fake, requests_per_minute=1)
         llm.ask("?")

@@ -42,7 +42,7 @@ def test_what_the_files_say_is_what_the_classes_do(choice: str) -> None:
     assert llm == type(llm)(**named)
 
 
-def test_the_documented_choice_of_a_users_own_can_be_made(tmp_path: Path) -> None:
+def test_the_documented_example_of_a_custom_model_can_be_built(tmp_path: Path) -> None:
     (text,) = (block for block in blocks(page("docs/llm.md"), "yaml") if "judge.yaml" in block)
     (tmp_path / "llm").mkdir()
     (tmp_path / "llm" / "judge.yaml").write_text(text)

@@ -73,7 +73,7 @@ def test_documents_and_queries_differ_if_their_types_or_prompts_do(make: MakeEnc
         assert prompted.load_vectors(["boat"], "document").tolist() == [embed("passage: boat")]
 
 
-def test_a_search_embeds_only_what_it_uses(make: MakeEncoder) -> None:
+def test_a_search_embeds_only_the_texts_it_uses(make: MakeEncoder) -> None:
     service = EmbeddingService()
     with FakeLLM(respond=service) as fake:
         encoder, corpus = make(fake), Corpus(["a", "b"], ["red boat", "blue house"])
@@ -142,7 +142,7 @@ def test_what_may_pass_is_retried(fault: str, kind: str, make: MakeEncoder) -> N
     assert (spent(encoder).calls, spent(encoder).failures) == (2, {kind: 1})
 
 
-def test_what_will_not_pass_ends_it_and_what_was_paid_for_is_kept(
+def test_a_permanent_error_stops_embedding_and_paid_vectors_are_reused(
     make: MakeEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_KEY", "s3cret")
@@ -206,7 +206,7 @@ def test_vectors_of_different_lengths_are_refused(make: MakeEncoder) -> None:
         make(fake, batch_size=1).load_vectors(["ab", "abc"], "query")
 
 
-def test_without_a_key_no_call_is_made_or_counted(make: MakeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_call_is_sent_or_counted_without_a_key(make: MakeEncoder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with FakeLLM() as fake:
         encoder = make(fake, base_url=None)

@@ -56,7 +56,9 @@ def test_a_date_to_wait_for_is_read_against_the_clock() -> None:
         (502, ["odd"], "server", True, False),
     ],
 )
-def test_a_status_is_told_by_what_can_be_done(status: int, body: Any, kind: str, again: bool, final: bool) -> None:
+def test_an_error_status_decides_the_kind_of_fault_and_whether_to_retry(
+    status: int, body: Any, kind: str, again: bool, final: bool
+) -> None:
     fault = fault_of(StatusError(status, body))
     assert (fault.kind, fault.again, fault.final) == (kind, again, final)
     assert str(fault).startswith(f"{status}: ")

@@ -29,7 +29,7 @@ def test_nothing_is_paid_twice_whenever_the_reader_of_answers_stops(create_llm: 
         assert len(fake.asked) == len(questions)
 
 
-def test_a_question_asked_twice_has_two_answers(tmp_path: Path) -> None:
+def test_each_occurrence_of_a_question_has_its_own_answer(tmp_path: Path) -> None:
     llm = always("yes")
     list(Journal(tmp_path / "j").ask_all(llm, ["a", "a"], "p"))
     again = always("no")

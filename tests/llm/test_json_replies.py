@@ -17,5 +17,5 @@ from runner.llm.json_replies import iter_json_objects
         ("{" * 5000, []),
     ],
 )
-def test_wanted_objects_are_found_in_any_text_but_not_inside_each_other(text: str, objects: list[Any]) -> None:
+def test_matching_json_objects_are_extracted_but_not_from_within_each_other(text: str, objects: list[Any]) -> None:
     assert list(iter_json_objects(text, lambda content: "x" in content)) == objects

@@ -42,7 +42,7 @@ def test_a_call_is_booked_at_its_most_and_settled_at_its_cost(ledger: Ledger) ->
     assert ledger.usage("other") == {}
 
 
-def test_a_call_that_was_never_made_leaves_nothing(ledger: Ledger) -> None:
+def test_a_cancelled_call_leaves_nothing(ledger: Ledger) -> None:
     order = replace(ORDER, max_calls=1, max_nanos=100, requests_per_minute=60, tokens_per_minute=600)
     ledger.cancel(booked(ledger, order))
     assert ledger.usage("b") == {}
@@ -70,13 +70,13 @@ def test_a_call_of_a_process_that_died_is_paid_and_not_waited_for_for_ever(ledge
         ledger.reserve(order)
 
 
-def test_a_reply_is_kept_with_the_call_that_brought_it(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_reply_is_stored_with_its_call(ledger: Ledger, tmp_path: Path) -> None:
     ledger.settle(booked(ledger), "ok", (5, 2), 30, 0.1, "key", "text")
     assert Ledger(tmp_path / "llm.db").recall("key") == Reply("text", 5, 2, cached=True, calls=0)
     assert ledger.recall("another") is None
 
 
-def test_where_nothing_can_be_booked_no_call_is_made(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_opened_or_written_stops_the_call(ledger: Ledger, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"^llm\.ledger=.*cannot be opened as a ledger of calls"):
         open_ledger(str(tmp_path / "file" / "llm.db"))

@@ -46,7 +46,7 @@ def served() -> Iterator[str]:
 
 
 @pytest.mark.local_llm
-def test_a_real_model_answers_and_says_what_it_took(served: str, tmp_path: Path) -> None:
+def test_a_real_model_answers_and_reports_its_tokens(served: str, tmp_path: Path) -> None:
     llm = OpenAI(model="smollm2", base_url=served, max_tokens=40, ledger=str(tmp_path / "llm.db"), timeout_s=120)
     reply = llm.ask("How many legs has a dog? Answer with a number.", "You are brief.")
     assert reply.text.strip()

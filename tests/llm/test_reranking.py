@@ -102,7 +102,7 @@ def test_a_blank_text_is_last_and_a_single_candidate_needs_no_call(make: MakeRer
     assert service.requests == [["a", "b"]]
 
 
-def test_after_a_failure_the_order_of_the_base_is_kept_and_nothing_is_cached(make: MakeReranker) -> None:
+def test_after_a_failure_the_base_order_remains_and_nothing_is_cached(make: MakeReranker) -> None:
     service = RerankService()
     with FakeLLM(respond=service, script=["ok", "bad_request"]) as fake:
         reranker = make(fake, concurrency=1)

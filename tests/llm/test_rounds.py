@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from runner.llm.rounds import Rounds
 
 
-def test_a_question_is_asked_again_after_all_others_until_there_are_no_retries() -> None:
+def test_a_question_is_repeated_after_all_others_until_retries_run_out() -> None:
     rounds_asked: list[list[str]] = []
 
     def ask(questions: Sequence[str]) -> Iterator[tuple[int, str]]:

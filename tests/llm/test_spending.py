@@ -20,7 +20,7 @@ from tests.fake_llm import FakeLLM
 from tests.llm.conftest import CreateLLM
 
 
-def test_all_calls_on_a_budget_are_told_once_with_their_cost_and_failures(create_llm: CreateLLM) -> None:
+def test_all_calls_on_a_budget_are_summed_once_with_their_cost(create_llm: CreateLLM) -> None:
     with FakeLLM(answer=lambda *_: "three short words") as fake:
         llm = create_llm(fake, price_in=1e6, price_out=1e7, budget="b")
         llm.ask("two words", purpose="grade")
@@ -32,7 +32,7 @@ def test_all_calls_on_a_budget_are_told_once_with_their_cost_and_failures(create
     assert told == "language model: 3 calls, 6 tokens in, 9 out, cost 64"
 
 
-def test_failures_are_told_by_kind_and_cost_only_where_there_are_prices(create_llm: CreateLLM) -> None:
+def test_failures_are_reported_by_kind_and_cost_only_with_prices(create_llm: CreateLLM) -> None:
     with FakeLLM(rates={"server": 1.0}) as fake:
         llm = create_llm(fake, retries=2, budget="b")
         with pytest.raises(ChatError):
@@ -67,7 +67,7 @@ def test_figures_of_failures_are_by_kind_and_have_no_cost_without_prices(create_
     assert "llm/grade/cost" not in told
 
 
-def test_where_nobody_was_asked_nothing_is_told_and_no_book_opened(create_llm: CreateLLM, tmp_path: Path) -> None:
+def test_without_calls_nothing_is_reported_and_no_ledger_is_created(create_llm: CreateLLM, tmp_path: Path) -> None:
     with FakeLLM() as fake:
         assert describe_spending([Expanded(base=BM25(), llm=create_llm(fake)), NoLLM(), BM25(), None]) == ""
     assert not (tmp_path / "llm.db").exists()

@@ -58,7 +58,7 @@ def test_a_threshold_silences_more_and_costs_recall(world: World) -> None:
     assert higher.left_with_nothing == 0.5
 
 
-def test_a_score_at_the_threshold_is_kept(world: World) -> None:
+def test_a_score_equal_to_the_threshold_passes(world: World) -> None:
     """Scores are 32-bit, thresholds are not: 0.4 and the nearest 32-bit number must count as equal."""
     _, at = measure_abstention(world.grader, world.rankings, [0.4]).thresholds
     assert at.recall == 0.5

@@ -109,7 +109,7 @@ def test_every_cutoff_survives_printing_and_parsing(name: str, cutoff: int) -> N
         ("alpha_nDCG@5", "the measure 'alpha_nDCG@5' cannot be computed: it needs judgments of subtopics"),
     ],
 )
-def test_what_is_no_measure_is_refused_in_one_line(written: str, message: str) -> None:
+def test_an_invalid_measure_is_refused_in_one_line(written: str, message: str) -> None:
     with pytest.raises(MeasureError, match=message) as caught:
         parse(written)
     assert "\n" not in str(caught.value)

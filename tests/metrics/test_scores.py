@@ -267,7 +267,7 @@ def test_judged_documents_that_the_corpus_lacks_count_in_the_ideal_and_in_recall
     assert scores.means()["nDCG@5"] == pytest.approx(1 / (3 + 1 / np.log2(3)))
 
 
-def test_a_query_that_found_nothing_scores_0() -> None:
+def test_a_query_without_results_scores_0() -> None:
     world = simple({0: {0: 1, 1: 0}, 1: {0: 1}}, [], [0])
     scores = world.grader.score(world.rankings, TREC_EVAL + OTHER_TIE_RULE + expand(ORACLES, CUTOFFS))
     is_judged = np.array([measure.name == "Judged" for measure in scores.measures])

@@ -55,7 +55,7 @@ def test_cutoffs_and_thresholds_are_ascending_and_each_once() -> None:
 
 
 @pytest.mark.parametrize("kind", [Statistics, TableStatistics])
-def test_how_results_are_compared_is_no_part_of_what_was_measured(kind: type[Statistics]) -> None:
+def test_the_repr_of_statistics_excludes_how_results_are_compared(kind: type[Statistics]) -> None:
     other = kind(test="t", correction="bh", alpha=0.1, permutations=9, seed=4)
     assert repr(other) == repr(kind())
     assert repr(kind(confidence=0.9)) != repr(kind())  # that of the intervals of means

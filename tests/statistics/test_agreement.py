@@ -26,9 +26,7 @@ def tables(pairs: list[tuple[list[int], list[int]]]) -> tuple[NDArray[np.int64],
 
 
 @given(RANKING_PAIRS, st.integers(1, 9))
-def test_jaccard_is_the_share_of_what_either_found_that_both_did(
-    pairs: list[tuple[list[int], list[int]]], k: int
-) -> None:
+def test_jaccard_is_the_overlap_divided_by_the_union(pairs: list[tuple[list[int], list[int]]], k: int) -> None:
     for found, (first, second) in zip(jaccard(*tables(pairs), k), pairs, strict=True):
         a, b = set(first[:k]), set(second[:k])
         assert found == (pytest.approx(len(a & b) / len(a | b)) if a | b else pytest.approx(np.nan, nan_ok=True))
@@ -102,7 +100,7 @@ def test_kendalls_tau_over_the_same_documents_is_scipys(first: list[int], second
 
 
 @given(RANKING_PAIRS)
-def test_kendalls_tau_with_documents_missing_is_scipys_before_its_correction_for_ties(
+def test_kendalls_tau_with_missing_documents_is_scipys_without_tie_correction(
     pairs: list[tuple[list[int], list[int]]],
 ) -> None:
     for found, (first, second) in zip(kendall_tau(*tables(pairs)), pairs, strict=True):
@@ -124,7 +122,7 @@ def test_agreement_is_whole_among_equals_and_none_among_strangers() -> None:
     assert kendall_tau(same, other) == pytest.approx([-4 / 7])  # -k / (2 k - 1)
 
 
-def test_where_only_one_found_anything_there_is_no_agreement_and_where_neither_did_nothing_to_agree_on() -> None:
+def test_agreement_is_0_if_one_ranking_is_empty_and_undefined_if_both_are() -> None:
     nothing, something = table([], depth=0), table([1, 2])
     for of in (rank_1, rbo):
         assert of(nothing, something).tolist() == of(something, nothing).tolist() == [0]

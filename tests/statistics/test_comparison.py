@@ -126,7 +126,7 @@ def test_systems_that_differ_on_few_queries_have_no_interval(test: Test, differi
         assert rows.intervals[0, 0] < differing / 30 < rows.intervals[0, 1]
 
 
-def test_an_interval_needs_enough_clusters_that_differ_whatever_the_number_of_their_queries() -> None:
+def test_an_interval_needs_enough_clusters_that_differ_not_just_queries() -> None:
     differences = np.zeros((1, 40))
     differences[0, :8] = 0.5
     assert not np.isnan(compare(differences).intervals).any()

@@ -49,7 +49,7 @@ def test_benjamini_and_hochberg_are_those_of_scipy(p_values: list[float]) -> Non
     assert (benjamini_hochberg(raw) <= holm(raw) + 1e-12).all()
 
 
-def test_benjamini_and_hochberg_find_in_their_own_example_what_they_found() -> None:
+def test_benjamini_hochberg_reproduces_the_example_of_its_paper() -> None:
     """Benjamini & Hochberg (1995), section 3.2: of 15 p-values four are discoveries at 0.05, three by Bonferroni."""
     small = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
     raw = np.array([*small, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000])
@@ -128,7 +128,7 @@ def test_tukeys_test_of_a_published_example_comes_close_to_the_parametric_one() 
     )  # scores are tenths: many ties
 
 
-def test_tukeys_test_is_symmetric_orders_pairs_by_their_difference_and_is_stricter_than_single_tests() -> None:
+def test_tukeys_test_is_symmetric_ordered_by_difference_and_conservative() -> None:
     scores = unequal()
     found = run_randomised_tukey(scores, 2000).p_values
     np.testing.assert_array_equal(found, found.T)

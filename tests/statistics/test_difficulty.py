@@ -51,7 +51,7 @@ def test_of_equal_means_the_one_that_all_fail_alike_is_harder() -> None:
     assert difficulty(np.array([[0.2, 0.1, 0.1], [0.0, 0.1, 0.1]])).hardest.tolist() == [1, 2, 0]
 
 
-def test_rounding_is_no_disagreement() -> None:
+def test_rounding_errors_are_not_disagreement() -> None:
     assert not len(difficulty(np.array([[0.1 + 0.2], [0.3]])).divisive)
 
 

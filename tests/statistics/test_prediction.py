@@ -49,7 +49,7 @@ def test_every_predictor_is_its_definition(queries: list[tuple[list[float], int]
             np.testing.assert_allclose(found[name][i], value, atol=1e-9, err_msg=f"{name} of {row}")
 
 
-def test_a_query_that_found_nothing_has_no_prediction() -> None:
+def test_a_query_without_results_has_no_prediction() -> None:
     for rankings in (create_empty_rankings(2, 3), create_empty_rankings(2, 0)):
         assert all(np.isnan(values).all() for values in predict(rankings, [1, 1]).values())
 

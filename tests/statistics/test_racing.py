@@ -65,7 +65,7 @@ def test_over_all_orders_the_test_of_a_best_configuration_gains_nothing(rivals: 
     assert np.mean(capitals, axis=0) == pytest.approx(1, abs=1e-9)
 
 
-def test_over_all_orders_the_best_configuration_is_dropped_with_at_most_the_error_rate() -> None:
+def test_racing_drops_the_best_configuration_at_most_at_the_error_rate() -> None:
     scores = np.array([[0.0, 1, 1, 0, 1, 0], [1, 0, 1, 0.8, 0, 0], [0, 1, 0, 0, 0.9, 1]])
     best = int(np.argmax(scores.mean(axis=1)))
     for alpha in (0.5, 0.3):

@@ -136,7 +136,7 @@ def test_neighbours_are_listed_best_first_with_the_queries_they_need() -> None:
         assert power(np.array(pair.needed), effect) >= 0.8 > power(np.array(pair.needed - 1), effect)
 
 
-def test_the_detectable_difference_is_found_in_80_percent_of_samples() -> None:
+def test_the_detectable_difference_is_significant_in_80_percent_of_samples() -> None:
     scores = draw(2, 400, 0)
     (detectable,) = compute_detectable(scores, np.array([50])).tolist()
     deviation = float((scores[0] - scores[1]).std(ddof=1))

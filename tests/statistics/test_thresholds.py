@@ -68,7 +68,7 @@ def test_no_best_score_is_a_better_threshold_than_the_chosen_one(world: World, w
         assert chosen.tn_rate >= curve.tn_rate[curve.recall_lost <= wanted.max_recall_lost].max()
 
 
-def test_queries_that_scores_tell_apart_are_told_apart_on_new_ones_too() -> None:
+def test_separable_queries_are_separated_out_of_fold_too() -> None:
     found = tune_scores([5, 6, 7, 8, 9, 10], [1, 2, 3])
     assert found.threshold == 4
     assert found.in_fold.f1 == found.out_of_fold.f1 == 1
@@ -103,7 +103,7 @@ def test_a_threshold_that_does_not_pay_is_none() -> None:
     assert found.in_fold == found.untouched
 
 
-def test_a_query_that_found_nothing_gets_nothing_at_any_threshold() -> None:
+def test_a_query_without_results_returns_nothing_at_any_threshold() -> None:
     found = tune_scores([5, 6, math.nan], [1, 2, math.nan])
     assert found.untouched.tn_rate == pytest.approx(1 / 3)
     assert found.untouched.f1 == pytest.approx(2 * 2 / (2 * 2 + 1 + 2))
@@ -123,7 +123,7 @@ def test_there_are_no_more_folds_than_queries_of_a_kind() -> None:
     assert len(tune_scores([3, 4, 5, 6, 7], [1, 2]).fold_thresholds) == 2
 
 
-def test_neighbouring_scores_are_told_apart() -> None:
+def test_neighbouring_float32_scores_are_separated() -> None:
     low = np.float32(1)
     high = np.nextafter(low, np.float32(2))
     found = tune_scores([float(high)] * 2, [float(low)] * 2)

@@ -129,7 +129,7 @@ def test_a_build_that_raises_leaves_nothing(machine: Machine) -> None:
     assert same(machine("two").arrays(key(), lambda: arrays_of(3)), arrays_of(3))
 
 
-def test_what_may_not_be_kept_is_returned_and_built_again(machine: Machine) -> None:
+def test_unsettled_rankings_are_returned_and_rebuilt_each_time(machine: Machine) -> None:
     store, built = machine("one"), [replace(create_empty_rankings(3, 2), settled=False) for _ in range(4)]
     waiting = list(built)
     for rankings in built[:2]:

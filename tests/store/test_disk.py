@@ -201,7 +201,7 @@ def test_mapped_arrays_are_not_held_open(tmp_path: Path, monkeypatch: pytest.Mon
     assert first["a"].tolist() == second["a"].tolist()
 
 
-def test_what_is_read_from_disk_is_kept_in_memory(tmp_path: Path) -> None:
+def test_entries_read_from_disk_are_cached_in_memory(tmp_path: Path) -> None:
     DiskStore(tmp_path).arrays(KEY, slowly([]))
     store = DiskStore(tmp_path)
     assert store.arrays(KEY, slowly([])) is store.arrays(KEY, slowly([]))

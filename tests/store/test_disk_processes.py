@@ -164,7 +164,7 @@ def kill_now_and_then(folder: Path, wrong: Path, kills: int) -> None:
         os.waitpid(process, 0)
 
 
-def test_whoever_is_killed_whenever_what_is_read_is_right(tmp_path: Path) -> None:
+def test_reads_are_correct_even_if_processes_are_killed_at_any_time(tmp_path: Path) -> None:
     folder, wrong = tmp_path / "store", tmp_path / "wrong"
     together([WARM.Process(target=kill_now_and_then, args=(folder, wrong, 60))])
     assert not wrong.exists(), wrong.read_text()

@@ -191,7 +191,7 @@ def test_an_entry_has_lost_its_name_before_its_files_go(
     assert seen == [False]
 
 
-def test_a_damaged_entry_is_removed_and_one_made_anew_meanwhile_is_not(tmp_path: Path) -> None:
+def test_a_damaged_entry_is_removed_and_an_intact_one_stays(tmp_path: Path) -> None:
     folder = make_entry(tmp_path)
     assert remove_damaged(folder) is None
     assert same(read(folder, KEY, Seals())[0])
@@ -246,7 +246,7 @@ def test_only_entries_are_listed_and_only_what_entries_leave_is_tidied(tmp_path:
     assert all(other.exists() for other in [*others, tmp_path / "src" / "pdm.lock"])
 
 
-def test_an_entry_is_listed_with_what_it_is(tmp_path: Path) -> None:
+def test_an_entry_is_listed_with_its_kind_parts_size_and_times(tmp_path: Path) -> None:
     folder = make_entry(tmp_path)
     (entry,) = list_entries(tmp_path)
     assert (entry.place, entry.kind, entry.parts, entry.seconds) == (str(folder), KEY.kind.name, dict(KEY.parts), 1.5)
@@ -266,7 +266,7 @@ def test_a_store_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
     assert list_entries(tmp_path / "nowhere") == []
 
 
-def test_uses_are_told_by_all_that_noted_them(tmp_path: Path) -> None:
+def test_an_entry_lists_every_noted_use(tmp_path: Path) -> None:
     first, second = (Key.of(THINGS, "retrievers.search", n=n) for n in (1, 2))
     for key in (first, second):
         make_entry(tmp_path, key)

@@ -81,7 +81,7 @@ def test_a_lock_of_a_process_that_was_killed_gives_way_at_once(
             assert clock.now == 0
 
 
-def test_who_was_killed_and_is_not_yet_asked_for_is_gone() -> None:
+def test_a_killed_process_counts_as_gone_before_it_is_reaped() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     name = f"{_place()}.{process.pid}"
     assert not is_gone(name)
@@ -125,9 +125,7 @@ def left(file: Path) -> Path:
 @pytest.mark.parametrize(
     ("text", "after"), [(f"{ELSEWHERE} abc", lock.STALE_S), ("\0garbage\n", lock.STALE_S), ("", lock.NAMELESS_S)]
 )
-def test_a_lock_that_nobody_touches_gives_way_after_a_while(
-    left: Path, text: str, after: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_untouched_lock_expires(left: Path, text: str, after: float, monkeypatch: pytest.MonkeyPatch) -> None:
     left.write_text(text)
     clock = Clock(lambda _: None)
     monkeypatch.setattr(lock, "time", clock)
@@ -179,7 +177,7 @@ def test_a_lock_that_gave_way_is_not_taken_from_who_has_it_now(file: Path) -> No
     assert file.read_text() == f"{ELSEWHERE} abc"
 
 
-def test_where_no_lock_can_be_made_one_goes_ahead(tmp_path: Path) -> None:
+def test_work_goes_ahead_where_a_lock_cannot_be_created(tmp_path: Path) -> None:
     (tmp_path / "blocked").write_text("a file")
     with alone(tmp_path / "blocked" / "thing.lock", "a thing") as entered:
         assert entered

@@ -127,7 +127,7 @@ def test_a_file_that_changed_a_moment_ago_is_not_sealed(
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"a.npy": [1, 2, 3, 4, 5], "crc32": 7}', b"\xff\x00"])
-def test_seals_that_cannot_be_read_are_made_again(entry: Path, verified: list[str], content: bytes) -> None:
+def test_unreadable_seals_are_written_again(entry: Path, verified: list[str], content: bytes) -> None:
     intact = (entry / seals.SEALS).read_bytes()
     (entry / seals.SEALS).write_bytes(content)
     read(entry, KEY, Seals())

@@ -111,7 +111,7 @@ def test_a_search_asks_only_for_what_applies() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_what_a_search_draws_is_within_and_kept_or_dropped_by_the_conditions(seed: int) -> None:
+def test_drawn_values_are_within_bounds_and_filtered_by_the_conditions(seed: int) -> None:
     searched = product(
         "a=tag(log,interval(0.1,4))", "n=int(interval(1,9))", "x=p,q", "y=1,2",
         zip=["x", "y"], when={"n": "x == p"}, exclude="a > 2",

@@ -109,7 +109,7 @@ def test_retrievers_and_rerankers_of_plug_ins_plan_their_calls_wherever_they_are
     assert (calls["judge"].calls, calls["judge"].tokens_in) == (3 * N, 3 * N * (TEMPLATE_TOKENS + 1))
 
 
-def test_a_search_that_is_there_or_shared_is_not_asked_for_again_but_grades_are(llm: OpenAI) -> None:
+def test_cached_or_shared_searches_need_no_new_calls_but_grades_do(llm: OpenAI) -> None:
     one = experiment(Expanded(base=BM25(), llm=llm), Grading(llm=llm))
     both = plan_all(one, replace(one, name="two"))
     assert (both["expand"].calls, both["grade"].calls) == (N, 2 * N)
@@ -204,7 +204,7 @@ def test_after_a_call_tokens_are_what_such_calls_took(llm: OpenAI) -> None:
     assert found == PlannedCalls("expand", "m", N, round(3.5 * N), 3 * N, pytest.approx((3.5 + 6) * N / 1e6))
 
 
-def test_without_prices_there_is_no_cost(llm: OpenAI) -> None:
+def test_cost_is_unknown_without_prices(llm: OpenAI) -> None:
     assert plan_all(experiment(BM25(), Grading(llm=replace(llm, price_in=None))))["grade"].cost is None
 
 

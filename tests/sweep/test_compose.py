@@ -86,7 +86,7 @@ def test_what_is_settled_sooner_is_the_same(composer: Composer, groups: list[str
     assert repr(sooner) == repr(exact)  # the order of keys and the types of values, too
 
 
-def test_a_value_that_nothing_depends_on_composes_nothing_anew(
+def test_changing_a_value_that_nothing_depends_on_does_not_recompose(
     composer: Composer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     combination = ["retriever=hybrid", "++plugins=[]", "retriever.alpha=0.5", "retriever.parts.lexical.k1=1"]
@@ -106,7 +106,7 @@ class Typed:
     token: str = "none"
 
 
-def test_a_required_value_composes_nothing_anew(composer: Composer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changing_a_required_value_does_not_recompose(composer: Composer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep over files (`retriever.path=a,b`) composes once, though nothing can be settled without a file."""
     run = ["retriever=run", "dataset=beir", "dataset.path=data"]
     with pytest.raises(ConfigError, match=r"retriever\.path"):
@@ -190,6 +190,6 @@ def test_a_value_is_looked_up_in_what_the_choices_make(composer: Composer) -> No
         ("retriever.k1.x", r"^retriever\.k1\.x: no such setting"),
     ],
 )
-def test_a_key_that_is_looked_up_in_vain_is_told_with_those_near_it(composer: Composer, key: str, message: str) -> None:
+def test_an_unknown_key_is_reported_with_similar_ones(composer: Composer, key: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         composer.value([], key)

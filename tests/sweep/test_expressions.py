@@ -109,7 +109,7 @@ def test_a_plain_word_is_a_key_on_the_left_and_a_string_on_the_right() -> None:
         "not " * 100_000 + "flag",
     ],
 )
-def test_what_is_no_condition_is_refused_in_one_line(text: str) -> None:
+def test_an_invalid_condition_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^sweep\.exclude: ") as caught:
         parse(text, "sweep.exclude")
     assert "invalid condition (" in str(caught.value)
@@ -127,7 +127,7 @@ def test_what_is_no_condition_is_refused_in_one_line(text: str) -> None:
         ("retriever.k1 / 0 > 1", "division by zero"),
     ],
 )
-def test_what_cannot_be_computed_is_told(text: str, message: str) -> None:
+def test_a_condition_that_cannot_be_computed_is_reported(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         holds(text)
     place, _, said = str(caught.value).partition(f" {text}: ")
@@ -140,7 +140,7 @@ def test_its_keys_are_those_that_it_may_read() -> None:
     assert expression.keys == {"retriever.k1", "a", "c.d", "x/y@z"}
 
 
-def test_what_reading_says_is_told_with_the_condition() -> None:
+def test_an_error_while_reading_a_setting_is_reported_with_its_condition() -> None:
     def read(key: str) -> Any:
         raise ConfigError(f"{key}: no such setting")
 

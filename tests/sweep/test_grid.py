@@ -33,7 +33,7 @@ def test_there_are_as_many_as_the_product_of_the_axes(axes: dict[str, list[int]]
     assert len(found) == math.prod(len(values) for values in axes.values())
 
 
-def test_repetitions_are_removed_and_the_first_is_kept() -> None:
+def test_duplicates_are_removed_and_the_first_one_stays() -> None:
     assert overrides("a=1,1,2", union=[{"b": 1}, {"b": 1}]) == ["b=1 a=1", "b=1 a=2"]
     assert overrides(union=[{"a": [1, 2], "b": 1}, {"b": 1, "a": [3, 2]}]) == ["a=1 b=1", "a=2 b=1", "b=1 a=3"]
 
@@ -59,7 +59,7 @@ def test_a_run_is_named_by_what_varies() -> None:
     assert [c.name for c in points("a=1")] == ["single combination"]
 
 
-def test_what_varies_is_told_without_quotes_and_escapes() -> None:
+def test_swept_values_are_shown_without_quotes_and_escapes() -> None:
     first, *_ = points("a='it is','b'", "b=x\\,y,z", "c=['p,q',r],[]", "d=null,true")
     assert first.swept == {"a": "it is", "b": "x,y", "c": "[p,q,r]", "d": "null"}
 
@@ -119,7 +119,7 @@ def test_shuffled_values_have_an_order_of_their_seed() -> None:
         ([f"{key}=range(1000)" for key in "abcd"], "sweep", 10**12),
     ],
 )
-def test_too_many_combinations_are_refused_before_any_is_made(axes: list[str], place: str, n: int) -> None:
+def test_too_many_combinations_are_refused_before_any_is_built(axes: list[str], place: str, n: int) -> None:
     said = f"{place}: {n:,} {'combinations' if place == 'sweep' else 'values'} exceed sweep.max_combinations=10000; "
     tracemalloc.start()
     try:
@@ -169,7 +169,7 @@ def test_lists_words_and_signs_are_written_as_hydra_reads_them() -> None:
 
 
 @pytest.mark.parametrize("key", ["tracking.uri", "tracking", "store.path", "sweep.name", "++plugins", "x@store.y"])
-def test_what_a_sweep_has_one_of_is_no_axis(key: str) -> None:
+def test_a_setting_of_the_whole_sweep_is_not_an_axis(key: str) -> None:
     for given_as in ({"union": [{key: "x"}]}, {"params": {key: "x"}}, {"union": [{key: ["x"]}]}):
         with pytest.raises(ConfigError, match="applies to the whole sweep"):
             overrides(**given_as)
@@ -246,7 +246,7 @@ def composer() -> Any:
         yield Composer(GlobalHydra.instance().config_loader(), "evaluate", [])
 
 
-def test_what_is_no_axis_is_read_from_what_the_choices_make(composer: Composer) -> None:
+def test_conditions_read_settings_that_are_not_axes_from_the_composed_config(composer: Composer) -> None:
     space = Space(
         when={"retriever.parts.lexical.k1": "retriever.parts.lexical._target_ != null"},
         exclude=["retriever.k1 == 1.5 or analyzer != english"],

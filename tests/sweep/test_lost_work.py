@@ -274,7 +274,7 @@ def test_fresh_sweeps_that_died_leave_one_result_of_each_combination(
     assert not _waiting(here)
 
 
-def test_a_service_is_asked_again_and_its_earlier_answer_is_logged_too(
+def test_a_service_is_queried_again_and_its_earlier_result_is_logged_too(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The earlier process was killed after the run was in the database, before the file was removed."""
@@ -363,7 +363,7 @@ def test_a_terminal_that_is_closed_costs_nothing(monkeypatch: pytest.MonkeyPatch
         console.line("nor this")
 
 
-def test_an_evaluation_that_is_not_logged_is_kept_and_the_same_command_logs_it(
+def test_an_unlogged_evaluation_is_saved_and_logged_by_the_same_command(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with closing(sqlite3.connect(here / "mlruns" / "mlflow.db", isolation_level=None)) as database:

@@ -194,7 +194,7 @@ def counted(plan: Plan) -> dict[str, tuple[int, int, int]]:
 
 @each(SHIPPED)
 @pytest.mark.usefixtures("model")
-def test_once_evaluated_all_that_is_kept_is_there(
+def test_after_an_evaluation_the_plan_counts_all_cached_work(
     retriever: Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "WORTH_KEEPING_S", -1)  # nothing is too cheap
@@ -393,7 +393,7 @@ def test_nothing_is_wider_than_the_terminal_and_what_is_to_do_stays(
     assert "~40 s" in out
 
 
-def test_a_plan_ends_with_what_it_all_takes(
+def test_a_plan_ends_with_the_total_time_and_space(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -406,7 +406,7 @@ def test_a_plan_ends_with_what_it_all_takes(
     assert "nothing was computed or logged" in out
 
 
-def test_what_language_models_are_to_be_asked_is_told_with_its_price(capsys: pytest.CaptureFixture[str]) -> None:
+def test_planned_calls_to_language_models_are_shown_with_their_price(capsys: pytest.CaptureFixture[str]) -> None:
     calls = [PlannedCalls("grade", "m", 128, 92_691, 131_072, 0.0925, rough=True), PlannedCalls("expand", "m", 64)]
     calls.append(PlannedCalls("agent", "n", 192, 70_000, 196_608, 0.1284, most=True))
     show_plan(replace(PLAN, calls=calls))
@@ -451,7 +451,7 @@ def test_where_all_is_finished_nothing_is_to_do(capsys: pytest.CaptureFixture[st
     assert "~" not in out
 
 
-def test_the_store_is_asked_for_what_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_counts_only_intact_entries_as_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "WORTH_KEEPING_S", -1)
     Bench(DiskStore(tmp_path)).evaluate(experiment(BM25()))
     for manifest in (tmp_path / "postings").glob(f"*/{entries.MANIFEST}"):

@@ -42,7 +42,9 @@ from tests.sweep.searches import (
 from tests.warm import start_command
 
 
-def test_a_search_logs_what_it_asked_for_and_keeps_its_study(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_logs_each_requested_combination_and_saves_its_study(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*SEARCH, *PLANE, *DATA, "hydra.sweeper.n_trials=12"]) == 0
     (study,) = studies(here)
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 12
@@ -101,7 +103,7 @@ def test_more_trials_go_on_where_the_search_stopped_as_if_it_had_not(
 
 
 @pytest.mark.parametrize("on", ["train", "kfold"])
-def test_a_search_with_more_trials_counts_trials_and_says_what_it_did(
+def test_a_search_with_more_trials_counts_trials_and_reports_finished_ones(
     here: Path, on: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = [*SEARCH, *PLANE, *DATA, f"sweep.select_on={on}"]
@@ -116,7 +118,7 @@ def test_a_search_with_more_trials_counts_trials_and_says_what_it_did(
     assert search(5) == ["all 5 trials are already finished; nothing to do"]
 
 
-def test_an_answer_that_was_cut_short_is_told_anew_in_another_study(here: Path) -> None:
+def test_a_search_with_an_interrupted_trial_continues_in_a_new_study(here: Path) -> None:
     command = [*SEARCH, *PLANE, *DATA]
     assert main([*command, "hydra.sweeper.n_trials=4"]) == 0
     with pytest.MonkeyPatch.context() as patch:  # its combination is written, and not what came of it
@@ -220,7 +222,7 @@ def test_a_search_afresh_is_a_study_and_a_sweep_of_its_own(here: Path) -> None:
     assert set(finished(here).values()) == {2}
 
 
-def test_what_failed_is_told_so_and_tried_again(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_trials_are_recorded_as_failed_and_tried_again(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [*SEARCH, *PLANE, *DATA, TEST, "hydra.sweeper.n_trials=3"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("retrievers.lexical.bm25.BM25Searcher.search", lambda *_: 1 / 0)

@@ -84,9 +84,7 @@ def test_what_is_selected_on_the_data_it_is_reported_on_is_stamped(
     assert not results(here, "train")
 
 
-def test_a_grid_is_a_comparison_unless_it_is_told_where_to_choose(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_grid_is_a_comparison_unless_sweep_select_on_is_set(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     grid = ["-m", INLINE, "retriever.k1=0.5,1,2", *DATA]
     assert main(grid) == 0
     tags, folder = parent(here)
@@ -164,7 +162,7 @@ def test_a_folds_study_never_sees_the_queries_of_its_fold(here: Path, monkeypatc
     assert any(len(fits) == 1 for fits in left_out)
 
 
-def test_where_there_is_no_other_split_a_search_is_cross_validated(here: Path) -> None:
+def test_a_search_without_another_split_is_cross_validated(here: Path) -> None:
     axes = ("retriever.k1=interval(0.5,2)", "dataset.max_queries=12", "hydra.sweeper.n_trials=3")
     assert main([*SEARCH, *axes]) == 0
     assert parent(here)[0]["selected_on"] == "kfold"

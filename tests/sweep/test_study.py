@@ -121,7 +121,7 @@ def test_the_grid_asks_for_each_point_once_and_then_has_no_more() -> None:
     assert len(found) == len(set(found)) == 5
 
 
-def test_points_that_are_excluded_are_not_asked_for_and_all_being_excluded_is_said(
+def test_excluded_points_are_never_requested_and_excluding_all_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("runner.sweep.study.MOST_EXCLUDED", 50)
@@ -131,7 +131,7 @@ def test_points_that_are_excluded_are_not_asked_for_and_all_being_excluded_is_sa
         go(studies(space("a=1,2", exclude=["a > 0"])).new("s", {}, []), 1)
 
 
-def test_points_of_a_batch_are_asked_for_before_any_is_told() -> None:
+def test_points_are_distinct_even_when_requested_in_batches() -> None:
     study = studies(space(*PLANE)).new("s", {}, [])
     assert len(set(go(study, 16, at_once=4))) == 16
 
@@ -145,7 +145,7 @@ def test_importances_find_what_matters() -> None:
     assert sum(shares.values()) == pytest.approx(1)
 
 
-def test_importances_are_told_for_each_product_by_what_its_trials_have() -> None:
+def test_importances_of_each_product_come_from_the_settings_of_its_trials() -> None:
     of = space(union=[{"r": "p", "k": "interval(0,1)"}, {"r": "q", "m": "interval(0,1)", "n": "interval(0,1)"}])
     study = studies(of, "random").new("s", {}, [])
     go(study, 60, of=lambda point: [float(point.swept.get("n", 0)) + (point.swept["r"] == "q") * 5])
@@ -156,7 +156,7 @@ def test_importances_are_told_for_each_product_by_what_its_trials_have() -> None
 
 
 @pytest.mark.parametrize("values", [[[1.0]] * 30, [[float(i)] for i in range(9)]])
-def test_of_few_trials_or_equal_values_no_importance_is_told(values: Sequence[list[float]]) -> None:
+def test_few_trials_or_equal_values_give_no_importances(values: Sequence[list[float]]) -> None:
     study = studies(space(*PLANE), "random").new("s", {}, [])
     rest = iter(values)
     go(study, len(values), of=lambda _: next(rest))

@@ -110,7 +110,7 @@ def test_if_a_run_cannot_be_logged_those_that_were_returned_before_are_there_alo
     assert [run.id for run in store.list_runs(ended=True) if run.status == "FINISHED"] == logged
 
 
-def test_a_result_that_was_logged_is_found_by_its_id(store: RunStore) -> None:
+def test_a_logged_result_is_looked_up_by_its_id(store: RunStore) -> None:
     result = uuid.uuid4().hex
     first, second = store.log([(result, finished("a")), ("", finished("b"))])
     assert store.find_logged([result, uuid.uuid4().hex]) == {result: first}
@@ -132,7 +132,7 @@ def test_a_result_whose_file_was_not_removed_has_one_run(again: bool, tracking: 
     assert tracker.state("abc").finished == {"c": first}
 
 
-def test_a_sweep_is_found_again_with_its_finished_combinations(tracking: Tracking) -> None:
+def test_the_state_of_a_sweep_has_its_parent_and_finished_combinations(tracking: Tracking) -> None:
     tracker = Tracker(tracking)
     assert tracker.state("abc") == State()
     sweep = Sweep("abc", "a sweep", {}, 2, this_time())
@@ -182,7 +182,7 @@ def test_a_sweep_is_a_parent_with_its_combinations(tracking: Tracking) -> None:
 
 
 @kept
-def test_a_process_that_takes_the_place_of_another_finds_the_parent_that_it_made(tracking: Tracking) -> None:
+def test_starting_a_sweep_again_reuses_its_parent_run(tracking: Tracking) -> None:
     sweep = Sweep("abc", "a sweep", {}, 2, this_time())
     assert Tracker(tracking).start_sweep(sweep) == Tracker(tracking).start_sweep(sweep)
 

@@ -31,7 +31,7 @@ def test_an_evaluation_is_shown_and_leaves_no_run(here: Path, capsys: pytest.Cap
     assert list_files(here) == set()
 
 
-def test_a_sweep_writes_its_reports_where_it_is_told_and_leaves_no_run(
+def test_a_sweep_writes_its_reports_to_sweep_output_and_leaves_no_run(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["tracking=none", "-m", "retriever.k1=0.6,0.9", "sweep.output=out"]) == 0

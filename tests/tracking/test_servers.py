@@ -90,7 +90,7 @@ def _fetched(uri: str, name: str, folder: Path) -> Result:
     return load_record(Path(client.download_artifacts(run.info.run_id, "", str(folder))))
 
 
-def test_postgresql_holds_the_same_and_nobody_hears_the_password(
+def test_postgresql_holds_the_same_runs_and_never_reveals_the_password(
     postgresql: str, here: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*SWEEP, f"tracking.uri={postgresql}", "tracking.background=false"]) == 0

@@ -100,7 +100,7 @@ def test_a_store_that_cannot_be_opened_is_said_in_one_line(tmp_path: Path) -> No
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_no_database_is_said_before_any_work(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_text("garbage\n")
     tracking = Tracking(uri=f"sqlite:///{tmp_path}/mlflow.db")
     with pytest.raises(ConfigError, match=r"cannot be read \(file is not a database\)"):
@@ -109,7 +109,7 @@ def test_a_file_that_is_no_database_is_said_before_any_work(tmp_path: Path) -> N
         Tracker(tracking)
 
 
-def test_a_database_that_is_not_made_to_its_end_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_created_database_is_not_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tracking = Tracking(uri=f"sqlite:///{tmp_path}/mlflow.db", artifacts=str(tmp_path / "artifacts"))
 
     halfway = tmp_path / "halfway.sql"
@@ -131,7 +131,7 @@ def test_long_parameters_are_cut_and_many_are_logged(tracking: Tracking) -> None
     assert len(logged["p0"]) == 6000
 
 
-def test_types_whose_names_are_alike_are_kept_apart(tracking: Tracking) -> None:
+def test_types_with_similar_names_have_separate_metrics(tracking: Tracking) -> None:
     result = make_result(types=("multi item", "multi-item", "один", "два"))
     ((run_id, _),) = map(astuple, Tracker(tracking).log([Finished(result, {})]))
     logged = MlflowClient(tracking.uri).get_run(run_id).data.metrics

@@ -126,7 +126,7 @@ def test_a_waiting_result_sets_no_tag_of_mlflow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["c...", "c..", f"c.{RUN}x", "c", f".c.{RUN}"])
-def test_a_file_whose_name_has_no_run_id_is_no_waiting_result(name: str, tmp_path: Path) -> None:
+def test_a_file_without_a_run_id_in_its_name_is_not_a_waiting_result(name: str, tmp_path: Path) -> None:
     """The id becomes the name of a folder of artifacts."""
     (tmp_path / name).write_bytes(b"")
     (tmp_path / f"c.{RUN}").write_bytes(b"")

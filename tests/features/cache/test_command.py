@@ -84,7 +84,7 @@ def test_an_empty_store_is_said_to_be_empty(here: Path, out: Lines) -> None:
     assert out("store.path=elsewhere", "cache.older_than=1d", "cache.remove=true") == ["elsewhere: the cache is empty"]
 
 
-def test_what_is_kept_is_listed_by_kind_dataset_and_settings(entries: dict[str, Path], out: Lines) -> None:
+def test_each_entry_is_listed_with_its_kind_dataset_and_settings(entries: dict[str, Path], out: Lines) -> None:
     first, _, head, _, *rows = out()
     assert first == "mlruns/cache: 4 entries, 5.0 MB"
     assert head.split("  ")[0] == "kind"
@@ -133,7 +133,7 @@ def test_a_table_fits_the_terminal(
         (["cache.dataset=scifact", "cache.max_size=5001 kB"], "postings"),
     ],
 )
-def test_what_is_meant_is_shown_and_goes_only_when_told_so(
+def test_matching_entries_are_listed_and_removed_only_with_cache_remove(
     entries: dict[str, Path], out: Lines, arguments: list[str], goes: str
 ) -> None:
     shown = out(*arguments)
@@ -165,7 +165,7 @@ def test_what_goes_takes_its_notes_and_what_was_left_behind_along(
         (["cache.dataset=scifact", "cache.kind=document vectors"], "no entry matches"),
     ],
 )
-def test_where_nothing_fits_that_is_said_and_is_no_mistake(
+def test_a_filter_that_matches_nothing_is_reported_without_an_error(
     entries: dict[str, Path], out: Lines, arguments: list[str], said: str
 ) -> None:
     for more in ([], ["cache.remove=true"]):
@@ -265,7 +265,7 @@ def test_no_table_is_dropped_on_a_server_that_an_entry_names(
     assert line.endswith("add 'trust=[services,secrets]'")
 
 
-def test_a_machine_is_told_everything(entries: dict[str, Path], out: Lines) -> None:
+def test_json_output_lists_every_entry_with_its_details(entries: dict[str, Path], out: Lines) -> None:
     told = orjson.loads("\n".join(out("--json")))
     assert (told["store"], len(told["entries"])) == ("mlruns/cache", 4)
     assert told["bytes"] == sum(entry["bytes"] for entry in told["entries"])
@@ -277,7 +277,7 @@ def test_a_machine_is_told_everything(entries: dict[str, Path], out: Lines) -> N
     assert not any(entry["removed"] or "damage" in entry for entry in told["entries"])
 
 
-def test_a_machine_is_told_what_is_damaged_and_what_went(entries: dict[str, Path], out: Lines) -> None:
+def test_json_output_reports_damaged_and_removed_entries(entries: dict[str, Path], out: Lines) -> None:
     (entries["vectors"] / "a.npy").unlink()
     told = orjson.loads("\n".join(out("--json", "cache.verify=true", "cache.remove=true", code=1)))
     by_digest = {entry["digest"]: (entry["damage"], entry["removed"]) for entry in told["entries"]}

@@ -178,7 +178,7 @@ def test_a_report_of_our_own_is_read_back_as_the_result_that_it_is_of(
         assert list(again.queries.statuses) == list(result.queries.statuses)
 
 
-def test_the_search_configuration_of_a_report_is_kept(tmp_path: Path) -> None:
+def test_the_search_configuration_of_a_report_survives_a_round_trip(tmp_path: Path) -> None:
     own = {"retriever": {"k1": 1.2}, "rrf_k": 60}
     (one,) = read_report(written(tmp_path, {**report(query("q1", {"a": "high"}, ["a"])), "search_configuration": own}))
     assert one.config["search_configuration"] == own
@@ -216,7 +216,7 @@ def test_the_best_may_score_lowest(tmp_path: Path) -> None:
     assert result.hits.ids(0) == ["a", "b"]
 
 
-def test_a_result_of_a_report_can_be_kept_as_a_record(tmp_path: Path) -> None:
+def test_a_result_of_a_report_can_be_saved_as_a_record(tmp_path: Path) -> None:
     (result,) = read_report(written(tmp_path, report(query("q1", {"a": "2"}, ["b", "a"], retrieval_time_ms=3.5))))
     save_record(result, tmp_path / "record")
     again = load_record(tmp_path / "record")
@@ -254,5 +254,5 @@ def test_a_malformed_report_is_refused_in_a_line_that_names_the_place(
     ("content", "expected"),
     [({"query_results": []}, True), ({"results_by_search_type": {}}, True), ({"version": 1}, False), ([], False)],
 )
-def test_a_report_is_told_from_other_json(content: object, expected: bool) -> None:
+def test_a_report_is_distinguished_from_other_json(content: object, expected: bool) -> None:
     assert is_report(content) is expected

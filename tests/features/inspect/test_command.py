@@ -131,7 +131,7 @@ def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
         (["output=out", "+retrievers.odd=3"], "retrievers"),
     ],
 )
-def test_a_mistake_is_told_in_one_line_before_any_work(
+def test_an_invalid_setting_is_reported_in_one_line_before_any_work(
     told: list[str], said: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "file").write_text("")

@@ -166,7 +166,7 @@ def test_near_duplicates_count_once_and_are_doubtful_with_other_gold() -> None:
     assert "1 of the 1 groups have different gold" in queries.text
 
 
-def test_queries_taken_from_their_gold_word_by_word_are_told() -> None:
+def test_queries_copied_word_for_word_from_their_gold_are_reported() -> None:
     words = document(50).upper().split()
     asked = {"x": " ".join(words[2:8]), "y": " ".join(reversed(words[2:8])), "z": " ".join(words[-3:])}
     one = dataset(asked=asked, qrels=[(query, "d50", 1) for query in asked])
@@ -202,7 +202,7 @@ def test_what_is_expected_of_one_search_type_alone_is_said_to_be_left_out() -> N
     assert "search type" not in " ".join(inspected(one).lacking)
 
 
-def test_few_queries_and_long_documents_are_told() -> None:
+def test_few_queries_and_long_documents_are_reported() -> None:
     one = dataset(texts={"long": "a word " * 200})
     found = named(inspected(one, long_document=300))
     assert found["long documents"].count == 1
@@ -234,7 +234,7 @@ def test_queries_that_the_inspected_measure_distinguishes_are_not_easy() -> None
     assert np.flatnonzero(inspected(of, rankings, measure="RR").findability.easy).tolist() == [0, 1, 2]
 
 
-def test_what_no_retriever_finds_and_what_all_find_at_once_are_told() -> None:
+def test_queries_that_all_retrievers_miss_or_answer_first_are_reported() -> None:
     one = dataset()
     found = inspected(one, {"a": placed([0, 9], [8, 1], [5, 6]), "b": placed([0], [1], [7])})
     assert found.findability.easy.tolist() == [i == 0 for i in range(N)]
@@ -284,7 +284,7 @@ def test_success_and_judged_are_those_of_an_evaluation(chunking: Chunking) -> No
     assert 0 < means["Success@5"] < 1
 
 
-def test_a_document_is_found_where_its_first_chunk_is() -> None:
+def test_a_document_has_the_rank_of_its_first_chunk() -> None:
     whole = dataset()
     cut = whole.split_documents(Tokens(size=8, overlap=0))
     assert len(cut.corpus) > len(whole.corpus)

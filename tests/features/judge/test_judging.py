@@ -44,7 +44,7 @@ def ranked(run: Rankings, judged: Judgments = JUDGED, dataset: Dataset = DATASET
     return JudgedRankings(dataset, run, judged)
 
 
-def test_the_pool_is_what_nobody_has_judged_the_most_prominent_first() -> None:
+def test_the_pool_is_the_unjudged_documents_most_prominent_first() -> None:
     one, other = rankings([0, 4, 5], [2, 1], [4]), rankings([4, 3, 2], [2, 5], [5])
     found = [ranked(one), ranked(other)]
     assert list(pool(found, depth=2)) == [(0, 4), (1, 2), (1, 5)]

@@ -44,7 +44,7 @@ def test_a_document_that_all_systems_have_at_one_rank_decides_nothing() -> None:
     assert sorted(order_pairs("decisive", POOL, unjudged(), 4)) == [1, 2, 4, 5]
 
 
-def test_systems_that_are_close_are_told_apart_first() -> None:
+def test_pairs_that_separate_close_systems_come_first() -> None:
     """Two systems find the same but for one document each; the third finds nothing that was ever relevant."""
     ranks = np.zeros((3, 60), dtype=np.int64)
     ranks[0, :20] = ranks[1, :20] = ranks[2, 20:40] = 1

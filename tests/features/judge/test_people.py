@@ -182,7 +182,7 @@ def test_corrected_figures_are_shown_with_their_intervals() -> None:
     assert rows["P@3"][3] == f"{corrected.value:.4f} [{corrected.low:.4f}, {corrected.high:.4f}]"
 
 
-def test_a_stratum_that_nobody_graded_is_estimated_by_its_neighbour() -> None:
+def test_a_stratum_without_human_grades_is_estimated_from_its_neighbour() -> None:
     verdicts = [GradeVerdict(None if grade == 0 else float(grade), "graded") for grade in GRADES]
     sample = GradedSample(list_strata(verdicts), np.array([0, 2, 3, 4]), np.array([3, 2, 1, 3]), 3)
     report = report_judge(sample, {}, PAIRS, 3)

@@ -177,7 +177,7 @@ def test_what_cannot_be_shown_is_an_error_in_one_line(
     assert str(error.value).startswith(message) and "\n" not in str(error.value)
 
 
-def test_runs_are_found_by_name_and_as_the_latest(served: ServedStore) -> None:
+def test_runs_can_be_shown_by_name_or_as_the_latest(served: ServedStore) -> None:
     runs = Runs(served.tracking)
     for words, sweep in (([NAME], None), ([], NAME), (["latest"], None), ([], None)):
         assert select_shown(words, sweep, runs).key == served.shown.key

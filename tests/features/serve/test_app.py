@@ -157,7 +157,7 @@ def logged_requests(server: Running, last: str) -> list[dict[str, Any]]:
     raise AssertionError(server.said.read_text())
 
 
-def test_each_request_is_a_line_of_json_without_what_was_asked(server: Running) -> None:
+def test_each_request_logs_a_line_of_json_without_its_query(server: Running) -> None:
     assert post(server, query="my secret question", top_k=7).status_code == 200
     assert server.client.get("/no%0Awhere").status_code == 404
     lines = logged_requests(server, "/no\nwhere")

@@ -41,7 +41,7 @@ def result(folder: Path) -> Result:
     return load_record(record.parent)
 
 
-def test_the_documented_example_of_another_api_is_asked_in_its_own_way(
+def test_the_documented_example_of_another_search_api_works(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SEARCH_AUTHORIZATION", "Bearer s3cr3t-token")

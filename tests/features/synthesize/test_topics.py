@@ -33,7 +33,7 @@ def test_a_heading_loses_its_number_and_asides_but_keeps_names(heading: str, cle
         "a heading that goes on for longer than anybody would type",
     ],
 )
-def test_a_heading_that_nobody_types_is_left_out(heading: str) -> None:
+def test_a_heading_unlike_a_query_is_left_out(heading: str) -> None:
     assert clean_heading(heading) == ""
 
 

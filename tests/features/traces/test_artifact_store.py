@@ -20,7 +20,7 @@ def values(store: ArtifactStore) -> list[tuple[str, float]]:
     return [(name, artifact["outcome"]["reward"]) for name, artifact in store.items()]
 
 
-def test_what_is_kept_is_there_again_in_full_precision(tmp_path: Path) -> None:
+def test_stored_artifacts_are_read_back_in_full_precision(tmp_path: Path) -> None:
     with open_artifacts(tmp_path / "new" / "folder") as kept:
         kept.add("c/t", "i", artifact(1 / 3))
         kept.add("c/u", "j", artifact(2))
@@ -38,7 +38,7 @@ def test_the_last_of_a_name_counts(tmp_path: Path) -> None:
     assert values(ArtifactStore(tmp_path)) == values(kept) == [("c/t", 2)]
 
 
-def test_what_is_forgotten_is_not_there_until_it_is_made_anew(tmp_path: Path) -> None:
+def test_a_removed_artifact_is_absent_until_it_is_added_again(tmp_path: Path) -> None:
     kept = ArtifactStore(tmp_path)
     kept.add("c/t", "i", artifact(1))
     kept.add("c/u", "i", artifact(2))

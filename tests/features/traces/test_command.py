@@ -126,7 +126,7 @@ def test_the_same_files_give_the_same_bytes_however_many_are_at_work(again: Path
     assert content(again / "out") == before
 
 
-def test_what_is_there_is_not_made_again_unless_its_files_changed(again: Path, evaluated: list[str]) -> None:
+def test_finished_runs_are_reused_unless_files_or_settings_change(again: Path, evaluated: list[str]) -> None:
     before = content(again / "out")
     assert main(SILENT) == 0
     assert not evaluated
@@ -288,7 +288,7 @@ def test_a_run_that_was_deleted_is_logged_again(tracking: Tracking, here: Path) 
 @pytest.mark.parametrize(
     "record", ["[]", '{"mcp": 1, "baseline": {"run": 1, "of": 2}}', '{"mcp": {"ru', "\xff", "null"]
 )
-def test_a_record_of_what_was_logged_that_is_damaged_is_told_and_made_anew(
+def test_a_damaged_record_of_logged_configurations_is_reported_and_rewritten(
     tracking: Tracking, here: Path, record: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(LOGGED) == 0
@@ -364,7 +364,7 @@ def test_a_mistake_is_one_line_before_any_work(
     assert not (here / "out").exists()
 
 
-def test_what_lies_in_the_output_is_no_run(here: Path) -> None:
+def test_files_in_the_output_folder_are_not_runs(here: Path) -> None:
     inside = [word.replace("path=runs", "path=.").replace("output=out", "output=runs/made") for word in SILENT]
     write_run(here / "runs" / "made", "mcp", "task-009", trajectory("a.py"))
     assert main(inside) == 0
@@ -393,7 +393,7 @@ def write_priced_runs(here: Path, tasks: int = 6) -> None:
                 (folder / "result.json").write_text(json.dumps({"task_name": task, **outcome, **usage}))
 
 
-def test_compare_tests_what_two_agents_found_took_and_cost_task_by_task(
+def test_compare_tests_retrieval_time_and_cost_of_two_agents_task_by_task(
     tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -152,7 +152,7 @@ def test_inputs_are_others_once_anything_that_decides_is(tmp_path: Path, changed
     assert the_job(tmp_path, reading).inputs.fingerprint != before
 
 
-def test_gold_that_changed_is_read_anew_in_the_same_process(tmp_path: Path) -> None:
+def test_changed_gold_is_read_again_in_the_same_process(tmp_path: Path) -> None:
     write_run(tmp_path, "mcp", TASK, trajectory("src/a.py"))
     write_task(tmp_path / "tasks", TASK, ["src/a.py"])
     assert evaluated(tmp_path)[0]["file_level_metrics"]["file_recall"] == 1
@@ -172,7 +172,7 @@ def test_one_file_alone_is_read_with_what_lies_beside_it(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "said"), [("none.json", "no such file"), ("", "expected a file, found a folder; set path=FOLDER")]
 )
-def test_what_is_no_file_is_said(tmp_path: Path, name: str, said: str) -> None:
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, name: str, said: str) -> None:
     with pytest.raises(ConfigError, match=f"file=.*{said}"):
         read_events(tmp_path / name, Reading(), Tasks())
 

@@ -20,7 +20,7 @@ def test_the_bytes_are_those_of_the_whole(content: dict[str, Any], name: str, el
     assert b"".join(iter_indented(content, name, iter(elements))) == whole
 
 
-def test_an_element_is_made_when_its_turn_comes() -> None:
+def test_elements_are_generated_one_at_a_time() -> None:
     made = []
 
     def elements() -> Iterator[dict[str, int]]:

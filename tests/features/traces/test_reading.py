@@ -51,7 +51,7 @@ def test_a_run_of_one_file_has_that_file_s_trace_named_by_its_part(tmp_path: Pat
     assert (nothing.source, nothing.losses) == (None, {"runs without a trace": 1})
 
 
-def test_a_call_that_only_the_transcript_has_comes_after_the_one_that_precedes_it_there(tmp_path: Path) -> None:
+def test_calls_only_in_the_transcript_follow_the_call_before_them_there(tmp_path: Path) -> None:
     trace = _run(tmp_path, SESSION, TRANSCRIPT)
     assert trace.source == "merged"
     assert [(step.index, step.id, step.subagent) for step in trace.steps] == [
@@ -70,7 +70,7 @@ def test_times_are_the_trajectory_s_and_tokens_the_transcript_s(tmp_path: Path) 
     assert trace.cwds == ["/repo/sub", "/repo"]
 
 
-def test_of_a_call_that_both_have_the_richer_sight_is_kept(tmp_path: Path) -> None:
+def test_a_call_in_both_files_takes_the_richer_result(tmp_path: Path) -> None:
     poor = atif(step(call("a", "Read")), step(call("z", "Bash"), results=[answer("z", "d = 1, and more")]))
     trace = _run(tmp_path, poor, TRANSCRIPT)
     assert {step.id: step.seen for step in trace.steps} == {
@@ -106,7 +106,7 @@ def test_an_id_that_is_used_again_joins_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", [b"", b"no trace"])
-def test_a_file_that_is_no_trace_leaves_the_other_alone_and_is_named(tmp_path: Path, damaged: bytes) -> None:
+def test_a_damaged_trace_is_reported_and_the_other_one_is_still_read(tmp_path: Path, damaged: bytes) -> None:
     trace = _run(tmp_path, damaged, TRANSCRIPT)
     assert (trace.source, len(trace.steps), len(trace.losses)) == ("transcript", 4, 1)
     assert next(iter(trace.losses)).endswith("in the trajectory")
@@ -117,7 +117,7 @@ def test_a_file_that_is_no_trace_leaves_the_other_alone_and_is_named(tmp_path: P
 
 
 @given(unique_lists("abcdef", 6), unique_lists("abcdef", 6))
-def test_every_call_of_either_file_is_there_once_and_the_trajectory_s_order_is_kept(
+def test_merging_lists_each_call_once_in_the_order_of_the_trajectory(
     folder: Path, own: list[str], other: list[str]
 ) -> None:
     trajectory = atif(*(step(call(name, "Read")) for name in own))

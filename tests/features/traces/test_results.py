@@ -54,7 +54,7 @@ def test_tasks_are_queries_and_measures_are_those_of_the_stages() -> None:
     assert list(result.queries.statuses) == ["partial", "pass"]
 
 
-def test_a_task_without_ground_truth_is_no_query_and_one_without_a_trace_is_one_that_failed() -> None:
+def test_a_task_without_gold_is_left_out_and_one_without_a_trace_is_a_failure() -> None:
     result = result_of("mcp", [done("t", "a.py"), done("u", "a.py", gold=()), untraced("v")], SETTINGS)
     assert list(result.queries.ids) == ["t", "v"]
     assert result.diagnostics["agent/no_ground_truth"] == 1

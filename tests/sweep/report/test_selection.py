@@ -63,7 +63,7 @@ def board(**found: WinnerSelection | Search) -> Leaderboard:
     return replace(build_leaderboard(sweep(6), PRIMARY), **found)
 
 
-def test_both_figures_and_their_difference_are_told() -> None:
+def test_both_figures_and_their_difference_are_shown() -> None:
     assert describe_selection(selection()) == (
         "Selected on dev: k1=1.2, b=0.75. It has nDCG@10 0.6400 [0.600, 0.680] on test and 0.7000 on dev (+0.0600)."
     )
@@ -169,7 +169,7 @@ def test_the_front_has_the_figures_of_both_splits() -> None:
     assert [column.title for column in alone.columns[2:]] == [PRIMARY, "mean_ms"]
 
 
-def test_importances_are_told_by_objective_and_product_where_there_are_several() -> None:
+def test_importances_are_grouped_by_objective_and_product_if_there_are_several() -> None:
     assert importances_table(search(1)).texts() == [["b", "75.0%"], ["k1", "25.0%"]]
     groups = {PRIMARY: {"": {"k1": 1.0}, "retriever=bm25": {"b": 1.0}}, "mean_ms": {"": {"k1": 1.0}}}
     assert importances_table(replace(search(), importances=groups)).texts()[1] == [

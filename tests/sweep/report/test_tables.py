@@ -21,7 +21,7 @@ from tests.pages.factory import mixed, result, sweep
 PRIMARY = "nDCG@10"
 
 
-def test_the_verdict_says_how_many_differ_and_how_many_cannot_be_told_apart() -> None:
+def test_the_verdict_counts_significant_and_insignificant_differences() -> None:
     board = build_leaderboard(sweep(25), PRIMARY)
     differ = sum(row.difference.significant for row in board.rows)
     assert 0 < differ < 24
@@ -110,7 +110,7 @@ def test_each_search_type_of_an_api_is_among_the_finalists() -> None:
     assert len(tables.notices(board)) == 1, "the warning alone"
 
 
-def test_finalists_for_whom_there_is_no_room_are_counted() -> None:
+def test_a_notice_counts_the_finalists_that_do_not_fit() -> None:
     board = build_leaderboard([result(f"r{i}", retriever=f"r{i}", seed=i) for i in range(10)], PRIMARY)
     _, notice = tables.notices(board)
     assert notice == (
@@ -119,7 +119,7 @@ def test_finalists_for_whom_there_is_no_room_are_counted() -> None:
 
 
 @pytest.mark.parametrize(("test", "correction"), [("permutation", "holm"), ("t", "bh"), ("wilcoxon", "tukey")])
-def test_finalists_have_a_letter_in_common_if_they_cannot_be_told_apart(test: Test, correction: CorrectionName) -> None:
+def test_finalists_share_a_letter_if_they_do_not_differ_significantly(test: Test, correction: CorrectionName) -> None:
     results = mixed()
     board = build_leaderboard(results, PRIMARY, statistics=Statistics(test=test, correction=correction, seed=3))
     few = board.finalists

@@ -170,7 +170,7 @@ def test_an_error_enters_no_mean_and_is_listed() -> None:
     assert "- **Status**: ⚠ ERROR\n- **Error**: 500 Server Error" in block(markdown, "q001")
 
 
-def test_a_query_without_a_right_answer_has_no_metrics_and_says_what_was_found() -> None:
+def test_a_query_without_a_right_answer_has_no_metrics_and_lists_its_results() -> None:
     found = result()
     assert found.hits is not None
     metadata = [{"category": "Food" if i % 2 else "Travel", "headline": f"Item {i}"} for i in range(300)]
@@ -239,7 +239,7 @@ def test_confidence_is_high_where_the_best_score_stands_out() -> None:
     assert confidences([[1, -np.inf], [1, 0.5]]) == [None, "medium"]
 
 
-def test_what_comes_from_data_is_no_markup() -> None:
+def test_text_from_the_data_is_escaped_in_markdown() -> None:
     one = configured(result(text="*a* | <b>b</b>"))
     other = configured(result(retriever="other", text="*a* | <b>b</b>"))
     assert r'q000 - "\*a\* \| \<b>b\</b> 0"' in golden_markdown(golden_report([one], AT))
@@ -264,7 +264,7 @@ def test_cutoffs_that_take_in_the_whole_corpus_are_not_shown() -> None:
     assert report["config"]["top_k_values"] == [1, 10, 100]  # who reads the report back measures them all
 
 
-def test_the_time_of_a_report_is_told_in_utc() -> None:
+def test_the_time_of_a_report_is_in_utc() -> None:
     east = AT.astimezone(timezone(timedelta(hours=9)))
     assert golden_report([configured(result())], east) == golden_report([configured(result())], AT)
 
@@ -282,7 +282,7 @@ def test_the_head_says_what_was_searched() -> None:
     assert "**Dataset**: queries.json (34 queries)  \n**Target Items**: 120 | **Actual Items**: 120 ✓" in head
 
 
-def test_search_types_of_the_same_name_are_told_apart_by_what_was_swept() -> None:
+def test_search_types_of_the_same_name_are_labelled_by_their_swept_values() -> None:
     twice = [result(f"k1={k1}", swept={"retriever.k1": k1}) for k1 in (0.9, 1.2)]
     assert search_types(twice) == ["k1=0.9", "k1=1.2"]
     assert search_types([result(), result(retriever="dense")]) == ["bm25", "dense"]

@@ -84,7 +84,7 @@ def test_a_journal_is_open_in_one_place_and_each_assessor_has_one(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["", "../anna", ".hidden", "a/b", "x" * 65, "a\nb"])
-def test_a_name_that_is_no_file_name_is_refused(name: str) -> None:
+def test_an_invalid_assessor_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="not a name; use 1 to 64 letters"):
         normalise_assessor(name)
 
@@ -130,7 +130,7 @@ def test_a_line_that_the_desk_would_not_write_is_named_and_skipped(
 @pytest.mark.parametrize(
     "line", [b"{", b"[]", b"7", b'{"at": "\xff"}', b"[" * 5000, b'{"grade": ' + b"9" * 5000 + b"}"]
 )
-def test_a_line_that_is_no_record_is_named_and_skipped(tmp_path: Path, line: bytes) -> None:
+def test_a_line_that_is_not_a_record_is_named_and_skipped(tmp_path: Path, line: bytes) -> None:
     file = tmp_path / "anna.jsonl"
     file.write_bytes(orjson.dumps(GOOD) + b"\n" + line + b"\n")
     with AssessorJournal(tmp_path, "anna", 3) as journal:

@@ -167,7 +167,7 @@ def test_a_document_is_read_again_as_it_was_written(tmp_path: Path) -> None:
     assert written["schema_version"] == SCHEMA_VERSION
 
 
-def test_a_later_version_1_is_read_with_what_it_adds_and_version_2_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_newer_minor_version_is_read_and_version_2_is_refused_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "task.json"
     later = {**document(), "schema_version": "1.7", "more": 1}
     file.write_text(json.dumps(later))
@@ -190,7 +190,7 @@ def test_a_later_version_1_is_read_with_what_it_adds_and_version_2_is_refused_in
         ('{"schema_version": 1.1}', "schema_version is 1.1"),
     ],
 )
-def test_what_is_no_document_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_an_invalid_document_is_refused(tmp_path: Path, content: str, message: str) -> None:
     file = tmp_path / "task.json"
     file.write_text(content)
     with pytest.raises(ConfigError, match=message):

@@ -130,14 +130,14 @@ def test_what_a_harness_appends_is_not_shown() -> None:
         "File content (30000 tokens) exceeds maximum allowed tokens (25000).",
     ],
 )
-def test_refusals_are_told_from_content(result: str) -> None:
+def test_a_failed_result_is_recognised(result: str) -> None:
     assert search_results.is_failure(result)
 
 
 @pytest.mark.parametrize(
     "result", ["src/error.py:3: raise failed", "error.py", "1\terror: not found", "The file /a.py has been updated", ""]
 )
-def test_content_is_told_from_refusals(result: str) -> None:
+def test_content_is_not_taken_for_a_failure(result: str) -> None:
     assert not search_results.is_failure(result)
 
 
@@ -161,6 +161,6 @@ def test_any_text_is_read_as_a_result(text: str) -> None:
     assert search_results.is_failure(text) in (True, False)
 
 
-def test_deep_nesting_is_no_trouble() -> None:
+def test_deeply_nested_json_raises_no_error() -> None:
     assert search_results.parse_results("[" * 100_000 + "]" * 100_000, search_results.parse_matches) == []
     assert search_results.parse_results('{"text":' * 900 + "1" + "}" * 900, search_results.parse_matches) == []

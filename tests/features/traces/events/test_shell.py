@@ -136,7 +136,7 @@ def test_a_command_names_the_files_that_its_programs_open_search_and_write(
     assert named(command) == (named(expected) if isinstance(expected, str) else expected)
 
 
-def test_what_is_listed_is_told_from_what_is_counted_or_shown() -> None:
+def test_listing_commands_are_distinguished_from_counting_and_reading_ones() -> None:
     assert find_uses("ls src")[0] == ShellUse("file_search", (), "listing", "", "src", answers=True)
     assert find_uses("cd x && ls")[0] == ShellUse("file_search", (), "listing", "x", "x", answers=True)
     assert find_uses("ls a b")[0].inside is None
@@ -158,7 +158,7 @@ def test_a_listing_answers_for_each_file_where_all_of_it_is_printed() -> None:
         assert not find_uses(command)[0].answers
 
 
-def test_what_a_program_lists_begins_with_what_it_was_given() -> None:
+def test_the_paths_given_to_a_program_are_the_prefixes_of_its_listing() -> None:
     assert find_uses("grep -rn foo src /w/*.py | sort | head")[0].prefixes == ("src", "/w/")
     assert find_uses("find . /w -name '*.py'")[0].prefixes == (".", "/w")
     for command in ("grep -rn foo", "grep foo *.py", "grep -rn foo $D", "grep -rl foo src | xargs -n 1 basename"):

@@ -85,7 +85,7 @@ def test_names_in_listings_of_one_folder_are_in_it() -> None:
     assert seen("ls a; ls c", f"x.py\n{missing}") == seen("ls c; ls a", f"{missing}\nx.py") == ["a/x.py"]
 
 
-def test_a_listing_shows_of_what_it_was_asked_for_only_what_it_prints() -> None:
+def test_a_listing_shows_only_the_requested_files_that_it_prints() -> None:
     assert seen("ls a.py src/b.py c.py", "a.py\nsrc/b.py") == ["a.py", "src/b.py"]
     assert seen("ls a.py src", "a.py\n\nsrc:\nx.py") == ["a.py", "src/x.py"]
 
@@ -153,7 +153,7 @@ def test_a_search_of_several_files_shows_those_that_begin_a_line() -> None:
     assert seen("cd /w; grep x a.py b.py", "b.py:x") == ["/w/b.py"]
 
 
-def test_only_what_names_files_above_what_it_shows_is_read_so() -> None:
+def test_file_headers_are_read_only_in_the_output_of_commands_that_print_them() -> None:
     assert seen("tail *.py", "==> a.py <==\nx") == ["a.py"]
     assert seen("cat a.py", "==> b.py <==\nx") == ["a.py"]
 
@@ -171,7 +171,7 @@ def test_no_path_is_longer_than_paths_are() -> None:
     assert {use.cwd for use in find_uses("cd " + "a/" * 400 + "; cd " + "b/" * 400 + "; ls")} == {"a/" * 400}
 
 
-def test_the_root_of_a_repository_is_told_by_one_of_the_first_paths() -> None:
+def test_the_root_of_a_repository_is_inferred_from_the_first_paths_only() -> None:
     paths = [f"{n}.py" for n in range(250)]
     assert resolve_paths([*paths[:100], "src/app/a.py"], "src/app")[-1] == "src/app/a.py"
     assert resolve_paths([*paths, "src/app/a.py"], "src/app")[-1] == "src/app/src/app/a.py"

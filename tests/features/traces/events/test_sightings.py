@@ -81,7 +81,7 @@ def test_a_search_shows_what_its_result_names_in_its_order() -> None:
     assert paths(seen("grep", "src/b.py:1:x", pattern="x", include="*.py")) == ["src/b.py"]
 
 
-def test_the_repository_that_a_search_is_limited_to_is_that_of_what_it_shows() -> None:
+def test_results_belong_to_the_repository_that_a_search_is_limited_to() -> None:
     listing = json.dumps({"text": "core/A.java\n"})
     assert seen("list_files", listing, repo=KAFKA, path="core").views[0].files == (File("core/A.java", KAFKA),)
     blocks = json.dumps({"blocks": [{"file": "core/A.java"}]})
@@ -98,7 +98,7 @@ def test_a_search_of_one_file_shows_it_where_it_shows_anything() -> None:
     assert paths(seen("keyword_search", json.dumps({"text": "No results."}), query="x", path="a.py")) == []
 
 
-def test_references_are_of_the_file_that_was_asked_about_and_in_those_that_were_found() -> None:
+def test_references_show_the_requested_file_and_the_files_with_matches() -> None:
     text = json.dumps({"text": f"# {KAFKA} – core/B.java\n1: x\n"})
     found = seen("find_references", text, repo=KAFKA, path="core/A.java", symbol="A")
     assert paths(found) == ["core/A.java", "core/B.java"]
@@ -165,7 +165,9 @@ def test_tools_that_retrieve_nothing_are_events_without_files() -> None:
         ("grep x a.py", "ERROR: Cannot execute multiple commands at once.", (View("code_search"),)),
     ],
 )
-def test_a_shell_command_is_what_it_does_and_shows(command: str, result: str, expected: tuple[View, ...]) -> None:
+def test_a_shell_command_is_classified_by_its_actions_and_output(
+    command: str, result: str, expected: tuple[View, ...]
+) -> None:
     found = seen("Bash", result, command=command)
     assert views(found) == (expected or (View("other"),))
     assert found.inferred == ("shell" if expected else None)
@@ -226,7 +228,7 @@ def test_tools_of_many_agents_name_files_each_in_its_way(name: str, arguments: d
     assert paths(seen(name, "x = 1", **arguments)) == ["/w/a.py"]
 
 
-def test_the_richer_of_two_sightings_of_a_call_is_kept() -> None:
+def test_the_richer_of_two_sightings_of_a_call_wins() -> None:
     poor, rich = seen("Grep", pattern="x"), seen("Grep", "src/a.py", pattern="x")
     assert choose_richer(poor, rich) is choose_richer(rich, poor) is rich
     assert choose_richer(poor, seen("Grep", pattern="x")) is poor

@@ -30,7 +30,7 @@ def test_steps_of_one_message_count_its_prompt_once_and_cached_tokens_are_part_o
     assert trace.total_tokens == 14 + 25
 
 
-def test_prompts_that_are_alike_by_chance_and_steps_without_one_are_messages_of_their_own(tmp_path: Path) -> None:
+def test_equal_prompt_sizes_and_missing_ones_count_as_separate_messages(tmp_path: Path) -> None:
     spent = [(10, 1), (20, 1), (10, 1), (None, 3), (None, 3)]
     steps = [step(metrics={"prompt_tokens": prompt, "completion_tokens": done}) for prompt, done in spent]
     assert trace_of(tmp_path, atif(*steps)).total_tokens == 11 + 21 + 11 + 3 + 3

@@ -7,7 +7,7 @@ import pytest
 from tests.features.traces.formats.written import SESSION, TRANSCRIPT, assistant, lines, result, trace_of, use
 
 
-def test_a_transcript_s_calls_are_in_order_of_the_call_with_the_result_that_names_them(tmp_path: Path) -> None:
+def test_the_calls_of_a_transcript_are_in_call_order_with_their_own_results(tmp_path: Path) -> None:
     trace = trace_of(tmp_path, TRANSCRIPT)
     assert [(step.index, step.id, step.seen.name, step.seen.result) for step in trace.steps] == [
         (0, "a", "Read", "import b"),

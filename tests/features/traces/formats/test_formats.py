@@ -168,7 +168,9 @@ def test_repeating_every_line_changes_nothing_but_the_losses(folder: Path, kind:
 @pytest.mark.parametrize("kind", KINDS)
 @EACH_KIND
 @given(value=json_values(numbers=st.integers()), data=st.data())
-def test_any_value_in_any_place_is_no_error(folder: Path, kind: str, value: object, data: st.DataObject) -> None:
+def test_any_value_anywhere_in_a_trace_is_read_without_an_error(
+    folder: Path, kind: str, value: object, data: st.DataObject
+) -> None:
     parts = [json.loads(ALL[kind])] if kind in DOCUMENTS else [json.loads(line) for line in ALL[kind].splitlines()]
     where: Any = parts
     while True:  # walk down to a random place, and put the value there
@@ -254,7 +256,7 @@ def test_a_real_message_s_usage_counts_once(real_traces: Path) -> None:
 
 @settings(max_examples=at_most(15))
 @given(data=st.data())
-def test_a_real_trace_cut_damaged_or_shuffled_anywhere_is_no_error(
+def test_a_real_trace_that_is_cut_damaged_or_shuffled_is_read_without_an_error(
     real_traces: Path, folder: Path, data: st.DataObject
 ) -> None:
     content = data.draw(st.sampled_from(_real(real_traces)).map(Path.read_bytes))

@@ -15,7 +15,7 @@ def _names(call: ToolCall) -> str:
     return call.name
 
 
-def test_a_call_is_looked_at_once_its_result_is_there_and_kept_in_order_of_the_call() -> None:
+def test_a_call_is_read_when_its_result_arrives_and_listed_in_call_order() -> None:
     looked: list[str | None] = []
 
     def look(call: ToolCall) -> str:
@@ -142,7 +142,7 @@ def test_tokens_are_unknown_until_a_message_says_them() -> None:
 
 
 @given(st.lists(RECORDED_FACTS, max_size=20))
-def test_whatever_is_said_becomes_a_trace_whose_steps_are_counted_from_0_and_whose_tokens_only_grow(
+def test_any_recording_numbers_steps_from_0_and_never_lowers_the_token_count(
     said: list[tuple[str, object, object, object]],
 ) -> None:
     recording = Recording(_names)

@@ -46,7 +46,7 @@ def test_a_task_that_cannot_be_measured_has_its_outcome_alone() -> None:
     assert list_figures(done("t", "a.py", gold=(), reward=0.0)) == {"reward": 0}
 
 
-def test_a_reward_that_is_no_number_is_not_known() -> None:
+def test_a_reward_of_nan_is_left_out() -> None:
     assert "reward" not in list_figures(done("t", reward=math.nan))
 
 

@@ -6,7 +6,7 @@ from runner.features.traces.measures.findings import select_baseline, sort_by_in
 from tests.features.traces.documents import done
 
 
-def test_what_differs_most_comes_first_then_what_was_missed_and_last_what_was_not_measured() -> None:
+def test_tasks_that_differ_come_first_then_missed_ones_and_unmeasured_ones_last() -> None:
     artifacts = {
         "b/none": done("none", "a.py", gold=()),
         "b/found": done("found", "a.py", "b.py"),

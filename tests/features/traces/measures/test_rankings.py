@@ -52,5 +52,5 @@ def test_a_task_with_an_error_enters_no_mean() -> None:
     assert np.isnan(scores.values[0, 1])
 
 
-def test_precision_divides_by_k_however_few_were_found() -> None:
+def test_precision_divides_by_k_even_with_fewer_results() -> None:
     assert rank_files([["a"]], [["a"]]).score([parse("P@5")]).values.tolist() == [[0.2]]

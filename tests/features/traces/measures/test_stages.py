@@ -71,7 +71,7 @@ def test_the_time_to_the_first_relevant_file_is_that_of_the_event_that_first_has
 
 
 @pytest.mark.parametrize("seen", [[], [read("x.py", elapsed_seconds=1.0)]])
-def test_where_no_gold_was_seen_recall_is_0_and_there_is_no_time_to_it(seen: list[dict[str, Any]]) -> None:
+def test_if_no_gold_is_seen_recall_is_0_and_the_time_to_gold_is_undefined(seen: list[dict[str, Any]]) -> None:
     found = stage("file_level_metrics", *seen)
     assert (found["file_recall"], found["mrr"]) == (0, 0)
     assert found["ttfr_seconds"] is found["ttfr_tokens"] is found["first_gt_hit_step"] is None
@@ -92,7 +92,7 @@ def test_what_cannot_be_computed_says_why_and_has_no_value(gold: tuple[str, ...]
     assert all(value is None for name, value in probes.items() if name.startswith("util_"))
 
 
-def test_a_chunk_is_found_where_its_file_was_seen() -> None:
+def test_a_chunk_counts_as_a_hit_if_its_file_was_seen() -> None:
     found = stage("chunk_level_metrics", search("src/b.py"), chunks=["src/a.py", "src/b.py", "src/b.py", "z.py"])
     assert (found["resolution"], found["validity"]) == ("chunk_level", "file_match_only")
     assert (found["chunk_recall"], found["chunks_hit"], found["chunks_total"]) == (0.5, 2, 4)
@@ -103,7 +103,7 @@ def shows(file: str, *ranges: tuple[int, int | None]) -> dict[str, Any]:
     return read(file, target_lines=lines)
 
 
-def test_a_gold_line_is_found_where_a_reader_showed_it() -> None:
+def test_a_gold_line_counts_as_a_hit_if_a_reader_showed_it() -> None:
     found = stage(
         "chunk_level_metrics",
         shows("src/a.py", (3, 4), (4, 6), (100, 200)),
@@ -152,7 +152,7 @@ def test_line_recall_is_that_of_sets_of_lines(
     assert (found["lines_hit"], found["lines_total"]) == (len(wanted & seen), len(wanted))
 
 
-def test_without_chunks_there_is_no_chunk_recall() -> None:
+def test_chunk_recall_is_undefined_without_chunks() -> None:
     found = stage("chunk_level_metrics", search("src/b.py"))
     assert (found["resolution"], found["validity"], found["chunk_recall"]) == ("file_level_only", "unsupported", None)
 

@@ -41,7 +41,7 @@ def test_one_value_has_no_deviation_and_none_has_no_mean() -> None:
     assert summarise_values([]) == {"mean": None, "std": None, "median": None, "n": 0}
 
 
-def test_means_are_over_the_tasks_that_could_be_computed_and_the_others_are_counted_by_reason() -> None:
+def test_means_cover_computable_tasks_and_others_are_counted_by_reason() -> None:
     untraced = build_artifact(document([], ["a.py"], source=None))
     found = summary([done("t", "a.py"), done("u", "x.py"), done("v", "a.py", gold=()), untraced], NAMES)
     assert found["file_level_aggregates"]["mrr"]["mean"] == 0.5
@@ -81,7 +81,7 @@ def test_means_without_the_gold_of_low_confidence_stand_beside_those_with_it() -
     assert "without_low_confidence" not in summary([graded("t", "medium", "a.py")], NAMES)
 
 
-def test_where_nothing_could_be_computed_there_is_no_mean_not_0() -> None:
+def test_a_mean_over_no_tasks_is_undefined_rather_than_0() -> None:
     for artifacts in ([], [done("t", "a.py", gold=())]):
         found = summary(artifacts, NAMES)
         assert found["file_level_aggregates"]["mrr"] == {

@@ -32,7 +32,7 @@ def test_names_and_titles_of_figures_differ() -> None:
         assert len(values) == len(figures)
 
 
-def test_a_figure_is_found_by_its_name() -> None:
+def test_a_figure_is_looked_up_by_its_name() -> None:
     assert all(find_figure(figure.name) == figure for figure in list_task_figures((5,)))
     assert (find_figure("ndcg@10").title, find_figure("precision@5").title) == ("nDCG@10", "P@5")
     for name in ("nonsense", "nonsense@5"):

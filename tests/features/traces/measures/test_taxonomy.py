@@ -33,7 +33,7 @@ def test_each_label_counts_its_files() -> None:
     assert found["labels"].keys() == LABELS.keys()
 
 
-def test_a_gold_file_is_no_near_miss_of_another() -> None:
+def test_a_gold_file_is_not_a_near_miss_of_another() -> None:
     assert taxonomy(["src/a.py", "src/b.py"], read("src/a.py"))["labels"]["ambiguity_near_miss"] == 0
 
 
@@ -42,7 +42,7 @@ def test_files_at_the_root_are_no_near_misses_nor_are_those_in_a_folder_below() 
     assert found["labels"]["ambiguity_near_miss"] == 0
 
 
-def test_a_folder_of_another_repository_is_another_folder_but_one_of_an_unknown_repository_may_be_the_same() -> None:
+def test_folders_differ_between_repositories_unless_one_repository_is_unknown() -> None:
     gold = ["kafka::src/a.py"]
     near = {name: taxonomy(gold, read(name))["labels"]["ambiguity_near_miss"] for name in ("zk::src/b.py", "src/b.py")}
     assert near == {"zk::src/b.py": 0, "src/b.py": 1}

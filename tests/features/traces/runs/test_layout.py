@@ -42,7 +42,7 @@ def list_runs(path: Path, tasks: Tasks | None = None) -> list[RunFolder]:
     return list(find_runs(path, tasks))
 
 
-def test_a_run_in_the_staged_layout_is_told_by_its_place(tmp_path: Path) -> None:
+def test_a_run_in_the_staged_layout_is_identified_by_its_path(tmp_path: Path) -> None:
     folder = run(tmp_path / "runs/staging/fix_1/baseline-local/some-task-001", "agent/trajectory.json")
     (only,) = list_runs(tmp_path)
     assert only == RunFolder(
@@ -76,7 +76,7 @@ def test_a_result_of_harbor_tells_task_suite_and_model(tmp_path: Path) -> None:
     )
 
 
-def test_names_that_would_break_a_line_are_told_without_that(tmp_path: Path) -> None:
+def test_line_breaks_and_invalid_characters_in_names_are_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "official" / "a\nb" / "mcp\t\u2028x" / os.fsdecode(b"t\xff \xf0\x9f\x98\x80")
     (told,) = list_runs(run(folder, "agent/trajectory.json"))
     said = told.provenance
@@ -89,7 +89,7 @@ def test_the_shelves_of_a_stage_are_no_runs(tmp_path: Path) -> None:
     assert list_runs(tmp_path)[0].provenance == Provenance("run_a", "t-1", "mcp", "unknown")
 
 
-def test_the_flat_layout_takes_run_and_configuration_from_records_or_the_folders_above(tmp_path: Path) -> None:
+def test_the_flat_layout_reads_run_and_configuration_from_records_or_folders(tmp_path: Path) -> None:
     run(
         tmp_path / "batch_1/task-a-001_hybrid",
         "agent_stdout.log",
@@ -144,12 +144,12 @@ def test_a_folder_is_searched_for_the_names_of_every_format(tmp_path: Path, sour
     assert only.session == folder / "agent" / "mine.log.gz"
 
 
-def test_an_empty_trace_is_a_trace_where_there_is_no_other(tmp_path: Path) -> None:
+def test_an_empty_trace_counts_if_it_is_the_only_one(tmp_path: Path) -> None:
     (tmp_path / "trajectory.json").touch()
     assert list_runs(tmp_path)[0].trajectory == tmp_path / "trajectory.json"
 
 
-def test_a_packed_trace_is_one_and_a_folder_is_taken_for_it_only_where_there_is_no_other(tmp_path: Path) -> None:
+def test_a_packed_trace_is_used_and_a_folder_only_if_nothing_else_is_there(tmp_path: Path) -> None:
     run(tmp_path / "a" / "t1", "agent_stdout.log", "agent_trace.jsonl.gz")
     run(tmp_path / "a" / "t2", "trajectory.json.gz", "agent_trace.jsonl/within", "session.jsonl")
     run(tmp_path / "a" / "t3", "agent_stdout.log", "agent_trace.jsonl/within")
@@ -159,7 +159,7 @@ def test_a_packed_trace_is_one_and_a_folder_is_taken_for_it_only_where_there_is_
     assert three.session == three.folder / "agent_trace.jsonl"
 
 
-def test_the_session_that_an_agent_kept_is_found_and_its_subagents_are_not(tmp_path: Path) -> None:
+def test_the_session_of_an_agent_is_listed_without_its_subagents(tmp_path: Path) -> None:
     sessions = "agent/sessions/projects/-app"
     folder = run(tmp_path / "t", "agent/claude-code.txt", f"{sessions}/b.jsonl", f"{sessions}/agent-a.jsonl")
     assert list_runs(tmp_path)[0].session == folder / sessions / "b.jsonl"
@@ -181,7 +181,7 @@ def test_an_empty_folder_at_the_place_of_a_task_is_a_run_and_elsewhere_is_none(t
     assert [each.folder.name for each in list_runs(tmp_path)] == ["t-1"]
 
 
-def test_the_result_of_a_batch_and_what_was_made_of_a_run_are_no_runs(tmp_path: Path) -> None:
+def test_batch_results_and_files_derived_from_a_run_are_not_runs(tmp_path: Path) -> None:
     batch = run(tmp_path / "runs/staging/r/c/batch", result={"n_total_trials": 1})
     run(tmp_path / "runs/staging/r/c/lost", result={"n_total_trials": 1})
     trial = run(batch / "t__Abc1234", "agent/trajectory.json")
@@ -190,7 +190,7 @@ def test_the_result_of_a_batch_and_what_was_made_of_a_run_are_no_runs(tmp_path: 
     assert [each.folder for each in list_runs(tmp_path)] == [trial]
 
 
-def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path: Path) -> None:
+def test_a_run_with_damaged_records_is_listed_and_its_outcome_names_them(tmp_path: Path) -> None:
     folder = run(tmp_path / "c/t-1", "trajectory.json", result=[])
     (folder / "config.json").write_bytes(b"\0")
     assert [each.folder for each in list_runs(tmp_path)] == [folder]
@@ -200,7 +200,7 @@ def test_a_run_with_damaged_records_is_found_and_its_outcome_names_them(tmp_path
     )
 
 
-def test_links_in_circles_end_and_a_folder_is_found_once(tmp_path: Path) -> None:
+def test_circular_links_end_and_a_folder_is_listed_once(tmp_path: Path) -> None:
     folder = run(tmp_path / "a/t-1", "trajectory.json")
     (folder / "up").symlink_to(tmp_path)
     (tmp_path / "b").symlink_to(folder)
@@ -230,7 +230,7 @@ def test_a_deep_tree_is_walked_to_its_end(tmp_path: Path) -> None:
     assert list_runs(tmp_path)[0].folder == deep
 
 
-def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"path=.*none: no such folder"):
         list_runs(tmp_path / "none")
     (tmp_path / "file").touch()
@@ -251,7 +251,7 @@ def test_runs_of_one_task_and_configuration_never_share_an_artifact(tmp_path: Pa
     assert len({artifact.casefold() for artifact in artifacts}) == 5
 
 
-def test_an_artifact_s_name_stays_a_file_s_however_long_the_names_it_is_made_of(tmp_path: Path) -> None:
+def test_artifact_names_fit_in_a_file_name_and_stay_unique_for_long_names(tmp_path: Path) -> None:
     task, batch, trial = ("é" * 90 + end for end in "abc")
     for number in range(4):
         run(tmp_path / f"d{number}" / batch / trial, "trajectory.json", results={"task_id": task}, config={"mode": "m"})
@@ -322,7 +322,7 @@ def test_what_a_run_adds_to_a_tasks_name_is_taken_off(name: str, expected: str) 
     assert strip_decoration(name) == expected
 
 
-def test_a_task_is_found_by_any_spelling_of_its_name(tmp_path: Path) -> None:
+def test_a_task_matches_any_spelling_of_its_name(tmp_path: Path) -> None:
     for name in ("suite/instance_a-b-c1", "suite/core", "suite/api_upgrade_01", "suite/dep-001", "suite/dep-001-more"):
         run(tmp_path / name, "tests/ground_truth.json")
     tasks = find_tasks([tmp_path])
@@ -339,7 +339,7 @@ def test_a_task_is_found_by_any_spelling_of_its_name(tmp_path: Path) -> None:
     assert not tasks.find("_" * 100_000)
 
 
-def test_a_task_is_found_by_the_id_in_its_manifest(tmp_path: Path) -> None:
+def test_a_task_matches_the_id_in_its_manifest(tmp_path: Path) -> None:
     manifests = {
         "inv-002": '[task]\nid = "inv-watch-delete"\n',
         "inv-003": '[metadata]\ntask_id = "inv_vxlan"\n',
@@ -356,7 +356,7 @@ def test_a_task_is_found_by_the_id_in_its_manifest(tmp_path: Path) -> None:
     assert tasks.find("inv-005") == (tmp_path / "inv-005",)
 
 
-def test_real_tasks_are_found_by_their_ids(real_traces: Path) -> None:
+def test_real_tasks_match_their_ids(real_traces: Path) -> None:
     tasks = find_tasks([real_traces / "tasks"])
     manifests = sorted((real_traces / "tasks").rglob("task.toml"))
     ids = {file.parent: tomllib.loads(file.read_text()).get("task", {}).get("id") for file in manifests}
@@ -410,7 +410,7 @@ TRIALS = {
 
 
 @pytest.mark.parametrize("below", ["", "trials"])
-def test_real_trials_are_found_with_their_tasks_and_gold_files(real_traces: Path, below: str) -> None:
+def test_real_trials_are_listed_with_their_tasks_and_gold_files(real_traces: Path, below: str) -> None:
     runs = [
         each
         for each in list_runs(real_traces / below, find_tasks([real_traces]))
@@ -448,7 +448,7 @@ RUNS = {
 }
 
 
-def test_real_runs_are_found_with_both_their_traces(real_traces: Path) -> None:
+def test_real_runs_are_listed_with_both_their_traces(real_traces: Path) -> None:
     runs = list_runs(real_traces / "runs", find_tasks([real_traces / "tasks"]))
     assert {
         str(each.folder.relative_to(real_traces / "runs")): (

@@ -223,7 +223,7 @@ def test_files_to_edit_come_from_surely_known_changes_only(
     assert paths(read_ground_truth(task(tmp_path, files)).expected_edit_files) == expected
 
 
-def test_a_patch_tells_the_files_to_edit_although_another_source_tells_the_relevant_ones(tmp_path: Path) -> None:
+def test_a_patch_gives_the_files_to_edit_even_if_another_source_gives_gold(tmp_path: Path) -> None:
     files: dict[str, object] = {"tests/ground_truth.json": ["a.py"], "tests/expected.diff": PATCH}
     truth = read_ground_truth(task(tmp_path, files))
     assert paths(truth.files) == ["a.py"]
@@ -478,7 +478,7 @@ def test_the_files_to_edit_of_real_patches_are_their_gold_files(real_traces: Pat
         assert truth.expected_edit_files == truth.files
 
 
-def test_real_symbols_and_chunks_are_found(real_traces: Path) -> None:
+def test_real_symbols_and_chunks_are_read(real_traces: Path) -> None:
     suites = real_traces / "ground_truth"
     oracle = read_ground_truth(suites / "csb_org_migration" / "ccx-migration-294")
     assert len(oracle.symbols) == 27

@@ -125,7 +125,7 @@ def test_a_file_is_not_gold_where_they_do_not(seen: File, gold: File) -> None:
     assert match_files([seen], [gold]) == {}
 
 
-def test_a_path_that_is_equal_counts_more_than_one_below_a_folder_named_as_a_repository() -> None:
+def test_an_equal_path_takes_priority_over_a_folder_named_as_a_repository() -> None:
     gold = [File("kafka/a.py"), File("a.py", "kafka")]
     assert match_files(gold, gold) == {gold[0]: 0, gold[1]: 1}
 
@@ -155,7 +155,7 @@ def test_order_and_repetition_of_what_was_seen_change_nothing(seen: list[File], 
 
 
 @given(st.lists(REPOSITORY_FILES, max_size=5, unique=True))
-def test_gold_that_was_seen_is_found_unless_another_repository_has_the_same_path(gold: list[File]) -> None:
+def test_seen_gold_is_matched_unless_another_repository_has_the_same_path(gold: list[File]) -> None:
     paths = [file.path.lower() for file in gold]
     found = match_files(gold, gold)
     for position, file in enumerate(gold):
