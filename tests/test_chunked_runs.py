@@ -202,9 +202,7 @@ def test_a_language_model_sees_chunks_under_the_names_of_their_documents(logged:
     assert result.grades.ranks[:3].tolist() == [1 / value for value in result.of("RR")[:3]]
 
 
-def test_a_sweep_over_sizes_is_judged_by_what_was_found_of_each_document(
-    logged: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_over_chunk_sizes_judges_each_document_once(logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One pool for long chunks and short ones: each document is judged once, for all of them."""
     ways = ("chunking=tokens", "chunking.size=4,9")
     assert main(["-m", *NEEDLE, "retriever=bm25", *ways, INLINE]) == 0

@@ -176,7 +176,7 @@ def test_annotations_are_notices_where_no_rule_is_violated_and_are_escaped() -> 
     assert "\n" not in line
 
 
-def test_a_summary_is_no_longer_than_github_accepts() -> None:
+def test_a_summary_does_not_exceed_the_size_limit_of_github() -> None:
     assert cut_summary("short") == "short"
     cut = cut_summary("\N{EURO SIGN}" * LARGEST_SUMMARY)
     assert len(cut.encode()) <= LARGEST_SUMMARY

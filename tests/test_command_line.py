@@ -295,7 +295,7 @@ def test_bad_files_are_one_line_and_exit_code_2(
 
 
 @pytest.mark.usefixtures("here")
-def test_more_documents_may_be_asked_for_than_there_are(runs: Callable[[], list[Run]]) -> None:
+def test_the_depth_may_exceed_the_number_of_documents(runs: Callable[[], list[Run]]) -> None:
     assert main(["metrics.depth=1000", "metrics.k_values=[1,1000]", *DATA]) == 0
     assert "recall_at_1000" in runs()[0].data.metrics
 

@@ -201,7 +201,7 @@ def test_different_datasets_are_refused_with_exit_code_2(run: Run, here: Path) -
         (["baseline=good", "candidate=broken.json"], "expected a record or a report"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_said_in_one_line(run: Run, here: Path, arguments: list[str], said: str) -> None:
+def test_a_mistake_is_reported_in_one_line(run: Run, here: Path, arguments: list[str], said: str) -> None:
     (here / "empty").mkdir()
     (here / "broken.json").write_text("{")
     _, err = run("compare", *arguments, code=2)
@@ -219,7 +219,7 @@ def test_whatever_is_wrong_with_an_input_is_a_mistake(run: Run, monkeypatch: pyt
     assert len(err.splitlines()) == 1
 
 
-def test_a_crash_is_no_violation_and_leaves_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_not_a_violation_and_prints_its_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(*_: object, **__: object) -> None:
         raise RuntimeError("no luck")
 
@@ -331,7 +331,7 @@ def test_a_beginning_that_several_ids_have_is_not_enough(
     assert f"{logged[0].id[:8]} (r0)" in err
 
 
-def test_another_database_or_server_is_asked_through_mlflow(tracking: Tracking, here: Path) -> None:
+def test_another_database_or_server_is_read_through_mlflow(tracking: Tracking, here: Path) -> None:
     tracker, sweep = Tracker(tracking), Sweep("abc", "a sweep", {"k1": "1"}, 1, this_time())
     (logged,) = tracker.log([Finished(result("k1=1"), {})], sweep)
     parent = tracker.finish_sweep(sweep, result("k1=1"), {}, "FINISHED")
@@ -448,14 +448,14 @@ def test_a_report_can_be_a_baseline(run: Run, here: Path) -> None:
         (["run=good", "name=main", "promote.depth=-1"], "promote.depth=-1"),
     ],
 )
-def test_a_mistake_in_promoting_is_said_in_one_line(run: Run, here: Path, arguments: list[str], said: str) -> None:
+def test_a_mistake_in_promoting_is_reported_in_one_line(run: Run, here: Path, arguments: list[str], said: str) -> None:
     reports(here)
     _, err = run("promote", *arguments, code=2)
     assert said in err
     assert len(err.splitlines()) == 1
 
 
-def test_each_verb_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_of_each_verb_shows_its_command(capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("compare", "promote"):
         assert main([verb, "--help"]) == 0
         assert f"python -m runner {verb} " in capsys.readouterr().out

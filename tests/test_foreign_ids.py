@@ -59,7 +59,7 @@ def test_ids_of_other_documents_are_said_with_one_of_each(here: Path, capsys: py
     assert "hits have ids such as 'x', judgments such as 'a'" in before
 
 
-def test_wrong_hits_of_some_queries_are_no_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_hits_of_some_queries_cause_no_warning(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = report(here, capsys, ["a", "b"], ["a", "x"])
     assert "warning" not in before + after
     assert after.startswith(" 0.500")

@@ -98,7 +98,7 @@ def test_no_test_file_defines_a_strategy_at_module_level() -> None:
         "from tests.strategies import texts\nNAMES = texts.WORDS.filter(bool)",
     ],
 )
-def test_a_strategy_at_module_level_is_found(source: str) -> None:
+def test_a_strategy_at_module_level_is_detected(source: str) -> None:
     assert len([*find_strategies("from hypothesis import strategies as st\n" + source)]) == 1
 
 

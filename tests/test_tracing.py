@@ -16,7 +16,7 @@ def exchange(outcome: Reply | ChatError) -> Exchange:
 
 
 @pytest.mark.filterwarnings("ignore:.*Any type hint:UserWarning")  # of MLflow's own code
-def test_what_is_asked_and_answered_can_be_read_in_mlflow(
+def test_exchanges_are_logged_as_mlflow_traces(
     tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # MLflow makes a database where it is asked for its default
@@ -38,7 +38,7 @@ def test_what_is_asked_and_answered_can_be_read_in_mlflow(
     assert found[0].data.spans[0].outputs == "no answer in time"
 
 
-def test_nothing_is_seen_where_nobody_wants_to_see(tracking: Tracking) -> None:
+def test_tracing_is_off_unless_enabled(tracking: Tracking) -> None:
     with log_exchanges(tracking, wanted=False):
         notify_observers(exchange(Reply("A little.")))
     assert traces({"llm": {"trace": True}})

@@ -34,7 +34,7 @@ def test_a_port_in_use_is_refused_before_mlflow_is_started(
     assert f"port={port}: already in use on 127.0.0.1" in capsys.readouterr().err
 
 
-def test_mlflow_is_told_the_address_and_the_store(
+def test_mlflow_gets_the_address_and_the_store(
     tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told: list[str] = []

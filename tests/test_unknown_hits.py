@@ -133,7 +133,7 @@ def test_a_hybrid_with_a_service_is_that_of_all_documents(
     same(measured(hybrid), measured(hybrid, ids=tuple(JUDGED)))
 
 
-def test_a_whole_document_is_found_also_if_the_corpus_has_its_chunks(measured: Callable[..., Result]) -> None:
+def test_whole_document_hits_score_the_same_with_a_chunked_corpus(measured: Callable[..., Result]) -> None:
     chunked = measured(chunking=Tokens(size=2))
     np.testing.assert_allclose(chunked.scores, measured().scores, rtol=0, atol=1e-9)
 

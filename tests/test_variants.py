@@ -200,7 +200,7 @@ def measured_again(times: int) -> Result:
     )
 
 
-def test_intervals_of_means_are_those_of_clusters_and_are_kept(tmp_path: Path) -> None:
+def test_intervals_use_clusters_and_records_store_them(tmp_path: Path) -> None:
     once, again = measured_again(1), measured_again(TIMES)
     for name, interval in once.intervals.items():
         assert again.intervals[name] == pytest.approx(interval, nan_ok=True)

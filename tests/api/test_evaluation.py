@@ -48,7 +48,7 @@ def test_figures_and_settings_equal_those_of_the_command_line(
     assert_same(runner.evaluate(retriever, data, tracking_uri="none"), load_result(run))
 
 
-def test_a_hybrid_made_in_python_has_the_figures_of_the_command_line(data: runner.Dataset) -> None:
+def test_a_hybrid_built_in_python_scores_the_same_as_on_the_command_line(data: runner.Dataset) -> None:
     run_command("retriever=hybrid", "encoder=lsa", "encoder.dimensions=2", "retriever.alpha=0.3")
     (run,) = list_runs("evaluation")
     hybrid = Hybrid({"lexical": BM25(), "semantic": Dense(LSA)}, alpha=0.3)
@@ -132,7 +132,7 @@ def test_a_function_or_an_object_of_another_library_is_evaluated(given: runner.D
     assert not result.failures
 
 
-def test_few_hits_are_no_shallow_search() -> None:
+def test_few_hits_are_not_a_shallow_search() -> None:
     documents = {"d1": {"text": "pier"}, "d2": {"text": "lamp"}, "d3": {"text": "rope"}}
     data = runner.Dataset.of(documents, {"q1": "pier"}, {"q1": {"d1": 1, "d2": 1}})
 
@@ -165,7 +165,7 @@ def test_the_rankings_of_a_searcher_are_taken_as_they_are(given: runner.Dataset)
     assert result.means == runner.evaluate(BM25(), given, tracking_uri="none").means
 
 
-def test_a_retriever_that_is_no_value_is_indexed_and_never_cached(given: runner.Dataset) -> None:
+def test_a_retriever_that_is_not_a_dataclass_is_never_cached(given: runner.Dataset) -> None:
     indexed = []
 
     class Shortest:
@@ -256,7 +256,7 @@ def test_a_mistake_is_explained_in_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_no_dataset_is_named(data: runner.Dataset) -> None:
+def test_a_value_that_is_not_a_dataset_is_refused(data: runner.Dataset) -> None:
     with pytest.raises(TypeError, match=r"should be a Dataset, not list; use load_dataset or Dataset\.of"):
         runner.evaluate(BM25(), [data])  # type: ignore[arg-type]  # what is tested
 

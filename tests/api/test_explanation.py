@@ -12,7 +12,7 @@ from runner.comparison.comparability import NotComparable
 from tests.api.conftest import DOCUMENTS, QRELS, QUERIES
 
 
-def test_settings_and_documents_are_told_apart_and_effects_add_up(given: runner.Dataset, here: Path) -> None:
+def test_settings_and_documents_have_separate_effects_that_add_up(given: runner.Dataset, here: Path) -> None:
     gold = {document for grades in QRELS.values() for document in grades}
     texts = {name: text if name not in gold else "nothing of the kind" for name, text in DOCUMENTS.items()}
     other = runner.Dataset.of(texts, QUERIES, QRELS)

@@ -67,7 +67,7 @@ def test_every_name_exists_and_has_a_type(package: ModuleType) -> None:
         _ = package.nothing
 
 
-def test_the_names_are_no_part_of_the_code_that_identifies_a_result() -> None:
+def test_the_names_are_not_part_of_the_code_that_identifies_a_result() -> None:
     assert "runner.api.sweep" not in modules_behind("runner.evaluation.bench")
     assert "retrievers.vectors.dense" not in modules_behind("retrievers.lexical.bm25")
 
@@ -106,7 +106,7 @@ def test_a_notebook_has_a_bar_that_ends_with_the_work(
     assert "\r" not in capsys.readouterr().err
 
 
-def test_outside_a_notebook_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_bar_is_shown_outside_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert notebook.open_bar("work", 0, 2) is None
     terminal = SimpleNamespace(get_ipython=lambda: SimpleNamespace())
     monkeypatch.setitem(sys.modules, "IPython", terminal)

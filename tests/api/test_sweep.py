@@ -131,7 +131,7 @@ def test_values_in_memory_reach_workers(given: runner.Dataset, data: runner.Data
     assert [run.means for run in board.runs] == [run.means for run in runner.run_sweep(*SWEEP, dataset=data).runs]
 
 
-def test_without_tracking_nothing_is_logged_and_rankings_are_not_kept(data: runner.Dataset) -> None:
+def test_without_tracking_nothing_is_logged_and_rankings_are_unavailable(data: runner.Dataset) -> None:
     board = runner.run_sweep(*SWEEP, dataset=data, tracking_uri="none")
     assert board.parent is None
     assert len(board.runs) == 3

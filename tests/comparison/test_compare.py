@@ -68,7 +68,7 @@ def test_means_and_differences_are_those_of_the_queries(two: Comparison) -> None
         assert own.wins + own.ties + own.losses == own.queries == 30
 
 
-def test_the_effect_is_that_of_a_leaderboard_the_t_statistic_over_the_root_of_n_less_its_bias(two: Comparison) -> None:
+def test_the_effect_is_bias_corrected_and_the_same_as_on_a_leaderboard(two: Comparison) -> None:
     a, b = (of.of(two.primary)[:30] for of in two.results)
     t, _ = stats.ttest_rel(b, a)
     effect = two.table[two.primary][1].difference.effect
@@ -118,7 +118,7 @@ def test_identical_results_tie_everywhere() -> None:
     assert agreement.coefficients == dict.fromkeys(agreement.coefficients, 1)
 
 
-def test_agreement_is_over_the_queries_with_gold_that_both_answered_as_in_every_report() -> None:
+def test_agreement_covers_queries_with_gold_that_both_results_answered() -> None:
     a, b, c = result("a"), result("b", seed=2, errors={3: "timed out"}), result("c", seed=3, errors={5: "timed out"})
     comparison = compared(a, b, c)
     assert list(comparison.agreement.values()) == [measure_pair(a, b), measure_pair(a, c)]
@@ -160,7 +160,7 @@ def test_the_order_of_queries_in_a_result_does_not_matter(two: Comparison) -> No
     assert again.agreement == two.agreement
 
 
-def test_changes_are_in_order_of_the_difference_with_what_was_found(two: Comparison) -> None:
+def test_changes_are_sorted_by_difference_and_include_the_hits(two: Comparison) -> None:
     changes = two.list_changes(1)
     differences = [change.difference for change in changes]
     assert differences == sorted(differences, reverse=True)
@@ -216,7 +216,7 @@ def unlike(of: Result, **first: Any) -> Result:
     return replace(of, queries=QueryTable(**columns), dataset=replace(of.dataset, fingerprint=""))
 
 
-def test_other_gold_of_the_same_dataset_as_of_another_search_type_is_compared_and_said() -> None:
+def test_different_gold_of_the_same_dataset_is_compared_with_a_note() -> None:
     own = result("b")
     comparison = compared(result("a"), replace(unlike(own, expected=["d0"]), dataset=own.dataset), result("c"))
     assert "Measured on the same dataset" in comparison.same
@@ -266,12 +266,12 @@ def test_the_depth_of_a_search_of_chunks_is_limited_by_their_number() -> None:
 
 
 @pytest.mark.parametrize("metrics", [{"depth": "os:system"}, {"depth": None}, "depth", ["depth"]])
-def test_a_record_whose_depth_is_no_number_is_not_comparable(metrics: object) -> None:
+def test_a_record_whose_depth_is_not_a_number_is_not_comparable(metrics: object) -> None:
     with pytest.raises(NotComparable, match=r"^a: metrics\.depth of its record is not a number"):
         compute_depth(replace(result("a"), config={"metrics": metrics}))
 
 
-def test_a_measure_that_one_lacks_is_said_to_be_missing() -> None:
+def test_a_measure_that_one_lacks_is_reported_as_missing() -> None:
     with pytest.raises(ResultError, match="a has no P@7"):
         compared(result("a"), result("b"), primary="P@7")
 
@@ -282,7 +282,7 @@ def test_no_result_queries_have_a_measure_of_their_own(two: Comparison) -> None:
     assert "tn_rate" not in compared(result("a", no_result=0), result("b", no_result=0)).table
 
 
-def test_times_are_told_as_far_as_they_are_known() -> None:
+def test_unknown_times_are_left_out_of_the_summary() -> None:
     known = replace(result().timings, each_ms=[1.0, None, 3.0, 8.0])
     told = summarise_times(replace(result(), timings=known))
     assert (told.mean, told.median, told.least, told.most) == (4.0, 3.0, 1.0, 8.0)
@@ -314,7 +314,7 @@ def test_differences_and_agreement_are_those_that_the_published_report_has(
         assert agreement.coefficients[name] == pytest.approx(said["agreement"][theirs], abs=1e-12)
 
 
-def test_an_oracle_is_no_worse_than_the_best(published: Comparison) -> None:
+def test_an_oracle_is_at_least_as_good_as_the_best(published: Comparison) -> None:
     assert published.headroom.oracle >= published.headroom.mean
     assert published.headroom.mean == pytest.approx(compute_mean(published.scores["nDCG@10"][1]))
 

@@ -56,7 +56,7 @@ def test_one_dataset_needs_no_such_table() -> None:
     assert not systems_table(rank()).rows
 
 
-def test_splits_and_versions_of_a_dataset_are_told_apart() -> None:
+def test_splits_of_a_dataset_are_ranked_separately() -> None:
     results = on("hard", low=0.1)
     other = [replace(r, dataset=replace(r.dataset, split="dev")) for r in results]
     titles = rank(results, other).datasets

@@ -97,7 +97,7 @@ def test_a_pass_that_hides_no_loss_says_so() -> None:
     assert "any loss is excluded with 30 queries" in describe_check(gain)
 
 
-def test_no_loss_is_hidden_beyond_the_range_of_a_measure_and_none_excluded_without_differences() -> None:
+def test_equal_results_and_few_queries_leave_a_gate_undecided() -> None:
     (equal,) = check_gate(Gate(drops={"primary": 0.05}, proof="noninferior"), against(result("b")))
     assert (equal.verdict, equal.drop) == ("undecided", 0.0)
     assert 0.05 < equal.hidden < 0.15  # losses of 1 on one query of thirty, or two, would often not be drawn
@@ -176,7 +176,7 @@ def test_rules_by_type_make_no_drop_over_all_queries_less_sure() -> None:
     assert len(among) == 16
 
 
-def test_a_gain_is_no_drop() -> None:
+def test_a_gain_is_not_a_drop() -> None:
     checks = check_gate(replace(DEFAULT, alpha=None), against(lower(-0.2, result("a"))))
     assert conclude(checks) == "pass"
     assert "did not fall" in describe_check(checks[0])

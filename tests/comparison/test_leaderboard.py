@@ -78,7 +78,9 @@ def test_significance_is_that_of_the_comparison_to_the_best() -> None:
 
 @pytest.mark.parametrize("test", list_choices(Test))
 @pytest.mark.parametrize("correction", [name for name in list_choices(CorrectionName) if name != "maxt"])
-def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, correction: CorrectionName) -> None:
+def test_the_leaderboard_uses_and_names_the_requested_test_and_correction(
+    test: Test, correction: CorrectionName
+) -> None:
     results = sweep(6)
     board = build_leaderboard(
         results, PRIMARY, statistics=Statistics(test=test, correction=correction, permutations=500)
@@ -90,7 +92,9 @@ def test_the_test_and_its_correction_are_those_asked_for_and_said(test: Test, co
 
 
 @pytest.mark.parametrize("test", list_choices(Test))
-def test_max_t_is_kept_for_every_test_that_has_it(test: Test, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_max_t_is_the_default_correction_of_every_test_that_supports_it(
+    test: Test, monkeypatch: pytest.MonkeyPatch
+) -> None:
     statistics = Statistics(test=test, permutations=500)
     assert build_leaderboard(sweep(4), PRIMARY, statistics=statistics).statistics.correction == (
         "maxt" if PAIRED_TESTS[test].run_max_t else "holm"
@@ -339,7 +343,7 @@ def test_among_many_what_clearly_differs_does_so() -> None:
     assert all(row.difference.significant for row in rows[1:])
 
 
-def test_results_of_one_name_are_told_apart_by_their_settings() -> None:
+def test_results_with_the_same_name_are_labelled_by_their_settings() -> None:
     def configured(**settings: Any) -> Result:
         retriever = {
             "_target_": "retrievers.lexical.bm25.BM25",

@@ -41,7 +41,7 @@ def test_a_setting_of_another_verb_is_not_offered(
     assert complete("runner compare comp", monkeypatch, capsys) == ["compare."]
 
 
-def test_bash_is_told_how_to_complete_runner(capsys: pytest.CaptureFixture[str]) -> None:
+def test_install_bash_prints_the_completion_of_runner(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-sc", "install=bash"]) == 0
     assert capsys.readouterr().out.rstrip().endswith("complete -o nospace -o default -F hydra_bash_completion runner")
 

@@ -62,7 +62,7 @@ def list_choices() -> Iterator[dict[str, str]]:
         yield {**(retriever or {}), **{group: name for group, name in zip(names, others, strict=True) if name}}
 
 
-def test_each_file_opens_with_what_it_is_and_the_command_that_runs_it() -> None:
+def test_each_file_starts_with_a_comment_that_shows_its_command() -> None:
     heads = {file: file.read_text().splitlines()[:4] for file in FILES}
     silent = [f for f, head in heads.items() if not any(line.startswith("#") and "runner" in line for line in head)]
     assert silent == []

@@ -144,7 +144,7 @@ def read_error(arguments: str, capsys: pytest.CaptureFixture[str]) -> str:
         ("retriever.k1=1 --cfg job evaluat", "evaluat: no such command"),
     ],
 )
-def test_a_mistake_is_said_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_reported_in_one_line(arguments: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert read_error(arguments, capsys).startswith(line)
 
 
@@ -186,11 +186,11 @@ def test_several_values_are_suggested_as_a_list_only_where_the_setting_is_one(
 
 
 @pytest.mark.parametrize("words", [["~a", "-m", "~b"], ["-m", "~a"], ["~a", "--cfg", "job", "~b=1"]])
-def test_what_is_taken_away_before_and_after_a_flag_is_no_flag(words: list[str]) -> None:
+def test_deletions_before_and_after_a_flag_are_not_flags(words: list[str]) -> None:
     check_flags(words)
 
 
-def test_a_language_that_is_not_there_is_told_what_is_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_language_suggests_the_plain_analyzer(capsys: pytest.CaptureFixture[str]) -> None:
     assert read_error("analyzer=maltese", capsys).endswith("; for other languages, choose plain")
 
 
@@ -292,7 +292,7 @@ def test_a_preset_has_only_settings_that_its_verb_knows(
     assert read_error(f"{verb}--config-dir=. experiment=mine", capsys).startswith(f"experiment/mine.yaml: {problem}")
 
 
-def test_a_preset_may_add_what_it_refers_to(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_preset_may_define_a_key_that_it_refers_to(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (elsewhere / "experiment").mkdir()
     (elsewhere / "experiment" / "mine.yaml").write_text(
         "# @package _global_\ndefaults: [override /dataset: beir]\nroot: /nowhere\ndataset: {path: '${root}/x'}\n"

@@ -37,7 +37,7 @@ def test_a_node_becomes_its_object_inside_out() -> None:
         ({"_target_": "BM25"}, r"a config can only create classes of this program"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(changes: dict[str, object], message: str) -> None:
+def test_a_config_error_is_reported_in_one_line(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         build(BM25_NODE | changes, "retriever")
     assert "\n" not in str(caught.value)
@@ -66,7 +66,7 @@ def test_values_are_shown_as_yaml_has_them(changes: dict[str, object], message: 
         build({"_target_": "runner.metrics.settings.MetricSettings"} | changes, "metrics")
 
 
-def test_nothing_is_made_that_nothing_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_object_for_an_unknown_setting_is_never_created(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     monkeypatch.setattr("runner.config.objects._call", lambda target, values, path: made.append(path))
     with pytest.raises(ConfigError, match=r"^retriever\.extra: no such setting"):
@@ -81,7 +81,7 @@ def test_a_class_that_a_module_only_imported_is_not_its_own() -> None:
         build({"_target_": "runner.store.disk.Path"}, "x")
 
 
-def test_a_required_setting_is_asked_for() -> None:
+def test_a_missing_required_setting_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^dataset\.path: is required"):
         build({"_target_": "runner.datasets.beir.Beir"}, "dataset")
 

@@ -327,7 +327,7 @@ def test_the_project_of_the_working_folder_may_set_everything(capsys: pytest.Cap
         assert "path: ../far" in composed and "output_subdir: x" in composed
 
 
-def test_files_found_by_a_search_path_are_limited_in_python() -> None:
+def test_files_from_a_search_path_are_limited_in_python() -> None:
     write({EXPERIMENT: f"{GLOBAL}store: {{path: /evil}}"})
     path = f"hydra.searchpath=['file://{Path('../friend').resolve()}']"
     with pytest.raises(ConfigError, match=r"store\.path=/evil"):

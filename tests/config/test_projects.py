@@ -34,7 +34,7 @@ def write_package(folder: Path) -> None:
 
 @pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize(("installed", "plugins"), [(True, {"mine": "stranger"}), (False, {})])
-def test_plugins_are_found_only_where_packages_are_installed(
+def test_plugins_are_listed_only_where_packages_are_installed(
     installed: bool, plugins: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_package(tmp_path)

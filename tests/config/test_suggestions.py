@@ -195,7 +195,7 @@ def test_a_dataset_is_inspected_and_evaluated_by_the_commands_that_are_printed(
 
 
 @pytest.mark.parametrize("chunking", ["words", 7, None, ["words"]])
-def test_a_chunking_that_is_no_object_is_refused(chunking: object) -> None:
+def test_a_chunking_that_is_not_an_object_is_refused(chunking: object) -> None:
     source = {"_target_": "runner.datasets.beir.Beir", "path": "data"}
     with pytest.raises(ConfigError, match=r"^dataset\.chunking: expected a Chunking, found (str|int|NoneType|list)$"):
         build_dataset({**source, "chunking": chunking})

@@ -38,7 +38,7 @@ def test_groups_that_the_retriever_does_not_refer_to_are_left_out() -> None:
     assert config["retriever"]["analyzer"] == {"_target_": "A", "stemmer": "english"}
 
 
-def test_groups_that_another_one_refers_to_are_kept() -> None:
+def test_groups_that_another_group_refers_to_stay_in_the_config() -> None:
     dense = changed(retriever={"encoder": "${encoder}"})
     assert {"analyzer", "encoder"} <= settle(dense, CHOICES).config.keys()
 
@@ -55,7 +55,7 @@ def test_parameters_name_every_value_once() -> None:
     }
 
 
-def test_what_is_missing_is_asked_for() -> None:
+def test_a_missing_required_value_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"^dataset\.path: is required; set dataset\.path=VALUE"):
         settle(changed(dataset={"path": "???"}), {})
 
@@ -128,7 +128,7 @@ def test_keys_that_name_a_secret_are_known_in_any_spelling(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["sort_key", "k", "keys", "k1", "max_tokens", "tokenizer", "monkey", "qrel_query"])
-def test_other_keys_are_kept(key: str) -> None:
+def test_other_keys_stay_public(key: str) -> None:
     assert public({key: "kept"}) == {key: "kept"}
 
 

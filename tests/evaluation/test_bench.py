@@ -60,7 +60,7 @@ def bench(tmp_path: Path) -> Bench:
 PLAIN = Analyzer(stemmer=None, stopwords=None)
 
 
-def test_a_result_has_means_statuses_and_what_was_found(bench: Bench) -> None:
+def test_a_result_has_means_statuses_and_hits(bench: Bench) -> None:
     result = bench.evaluate(experiment(BM25(analyzer=PLAIN)))
     assert result.queries.statuses == ("pass", "fail", "true_negative", "pass")
     assert result.means["RR"] == pytest.approx((1 + 0 + 1) / 3)
@@ -105,7 +105,7 @@ def test_gold_is_looked_up_once_for_each_search_type_and_goes_with_its_bench(tmp
     assert dataset() is None
 
 
-def test_no_more_is_asked_for_than_there_is(bench: Bench) -> None:
+def test_the_depth_of_rankings_is_limited_to_the_corpus_size(bench: Bench) -> None:
     deep = MetricSettings(k_values=(1,), depth=1_000_000)
     found = bench.evaluate(experiment(BM25(), metrics=deep)).hits
     assert found is not None

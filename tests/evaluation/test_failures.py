@@ -166,7 +166,7 @@ def test_no_document_distracts_from_a_gold_without_the_words_or_in_a_vague_query
     assert vague.rival is None
 
 
-def test_what_stands_below_the_gold_or_the_cutoff_is_no_distractor() -> None:
+def test_hits_below_the_gold_or_the_cutoff_are_not_distractors() -> None:
     found = [("fish", 5), ("ship", 4), ("pier", 3), ("lamp", 1)]
     failure = only(judged(("lamp", found, {"pier": 0, "lamp": 1})))
     assert failure.rival is None
@@ -216,7 +216,7 @@ def test_without_texts_nothing_is_claimed_that_needs_them() -> None:
     assert (failure.overlap, failure.idf, failure.rival, failure.absent) == (None, None, None, ())
 
 
-def test_a_query_that_found_nothing_or_has_no_words_is_a_failure_like_another() -> None:
+def test_a_query_without_terms_and_hits_is_a_failure_without_classes() -> None:
     run = judged(("of the", [], {"lamp": 1}), ("night", [("boat", 1)], {"boat": 1}))
     failure = only(run)
     assert (failure.gold, failure.gold_rank, failure.overlap, failure.idf, failure.spread) == ("lamp", *[None] * 4)

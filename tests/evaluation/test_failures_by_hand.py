@@ -95,7 +95,7 @@ def queries(judged: Mapping[str, tuple[JudgedRun, Lexicon, Sequence[str]]]) -> l
 
 
 @pytest.mark.parametrize("name", FLOORS)
-def test_a_class_that_is_told_is_mostly_the_one_that_a_person_gave(name: FailureClass, queries: list[Told]) -> None:
+def test_the_precision_of_each_failure_class_reaches_its_floor(name: FailureClass, queries: list[Told]) -> None:
     right, all_told, _ = precision(queries, name)
     assert all_told >= 5
     assert right / all_told >= FLOORS[name]

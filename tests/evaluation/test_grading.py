@@ -65,7 +65,7 @@ def graded(
     return grade_found(grading, corpus, queries, found, expected, failed, folder)[0]
 
 
-def test_searchers_that_found_the_same_have_journals_of_their_own(chunks: Corpus, tmp_path: Path) -> None:
+def test_searchers_with_the_same_hits_have_separate_journals(chunks: Corpus, tmp_path: Path) -> None:
     """Two sweeps at once would otherwise write into one file, and the first to end would remove it."""
     names = set()
     for searcher in ("BM25()", "Dense()"):
@@ -103,7 +103,7 @@ def test_the_judge_sees_that_a_hit_has_no_text(chunks: Corpus, tmp_path: Path) -
     assert "[Chunk 1 - elsewhere]\n(no text: the corpus lacks this document)\n\n[Chunk 2 - market]" in prompt
 
 
-def test_a_question_that_found_nothing_is_graded_and_told_so(chunks: Corpus, tmp_path: Path) -> None:
+def test_a_question_without_hits_is_graded_and_the_prompt_says_so(chunks: Corpus, tmp_path: Path) -> None:
     llm = always('{"grade": 1}')
     found = graded(Grading(llm=llm), chunks, questions(n=1), [[]], [["ferry_1"]], tmp_path)
     assert "(nothing was retrieved)" in llm.asked[0]
@@ -182,7 +182,7 @@ def test_hits_and_reciprocal_rank_are_over_questions_with_a_needle() -> None:
     assert found.reciprocal_rank == pytest.approx((1 + 1 / 4 + 0) / 3)
 
 
-def test_of_nothing_there_is_no_mean(chunks: Corpus, tmp_path: Path) -> None:
+def test_the_mean_of_no_grades_is_none(chunks: Corpus, tmp_path: Path) -> None:
     figures = graded(Grading(llm=always("")), chunks, questions(), [], [], tmp_path).figures()
     assert [figures[name] for name in ("grade/mean", "grade/total_score", "grade/mrr", "hit_at_1")] == [None] * 4
     assert figures["grade/failures"] == 0
@@ -302,7 +302,7 @@ def test_the_ranks_of_the_table_give_the_same(real_needle: Path) -> None:
         assert make_grades([5] * len(ranks), ranks).reciprocal_rank == pytest.approx(report[system]["mrr"], abs=1e-12)
 
 
-def test_real_chunks_are_graded_as_a_real_benchmark_had_them(real_needle: Path, tmp_path: Path) -> None:
+def test_real_chunks_have_the_ranks_and_hit_rate_of_a_real_benchmark(real_needle: Path, tmp_path: Path) -> None:
     (file,) = (real_needle / "results").glob("needle_adversarial_retrieval_*.json")
     report = json.loads(file.read_text())
     results = report["results"]

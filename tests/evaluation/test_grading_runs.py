@@ -186,7 +186,7 @@ def test_a_search_that_a_budget_crippled_says_so(
     assert "expanded: some searches failed" in capsys.readouterr().err
 
 
-def test_grades_that_an_error_cost_are_asked_for_again_and_no_others(
+def test_only_grades_lost_to_temporary_errors_are_requested_again(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["-m", "retriever=bm25", "retriever.k1=0.9", "llm.retries=0", "llm.concurrency=1"]

@@ -80,7 +80,7 @@ def test_the_words_beside_earlier_grades_may_have_any_line_break(tmp_path: Path,
     ("name", "content"),
     [("g.json", '[{"query_id": "q1", "grade": 8}]'), ("g.csv", ""), ("g.csv", "query_id,grade\nq1,\n")],
 )
-def test_a_file_without_a_grade_is_no_reference(tmp_path: Path, name: str, content: str) -> None:
+def test_a_file_without_grades_is_refused_as_a_reference(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match="contains no grades"):
         earlier_grades(str(tmp_path / name))

@@ -68,7 +68,7 @@ def test_every_fault_is_accounted_for(server: FakeLLM, tmp_path: Path, n: int) -
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_a_budget_is_kept_to_the_call_over_a_kill_and_nothing_is_paid_twice(
+def test_a_budget_holds_across_a_kill_and_only_calls_in_flight_are_repeated(
     server: FakeLLM, tmp_path: Path, n: int
 ) -> None:
     process = begun(server, tmp_path, n, "b", until=n // 3)

@@ -45,7 +45,7 @@ def test_an_id_is_one_field_of_a_run(text: str, token: str) -> None:
 
 
 @given(st.text())
-def test_an_id_is_one_field_and_can_be_had_back(text: str) -> None:
+def test_an_encoded_id_is_one_field_and_can_be_decoded(text: str) -> None:
     assert len(encode_token(text).split()) == 1
     assert unquote(encode_token(text)) == (text or "%")
 
@@ -78,7 +78,7 @@ def test_a_run_needs_rankings(tmp_path: Path) -> None:
         write_trec(result(hits=False), tmp_path / "run.gz")
 
 
-def test_of_a_large_corpus_another_process_gets_what_was_found() -> None:
+def test_hits_of_a_large_corpus_are_pickled_without_its_other_documents() -> None:
     whole = result("bm25", queries=3).hits
     assert whole is not None
     large = replace(whole, documents=[*whole.documents, *(f"other {i}" for i in range(10_000))])
@@ -233,7 +233,7 @@ def test_forged_hashes_of_documents_are_one_line(table: dict[str, pa.Array], tmp
         (lambda head: head.update(grades={"judge": "m"}), r"the folder has no grades\.parquet"),
     ],
 )
-def test_a_record_that_does_not_hold_what_it_should_is_one_line(
+def test_a_damaged_or_incomplete_record_is_refused(
     edit: Callable[[dict[str, Any]], object], said: str, tmp_path: Path
 ) -> None:
     save_record(result(queries=3), tmp_path)
@@ -243,7 +243,7 @@ def test_a_record_that_does_not_hold_what_it_should_is_one_line(
             load_record(tmp_path, rankings)
 
 
-def test_a_record_of_queries_that_found_nothing_is_read_back(tmp_path: Path) -> None:
+def test_a_record_of_failed_queries_without_hits_is_read_back(tmp_path: Path) -> None:
     whole = result("http", queries=3, no_result=0)
     failed = replace(
         whole,

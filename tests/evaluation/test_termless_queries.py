@@ -16,7 +16,7 @@ DATA = Dataset.of(
 ENGLISH, PLAIN = Analyzer(), Analyzer(stemmer=None, stopwords=None)
 
 
-def test_queries_of_stop_words_or_one_character_are_found() -> None:
+def test_queries_of_only_stop_words_or_one_character_are_listed() -> None:
     assert [list(kind.queries) for kind in find_termless_queries(DATA.queries, ENGLISH)] == [[0], [1]]
     assert [list(kind.queries) for kind in find_termless_queries(DATA.queries, PLAIN)] == [[1]]
     assert find_termless_queries(DATA.queries, Analyzer(stopwords=None, bigrams=False)) == []

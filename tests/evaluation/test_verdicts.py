@@ -54,7 +54,7 @@ def test_a_reply_is_read(reply: str, grade: float | None, outcome: str, clamped:
     assert (verdict.grade, verdict.outcome, verdict.clamped) == (grade, outcome, clamped)
 
 
-def test_the_reasoning_is_kept() -> None:
+def test_a_verdict_includes_the_reasoning() -> None:
     assert read('{"grade": 7, "reasoning": "all is there"}', TEN).reasoning == "all is there"
     assert "no grade" in read("nothing to see", TEN).reasoning
 
@@ -66,20 +66,20 @@ def test_whatever_is_replied_a_grade_is_on_the_scale_or_there_is_none(reply: str
     assert (verdict.grade is None) == (verdict.outcome == "unreadable")
 
 
-def test_a_reply_without_a_grade_is_asked_for_again_and_all_of_it_is_counted(tmp_path: Path) -> None:
+def test_a_reply_without_a_grade_is_retried_and_all_calls_are_counted(tmp_path: Path) -> None:
     llm = Scripted(lambda question, before: "hm" if before < 2 else '{"grade": 5}')
     ((verdict,),) = collect_verdicts(llm, ["how good?"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)
     assert (verdict.grade, verdict.attempts, verdict.calls, verdict.tokens_in) == (5, 3, 3, 6)
 
 
-def test_after_the_last_try_there_is_no_grade(tmp_path: Path) -> None:
+def test_the_grade_is_none_after_the_last_attempt(tmp_path: Path) -> None:
     llm = always("hm")
     ((verdict,),) = collect_verdicts(llm, ["how good?"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)
     assert (verdict.grade, verdict.outcome, verdict.attempts) == (None, "unreadable", 4)
     assert len(set(llm.asked)) == 4  # no two alike, so that no cache answers one with the reply to another
 
 
-def test_an_error_is_no_grade_and_is_not_asked_again(tmp_path: Path) -> None:
+def test_a_refused_question_has_no_grade_and_is_not_retried(tmp_path: Path) -> None:
     llm = always(ChatError("refused", "refusal", calls=1, tokens_in=7, cost=0.5))
     ((verdict,),) = collect_verdicts(llm, ["how good?"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE)
     assert (verdict.grade, verdict.outcome, verdict.reasoning) == (None, "refused", "refused")
@@ -87,16 +87,14 @@ def test_an_error_is_no_grade_and_is_not_asked_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("server", "error"), ("unreachable", "error"), ("request", "refused")])
-def test_an_error_that_may_pass_is_told_from_one_that_is_about_the_question(
-    kind: str, outcome: str, tmp_path: Path
-) -> None:
+def test_temporary_errors_are_distinguished_from_refused_requests(kind: str, outcome: str, tmp_path: Path) -> None:
     ((verdict,),) = collect_verdicts(
         always(ChatError("no", kind)), ["?"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE
     )
     assert verdict.outcome == outcome
 
 
-def test_repeats_are_asked_after_all_others(tmp_path: Path) -> None:
+def test_repeats_are_sent_after_all_first_requests(tmp_path: Path) -> None:
     llm = Scripted(lambda question, before: json.dumps({"grade": before + 1}), budget=3)
     said = collect_verdicts(llm, ["a", "b"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE, repeats=2)
     assert [row[0].grade for row in said] == [1, 1]
@@ -131,14 +129,14 @@ def test_a_final_error_ends_the_asking_of_all_repeats(tmp_path: Path) -> None:
     assert [row[1].outcome for row in said] == ["unasked"] * 50
 
 
-def test_what_a_repeat_has_kept_counts_though_nobody_can_be_asked_any_more(tmp_path: Path) -> None:
+def test_grades_in_the_journal_count_when_the_budget_is_zero(tmp_path: Path) -> None:
     questions = ["a", "b"]
     collect_verdicts(always('{"grade": 5}'), questions, TEN, "grade", Journal(tmp_path / "j"), AT_ONCE, 2)
     said = collect_verdicts(always("", budget=0), [*questions, "c"], TEN, "grade", Journal(tmp_path / "j"), AT_ONCE, 3)
     assert [[verdict.grade for verdict in row] for row in said] == [[5, 5, None], [5, 5, None], [None] * 3]
 
 
-def test_each_question_advances_once_however_often_it_is_asked(tmp_path: Path) -> None:
+def test_progress_advances_once_per_question_despite_retries(tmp_path: Path) -> None:
     failed: list[bool] = []
     kinds = {"good": '{"grade": 5}', "prose": "hm", "refused": ChatError("refused", "refusal", calls=1)}
     llm = Scripted(lambda question, before: kinds[question])  # type: ignore[arg-type,return-value]  # of any kind
@@ -161,7 +159,7 @@ def test_a_final_error_ends_the_asking(tmp_path: Path) -> None:
     assert len(llm.asked) <= llm.concurrency
 
 
-def test_what_was_paid_for_is_not_asked_again_and_what_was_not_is(tmp_path: Path) -> None:
+def test_only_questions_lost_to_a_connection_error_are_sent_again(tmp_path: Path) -> None:
     kinds = {
         "good": '{"grade": 5}',
         "prose": "hm",

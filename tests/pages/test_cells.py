@@ -28,7 +28,7 @@ def test_a_text_is_restored_from_its_cell(text: str) -> None:
     assert text[:1] not in "=+-@\t\r" or not text or escape_formula(text)[0] == " "
 
 
-def test_numbers_truth_values_and_other_texts_are_kept() -> None:
+def test_numbers_booleans_and_harmless_texts_are_unchanged() -> None:
     cells = [-1, -0.5, True, None, "1-2", "a=b", " plain", ""]
     assert protect_row(cells) == cells
 

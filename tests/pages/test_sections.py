@@ -97,7 +97,7 @@ def test_every_section_of_an_evaluation_is_in_markdown_and_on_the_page() -> None
     check_page(iter_result_sections(found, insight, LISTED), result_page(found, insight), "Hardest queries")
 
 
-def test_a_report_says_why_there_is_no_threshold() -> None:
+def test_a_report_says_why_no_threshold_was_selected() -> None:
     found = result()
     insight = replace(find_insights(found), tunings=(), untunable="No threshold was selected, because of *x*.")
     sections = [s for s in iter_result_sections(found, insight, 10) if s.title == "Choosing a threshold"]

@@ -53,14 +53,14 @@ def test_every_word_of_trust_is_explained() -> None:
     assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == list(TRUSTED)
 
 
-def test_every_choice_declares_what_it_uses() -> None:
+def test_every_choice_declares_its_access() -> None:
     declared = {name for name, _ in list_classes()}
     for file in CONF.rglob("*.yaml"):
         targets = set(re.findall(r"_target_: *([\w.]+)", yaml.dump(yaml.safe_load(file.read_text(encoding="utf-8")))))
         assert {target for target in targets if not target.startswith("hydra")} <= declared, file
 
 
-def test_a_class_that_does_not_declare_what_it_uses_cannot_be_named() -> None:
+def test_a_config_cannot_create_a_class_without_declared_access() -> None:
     declared = {name for name, _ in list_classes()}
     others = [name for name in list_names() if name not in declared and name.startswith("runner.")]
     assert len(others) > 300

@@ -84,7 +84,7 @@ def test_the_search_shows_pages_for_other_tools_after_those_about_the_subject(na
     assert page.meta == meta
 
 
-def test_linked_files_are_found_from_the_folder_of_a_page() -> None:
+def test_links_are_resolved_from_the_folder_of_their_page() -> None:
     assert list_linked_paths("[a](../../conf/x.yaml) [b](../ci.md)", "tutorials/gate.md") == {
         "conf/x.yaml",
         "docs/ci.md",

@@ -75,7 +75,7 @@ def test_a_mistake_names_the_question(tmp_path: Path, row: dict[str, Any], probl
         read_report(write(tmp_path, {"per_question": [{"id": "q", "question": "?", **row}]}))
 
 
-def test_a_cell_that_is_no_rank_names_its_line(tmp_path: Path) -> None:
+def test_a_rank_that_is_not_a_number_is_reported_with_its_line(tmp_path: Path) -> None:
     path = write(tmp_path, "question_id,question,target_doc_id,fast_rank\nq1,a?,d,first\n", "ranks.csv")
     with pytest.raises(ResultError, match="line 2: 'fast_rank' is 'first'; it must be a number"):
         read_report(path)

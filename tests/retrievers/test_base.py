@@ -39,7 +39,7 @@ def test_equal_scores_are_ordered_by_id_descending() -> None:
     assert [corpus.ids[d] for d in found.documents[0]] == sorted(corpus.ids, reverse=True)
 
 
-def test_a_score_that_is_no_number_is_refused_and_nothing_has_none() -> None:
+def test_a_nan_score_is_refused_except_where_nothing_is_retrieved() -> None:
     documents, scores = np.array([[0, 1]], dtype=np.int32), np.array([[1, np.nan]], dtype=np.float32)
     with pytest.raises(RetrieverError, match="NaN"):
         rank(documents, scores, np.arange(2, dtype=np.int32), 2)

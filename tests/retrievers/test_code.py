@@ -137,7 +137,7 @@ def test_a_file_that_is_not_python_is_known_by_its_bytes(tmp_path: Path, monkeyp
     assert hash_code(name) == hashlib.blake2b(b"x = '\xff'\n", digest_size=16).hexdigest()
 
 
-def test_modules_of_this_package_are_followed_where_they_are_no_leaves() -> None:
+def test_modules_of_this_package_are_followed_where_they_are_not_leaves() -> None:
     for name in NAMES:
         behind, todo = {name}, [name]
         while todo:
@@ -180,7 +180,7 @@ def test_the_code_of_a_hybrid_is_that_of_its_parts_too() -> None:
     assert "retrievers.lexical.rank_bm25" not in code_of(BM25())
 
 
-def test_a_plug_in_is_identified_by_its_code_and_the_versions_of_what_it_uses() -> None:
+def test_a_plug_in_is_identified_by_its_code_and_the_versions_of_its_imports() -> None:
     class Mine(BM25):
         pass
 

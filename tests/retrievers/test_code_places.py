@@ -41,7 +41,7 @@ def place(folder: Path, packed: bool) -> Path:
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["folder", "zip"])
-def test_modules_are_found_wherever_the_path_leads(
+def test_modules_are_located_in_folders_and_in_zip_archives(
     tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [str(place(tmp_path, packed)), *sys.path])

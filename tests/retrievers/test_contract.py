@@ -307,7 +307,7 @@ def test_threads_may_share_a_searcher(retriever: Retriever, harbour: Corpus) -> 
 
 
 @each(ANY)
-def test_what_answers_the_question_is_found(retriever: Retriever, harbour: Corpus) -> None:
+def test_the_document_that_answers_the_question_ranks_first(retriever: Retriever, harbour: Corpus) -> None:
     assert ids_of(search(retriever, harbour, ["fish bread flowers"], 3), harbour)[0][0] == "d4"
 
 
@@ -337,7 +337,7 @@ def test_no_query_is_a_batch(retriever: Retriever, harbour: Corpus) -> None:
 
 
 @each(LEXICAL | BY_WORDS)
-def test_documents_without_text_are_not_found(retriever: Retriever) -> None:
+def test_documents_without_text_are_never_retrieved(retriever: Retriever) -> None:
     corpus = Corpus(["full", "empty", "blank"], ["a red boat at sea", "", " \n\t"])
     assert ids_of(search(retriever, corpus, ["red boat"], 3), corpus) == [["full"]]
     assert (search(retriever, Corpus(["x", "y"], ["", " "]), ["red boat", ""], 3).documents == NOTHING).all()

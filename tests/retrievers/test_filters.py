@@ -125,7 +125,7 @@ def test_values_of_different_types_are_never_equal() -> None:
         Metadata([{"d": 1}, {"d": "1"}], ()).read("d")
 
 
-def test_masks_are_computed_once_and_the_latest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_are_computed_once_and_only_the_latest_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     metadata, computed = Metadata([{"n": n} for n in range(3)], ("n",)), list[Filter]()
     compute = Metadata._compute_mask
     monkeypatch.setattr(Metadata, "_compute_mask", lambda self, own: (computed.append(own), compute(self, own))[1])
@@ -306,7 +306,7 @@ def test_a_band_of_selectivity_includes_its_upper_end(share: float, name: str) -
     assert {band: rows.tolist() for band, rows in groups.items()} == {name: [1, 2]}
 
 
-def test_a_hybrid_fuses_what_its_parts_find_among_the_documents_that_pass() -> None:
+def test_a_hybrid_fuses_only_hits_that_pass_the_filter() -> None:
     parts: dict[str, Retriever] = {"cosine": Dense(WordHashes()), "dot": Dense(WordHashes(), metric="dot")}
     hybrid = Hybrid(parts, normalization="zscore", weights=[0.3, 0.7])
     late = Corpus(SEA.ids[1:], SEA.texts[1:])

@@ -33,7 +33,7 @@ def test_a_table_has_the_ids_in_their_order(ids: list[str]) -> None:
 
 
 @given(ID_LISTS, ID_LISTS)
-def test_ids_are_found_in_a_table(ids: list[str], known: list[str]) -> None:
+def test_find_ids_returns_the_row_of_each_id_or_minus_one(ids: list[str], known: list[str]) -> None:
     distinct = IdTable.of(list(dict.fromkeys(known)))
     _, pieces = number_parts(distinct.text, distinct.starts[:-1], distinct.starts[1:])
     places = {name: place for place, name in enumerate(distinct)}
@@ -45,7 +45,7 @@ def test_a_slice_of_an_array_is_a_table_too() -> None:
     assert list(IdTable.of_arrow(pa.array(["a", "bc", "", "d"])[1:3])) == ["bc", ""]
 
 
-def test_lone_surrogates_are_kept_but_not_written() -> None:
+def test_lone_surrogates_are_preserved_but_not_written() -> None:
     table = IdTable.of(["a\ud800", "b"])
     assert list(table) == ["a\ud800", "b"]
     with pytest.raises(pa.ArrowInvalid):

@@ -60,7 +60,7 @@ def test_the_facts_of_parts_have_the_names_of_the_parts(tmp_path: Path) -> None:
     assert describe_indexes(BM25()) == {}
 
 
-def test_an_index_is_asked_once_while_its_facts_are_remembered() -> None:
+def test_an_index_is_queried_once_while_its_facts_are_remembered() -> None:
     with fake_api(answer) as server:
         parts = {"one": api(server.url, timeout_s=20), "two": api(server.url, timeout_s=10), "bm25": BM25()}
         with remember_facts():
@@ -74,7 +74,7 @@ def test_an_index_is_asked_once_while_its_facts_are_remembered() -> None:
 
 
 @pytest.mark.parametrize("change", ["content", "time"])
-def test_another_file_under_the_same_name_is_told_apart(change: str, tmp_path: Path) -> None:
+def test_a_changed_file_of_the_same_name_has_different_facts(change: str, tmp_path: Path) -> None:
     file = tmp_path / "x.trec"
     file.write_text("q 0 d 1 1 t\n")
     os.utime(file, (1e9, 1e9))

@@ -18,7 +18,7 @@ from retrievers.search import search_cached
 from retrievers.store import MemoryStore, NoStore, Store
 
 
-def test_rankings_are_made_once_and_say_how_long_a_query_takes(harbour: Corpus) -> None:
+def test_rankings_are_computed_once_and_include_query_times(harbour: Corpus) -> None:
     store = MemoryStore()
     first = search_cached(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
     again = search_cached(BM25(), harbour, ["lighthouse", "ferries"], 3, store)
@@ -79,7 +79,7 @@ class Noting:
         )
 
 
-def test_notes_are_kept_with_the_rankings(harbour: Corpus) -> None:
+def test_notes_are_cached_with_the_rankings(harbour: Corpus) -> None:
     retriever, store = Noting(), MemoryStore()
     for _ in range(2):
         assert search_cached(retriever, harbour, ["a", "b"], 2, store).notes == {1: QueryNote({"steps": 2})}
@@ -87,7 +87,7 @@ def test_notes_are_kept_with_the_rankings(harbour: Corpus) -> None:
 
 
 @pytest.mark.parametrize("retriever", [Noting(settled=False), Noting(capabilities=LIVE)])
-def test_what_may_be_otherwise_next_time_is_not_kept(harbour: Corpus, retriever: Noting) -> None:
+def test_unsettled_and_live_rankings_are_not_cached(harbour: Corpus, retriever: Noting) -> None:
     store = MemoryStore()
     for asked in (retriever, retriever, Hybrid({"one": retriever, "other": BM25()})):
         found = search_cached(asked, harbour, ["a", "b"], 2, store)

@@ -70,7 +70,7 @@ def test_imports_are_listed_wherever_they_stand() -> None:
     }  # fmt: skip
 
 
-def test_an_invalid_escape_is_no_warning_here() -> None:
+def test_an_invalid_escape_causes_no_warning() -> None:
     assert parse_source(b"x = '\\d'").digest == parse_source(b"x = '\\\\d'").digest
 
 

@@ -51,7 +51,7 @@ FORGED: dict[str, Callable[[Arrays], Arrays]] = {
 
 @pytest.mark.parametrize("search", [search_cached, search_block])
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
-def test_forged_rankings_are_built_again_and_that_is_said_once(
+def test_forged_rankings_are_built_again_and_reported_once(
     forge: Callable[[Arrays], Arrays],
     search: Callable[[BM25, Corpus, list[str], int, Store], Rankings],
     harbour: Corpus,

@@ -30,7 +30,7 @@ def test_a_whole_number_of_any_type_is_an_id(value: object) -> None:
 @pytest.mark.parametrize(
     "value", [None, "", True, np.True_, 0.5, float("nan"), float("inf"), 1e300, b"7", [7], {"id": 7}]
 )
-def test_anything_else_is_no_id(value: object) -> None:
+def test_other_values_are_refused_as_ids(value: object) -> None:
     with pytest.raises(ValueError, match="an id must be text or a whole number"):
         parse_id(value)
 

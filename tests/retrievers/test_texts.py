@@ -60,7 +60,7 @@ def test_an_object_returns_texts_by_a_method(monkeypatch: pytest.MonkeyPatch, ca
     assert "the texts of 1 documents could not be fetched (factory=my_rag:build: KeyError: 'c')" in caplog.text
 
 
-def test_the_parts_of_a_hybrid_are_asked_for_what_is_missing() -> None:
+def test_each_part_of_a_hybrid_is_queried_only_for_texts_still_missing() -> None:
     with fake_api(answer) as one, fake_api(lambda asked: Answer({"_source": {"body": "other"}})) as two:
         parts = {name: api(server.url, document_text="_source.body") for name, server in (("x", one), ("y", two))}
         hybrid = Hybrid({**parts, "bm25": BM25()}, method="rrf")

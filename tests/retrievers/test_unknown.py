@@ -59,7 +59,7 @@ def search(retriever: Retriever, *queries: str, k: int = 5) -> Rankings:
     return rankings
 
 
-def test_rankings_are_kept_with_their_unknown_hits() -> None:
+def test_rankings_are_cached_with_their_unknown_hits() -> None:
     store, retriever = MemoryStore(), Fixed({"q": ["x", "b", "y"]})
     first, again = (search_cached(retriever, CORPUS, ["q"], 5, store) for _ in range(2))
     assert ids_of(first) == ids_of(again) == [["x", "b", "y"]]
@@ -84,7 +84,7 @@ def test_aligned_rankings_name_the_same_document_by_the_same_position() -> None:
 
 
 @pytest.mark.parametrize("method", ["weighted", "rrf"])
-def test_a_hybrid_adds_up_what_its_parts_say_of_an_unknown_hit(method: str) -> None:
+def test_a_hybrid_fuses_unknown_hits_like_known_ones(method: str) -> None:
     parts = {"one": Fixed({"q": ["b", "x", "y"]}), "two": Fixed({"q": ["y", "x", "f"]})}
     whole = Corpus(["b", "d", "f", "x", "y"], [""] * 5)
     hybrid = Hybrid(parts, method=method)  # type: ignore[arg-type]  # a parameter of the test
@@ -94,7 +94,7 @@ def test_a_hybrid_adds_up_what_its_parts_say_of_an_unknown_hit(method: str) -> N
     assert rankings.scores.tolist() == with_all.scores.tolist()
 
 
-def test_a_reranker_orders_what_it_can_read_and_leaves_the_rest_at_its_rank(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reranker_leaves_hits_without_text_at_their_rank(caplog: pytest.LogCaptureFixture) -> None:
     base = Fixed({"deer boat": ["x", "b", "y", "d"], "house": ["f", "z"], "sea": ["u", "v"]})
     rankings = search(Reranked(base, Overlap(), depth=4), "deer boat", "house", "sea")
     assert ids_of(rankings) == [["x", "d", "y", "b"], ["f", "z"], ["u", "v"]]

@@ -95,7 +95,7 @@ def test_filters_that_are_declared_but_not_applied_are_a_fault() -> None:
         check_retriever(WithFilters(change_nothing))
 
 
-def test_a_retriever_whose_settings_are_no_fields_is_refused() -> None:
+def test_a_retriever_whose_settings_are_not_fields_is_refused() -> None:
     class Plain:
         index = BM25().index
 

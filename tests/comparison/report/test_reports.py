@@ -67,7 +67,7 @@ def test_a_difference_that_may_be_luck_is_said_to_be_so() -> None:
     assert re.search(r"; about [\d,]+ queries would be needed to detect a difference of this size;", verdict)
 
 
-def test_systems_that_differ_on_three_queries_have_their_number_in_place_of_an_interval() -> None:
+def test_differences_on_three_queries_are_counted_in_place_of_an_interval() -> None:
     a = result("a")
     scores = a.scores.copy()
     place = list(a.measures).index(a.primary)
@@ -89,7 +89,7 @@ def test_a_difference_of_nothing_in_the_mean_is_neither_better_nor_worse() -> No
     assert verdict.startswith("b equals a in mean nDCG@10: better on 1, equal on 28, worse on 1 of 30")
 
 
-def test_a_result_against_itself_is_said_to_be_that_and_two_equally_good_ones_are_not() -> None:
+def test_identical_results_are_distinguished_from_equally_good_ones() -> None:
     a, *_ = results = [result("a")] * 2
     assert tables.verdicts(compare_results(results, QUICK, sources=["run 1", "baseline main"])) == [
         "a (2) and a are the same result (run 1 and baseline main); choose another candidate."
@@ -107,7 +107,7 @@ def test_one_slow_query_is_not_what_a_query_is_said_to_take() -> None:
     assert verdict.endswith("0.09 ms per query against 1.50 ms (medians).")
 
 
-def test_how_many_queries_are_needed_is_told_only_where_that_is_known() -> None:
+def test_the_number_of_queries_needed_is_omitted_if_unknown() -> None:
     errors = dict.fromkeys(range(1, 30), "down")
     comparison, _ = of(result("a", seed=1), result("b", seed=2, errors=errors))
     (verdict,) = tables.verdicts(comparison)
@@ -173,7 +173,7 @@ def test_markdown_passes_where_the_rules_hold() -> None:
     assert "gate passed: 1 of 1 rules hold" in text
 
 
-def test_gains_and_losses_are_told_with_their_texts_and_what_was_found(two: tuple[Comparison, list[Check]]) -> None:
+def test_a_gain_shows_its_query_its_difference_and_its_hits(two: tuple[Comparison, list[Check]]) -> None:
     comparison, checks = two
     gain = tables.gains(comparison, 1)[0]
     text = comparison_markdown(comparison, checks, queries=1)
@@ -270,6 +270,6 @@ def test_no_table_is_wider_than_the_terminal(
     assert max(map(cell_len, capsys.readouterr().out.splitlines())) <= columns
 
 
-def test_times_nobody_knows_are_not_told() -> None:
+def test_unknown_times_are_omitted() -> None:
     comparison, _ = of(result("a", mean_ms=None), replace(result("b", mean_ms=None), primary="nDCG@10"))
     assert tables.times_table(comparison).rows == []

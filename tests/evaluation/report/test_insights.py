@@ -84,7 +84,7 @@ def test_what_needs_the_texts_is_shown_with_them_and_said_to_be_missing_without(
     assert "texts were not available" not in insight_tables.failures_note(with_texts)
 
 
-def test_all_evidence_that_is_told_stands_beside_its_query(hard: Result) -> None:
+def test_the_failures_table_shows_all_evidence_beside_its_query(hard: Result) -> None:
     told = QueryFailure(
         0, ("distractor overlap", "unjudged above gold"), "d1", gold_rank=12, semantic_rank=3, overlap=0.25, rival="d7",
         rival_grade=0, rival_overlap=0.5, lead=1.5, unjudged=2, lookalike="d9", likeness=0.812,

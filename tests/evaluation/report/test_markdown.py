@@ -44,7 +44,7 @@ def test_a_result_has_the_sections_of_a_report() -> None:
     assert [row[0] for row in rows(text, "By query type")] == list(TYPES)
 
 
-def test_a_hard_query_shows_what_was_expected_and_what_was_found() -> None:
+def test_a_hard_query_shows_its_expected_and_retrieved_documents() -> None:
     found = result()
     text = result_markdown(found, find_insights(found), hardest=29)
     part = text.partition("### q005: ")[2].partition("###")[0]

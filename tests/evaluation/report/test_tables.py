@@ -90,7 +90,7 @@ def test_nested_settings_are_shown_in_one_level() -> None:
     assert rows == [["a.b", 1], ["a.c.d", None], ["e", [1, 2]], ["f", {}]]
 
 
-def test_kinds_of_work_are_told_in_plain_words() -> None:
+def test_kinds_of_work_have_readable_names() -> None:
     """Where the store calls something live, that is nobody's word who reads a report."""
     made = result()
     stages = [Cost("live code", 1.0, False), Cost("live postings", 0.1, True), Cost("rankings", 0.2, False)]
@@ -105,7 +105,7 @@ def test_kinds_of_work_are_told_in_plain_words() -> None:
     ]
 
 
-def test_the_pieces_of_one_kind_of_work_are_told_together() -> None:
+def test_times_of_one_kind_of_work_are_added_and_cached_ones_are_separate() -> None:
     """As a hybrid has rankings of its own and of its parts; what was there already stays apart."""
     stages = [Cost("rankings", 0.25, False), Cost("lsa", 3.0, False), Cost("rankings", 0.5, False)]
     made = replace(result(), timings=replace(result().timings, stages=[*stages, Cost("rankings", 2.0, True)]))

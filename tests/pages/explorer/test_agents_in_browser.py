@@ -35,7 +35,7 @@ def of_agents() -> str:
 
 
 @pytest.mark.parametrize("width", [390, 1400])
-def test_a_task_is_found_opened_and_read_by_keyboard(show: Show, axe: str, of_agents: str, width: int) -> None:
+def test_a_task_can_be_filtered_opened_and_read_by_keyboard(show: Show, axe: str, of_agents: str, width: int) -> None:
     page = show(of_agents, width=width, color_scheme="dark")
     focus_tab(page, "Tasks")
     page.keyboard.press("/")

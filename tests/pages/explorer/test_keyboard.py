@@ -203,7 +203,7 @@ def test_queries_of_two_combinations_are_compared_and_read(show: Show, of_sweep:
 
 
 @WIDTHS
-def test_a_query_of_an_evaluation_is_found_opened_and_explained(show: Show, of_result: str, width: int) -> None:
+def test_a_query_of_an_evaluation_can_be_filtered_opened_and_read(show: Show, of_result: str, width: int) -> None:
     page = show(of_result, width=width, color_scheme="dark")
     page.keyboard.press("/")
     page.keyboard.type("status != pass")

@@ -88,7 +88,7 @@ def test_rrf_adds_up_the_reciprocal_ranks_of_all_searches(harbour: Corpus) -> No
     np.testing.assert_allclose(rankings.scores[0, : len(found)], [expected[name] for name in found], rtol=1e-6)
 
 
-def test_last_is_what_the_last_search_found_that_found_anything(harbour: Corpus) -> None:
+def test_last_returns_the_hits_of_the_last_search_that_has_any(harbour: Corpus) -> None:
     how = agentic({"ships": ["market", "zeppelin", "ENOUGH"], "fish": ["ENOUGH"]}, merge="last")
     rankings = search(how, harbour, ["ships", "fish"], 4)
     expected = search(BM25(), harbour, ["market", "fish"], 4)
@@ -126,7 +126,7 @@ def test_a_reply_that_wants_nothing_new_is_the_end(harbour: Corpus, reply: str, 
 @pytest.mark.parametrize(
     "reply", ['"fish market"', "1. fish market\n2. bread", "New query: fish market", "This may help:\n\n- fish market"]
 )
-def test_a_query_is_found_in_a_reply(harbour: Corpus, reply: str) -> None:
+def test_a_query_is_extracted_from_a_reply(harbour: Corpus, reply: str) -> None:
     rankings = search(agentic({"ships": [reply, "ENOUGH"]}), harbour, ["ships"], 3)
     assert steps_of(rankings)[1]["query"] == "fish market"
 
@@ -144,7 +144,7 @@ def test_when_the_model_fails_the_base_ranking_stands(harbour: Corpus, replies: 
     assert rankings.diagnostics["llm_failures"] == 1
 
 
-def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -> None:
+def test_only_failed_requests_are_sent_again(harbour: Corpus) -> None:
     store, failing = MemoryStore(), Said({"ships": [FAILS]})
     well = Said({"ships": ["ENOUGH"]})
     for llm, calls in ((failing, 2), (well, 1)):
@@ -153,13 +153,13 @@ def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -
         assert twice[0].notes.keys() == twice[1].notes.keys() == {0}
 
 
-def test_nobody_is_asked_about_a_blank_query(harbour: Corpus) -> None:
+def test_a_blank_query_sends_no_request(harbour: Corpus) -> None:
     rankings = search(agentic({}), harbour, ["", " \n"], 3)
     assert ended(rankings) == ["blank", "blank"]
     assert rankings.diagnostics["llm_calls"] == 0
 
 
-def test_how_many_are_asked_about_at_a_time_changes_nothing(harbour: Corpus) -> None:
+def test_the_number_of_threads_does_not_change_the_rankings(harbour: Corpus) -> None:
     queries = ["ships", "fish", "market", "ferries", "lighthouse"]
     replies = {query: [f"{other} harbour", "ENOUGH"] for query, other in zip(queries, reversed(queries), strict=True)}
     one, four = (search(agentic(replies, threads=threads), harbour, queries, 4) for threads in (1, 4))
@@ -225,7 +225,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
         Agentic(BM25(), None)  # type: ignore[arg-type]  # no model is chosen
 
 
-def test_how_many_threads_there_are_is_no_part_of_the_identity_and_the_prompt_is() -> None:
+def test_the_prompt_is_part_of_the_identity_and_the_number_of_threads_is_not() -> None:
     assert repr(agentic({}, threads=1)) == repr(agentic({}))
     assert repr(agentic({}, prompt="{query} {searches}")) != repr(agentic({}))
 

@@ -124,7 +124,7 @@ def test_when_the_model_fails_the_base_ranking_stands(harbour: Corpus, method: s
     assert rankings.diagnostics["llm_calls"] == 2 + 1
 
 
-def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -> None:
+def test_only_failed_requests_are_sent_again(harbour: Corpus) -> None:
     store = MemoryStore()
     for reply, calls in ((FAILS, 2), ("ferries", 1)):
         llm = Said({"ships": [reply]})
@@ -133,7 +133,7 @@ def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -
         assert len(llm.log) == calls
 
 
-def test_nobody_is_asked_about_a_blank_query(harbour: Corpus) -> None:
+def test_a_blank_query_sends_no_request(harbour: Corpus) -> None:
     rankings = search(expanded({}), harbour, ["", " \n"], 3)
     assert (rankings.documents == NOTHING).all()
     assert rankings.notes == {}
@@ -163,7 +163,7 @@ class Together:
         return Reply("ferries")
 
 
-def test_as_many_queries_are_asked_about_at_a_time_as_there_are_threads(harbour: Corpus) -> None:
+def test_as_many_requests_run_at_once_as_there_are_threads(harbour: Corpus) -> None:
     llm = Together(threading.Barrier(2), [], [])
     rankings = search(Expanded(BM25(), llm, threads=2), harbour, ["ships", "fish", "market", "café"], 3)
     assert len(llm.most) == 4

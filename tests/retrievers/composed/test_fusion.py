@@ -107,7 +107,7 @@ class Costly:
         return given_rows({0: 1.0})
 
 
-def test_parts_are_indexed_once_and_late_even_where_nothing_is_kept() -> None:
+def test_parts_are_indexed_once_at_the_first_search_even_without_a_store() -> None:
     log: list[str] = []
     searcher = Hybrid({"one": Costly(log), "other": given_rows({1: 1.0})}).index(CORPUS, NoStore())
     assert log == []

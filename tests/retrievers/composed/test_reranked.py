@@ -36,7 +36,7 @@ from tests.retrievers.test_contract import ids_of, search
 CONF = Path(__file__).parents[3] / "conf"
 
 
-def test_the_best_of_the_base_are_ordered_by_the_reranker_and_nothing_else_is_found(harbour: Corpus) -> None:
+def test_the_reranker_only_reorders_the_best_hits_of_the_base(harbour: Corpus) -> None:
     queries = ["lighthouse ships and ferries", "market"]
     base = ids_of(search(BM25(), harbour, queries, 3), harbour)
     rankings = search(Reranked(BM25(), Overlap(), depth=3), harbour, queries, 5)
@@ -186,7 +186,7 @@ def test_a_pair_is_cut_at_max_length(model: str, harbour: Corpus) -> None:
     ("spoilt", "said"),
     [({"labels": 3}, "returns 3 scores for each pair"), ({"weight": float("nan")}, "returned NaN or infinite scores")],
 )
-def test_a_model_that_is_no_reranker_is_refused(
+def test_a_model_without_one_finite_score_per_pair_is_refused(
     tmp_path: Path, harbour: Corpus, spoilt: dict[str, Any], said: str
 ) -> None:
     folder = saved(tmp_path, **spoilt)
@@ -313,7 +313,7 @@ def test_when_the_model_fails_the_base_ranking_stands(replies: int) -> None:
     assert not rankings.settled
 
 
-def test_what_failed_is_asked_again_and_what_went_well_is_not(harbour: Corpus) -> None:
+def test_only_failed_requests_are_sent_again(harbour: Corpus) -> None:
     store = MemoryStore()
     for reply, calls in ((FAILS, 2), ("[2] > [1]", 1)):
         llm = Said({"ferries": [reply]})

@@ -143,7 +143,7 @@ def test_brief_work_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("seconds", "told"), [(0.2, "0 s"), (89, "89 s"), (170, "3 min"), (5300, "88 min"), (9000, "2 h")]
 )
-def test_a_duration_is_told_in_one_unit(seconds: float, told: str) -> None:
+def test_a_duration_is_formatted_in_one_unit(seconds: float, told: str) -> None:
     assert shards._format_duration(seconds) == told
 
 
@@ -209,7 +209,7 @@ def test_lsa_gives_texts_of_unknown_words_no_direction() -> None:
     assert not documents(LSAEncoder(), FABLES)[5].any()
 
 
-def test_lsa_gives_what_its_dimensions_leave_out_no_direction() -> None:
+def test_lsa_gives_texts_outside_its_dimensions_a_zero_vector() -> None:
     texts = ["red boat", "red boat sea", "boat sea", "blue house", "blue house door", "house door", "zebra"]
     assert documents(LSAEncoder(dimensions=2), texts).any(axis=1).tolist() == [True] * 6 + [False]
     assert queries(LSAEncoder(dimensions=2), ["zebra", "boat"], texts).any(axis=1).tolist() == [False, True]
@@ -217,7 +217,7 @@ def test_lsa_gives_what_its_dimensions_leave_out_no_direction() -> None:
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", "the"]])
-def test_lsa_of_no_words_is_no_dimensions(texts: list[str]) -> None:
+def test_lsa_without_words_has_zero_dimensions(texts: list[str]) -> None:
     assert documents(LSAEncoder(), texts).shape == (len(texts), 0)
     assert queries(LSAEncoder(), ["crow"], texts).shape == (1, 0)
 
@@ -282,7 +282,7 @@ def test_equal_texts_give_equal_bytes(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize("kind", [SentenceTransformerEncoder, LSAEncoder])
-def test_a_query_has_the_same_bytes_whatever_else_is_asked(kind: Callable[[], Encoder], store: MemoryStore) -> None:
+def test_a_query_has_the_same_vector_alone_and_in_a_batch(kind: Callable[[], Encoder], store: MemoryStore) -> None:
     encoder = kind()
     asked = [" ".join(FABLES[i % 5 :])[: 15 + 7 * i] for i in range(40)]
     queries = encoder.embed(corpus_of(FABLES), store).queries
@@ -299,7 +299,7 @@ def test_blank_texts_have_no_direction_and_any_text_does_no_harm(store: MemorySt
         assert np.isfinite(found).all()
 
 
-def test_a_model_whose_vectors_are_no_numbers_is_refused(tmp_path: Path) -> None:
+def test_a_model_whose_vectors_are_not_numbers_is_refused(tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from tokenizers import Tokenizer
@@ -321,7 +321,7 @@ def test_a_prompt_is_text_before_the_text(store: MemoryStore) -> None:
     )
 
 
-def test_the_first_dimensions_are_kept_and_have_length_1(store: MemoryStore) -> None:
+def test_vectors_are_truncated_to_the_first_dimensions_and_normalized(store: MemoryStore) -> None:
     whole = embedded(SentenceTransformerEncoder(), SENTENCES, store)[0][:, :100]
     np.testing.assert_allclose(
         embedded(SentenceTransformerEncoder(dimensions=100, normalize=False), SENTENCES, store)[0], whole

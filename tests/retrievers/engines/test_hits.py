@@ -42,6 +42,6 @@ def test_a_place_outside_the_corpus_or_twice_is_refused_in_a_line(hits: list[tup
 
 
 @pytest.mark.parametrize("score", ["1.5", None, b"x", True])
-def test_a_score_that_is_no_number_is_refused(score: object) -> None:
+def test_a_score_that_is_not_a_number_is_refused(score: object) -> None:
     with pytest.raises(RetrieverError, match=r"^qdrant index: the score of a hit is not a number; the index in the"):
         read_hits([(3, score)], 7, QDRANT_INDEX)

@@ -144,7 +144,7 @@ def test_a_plan_lists_the_work_of_a_search(cluster: Cluster, own: dict[str, Any]
     assert store.count["exact neighbours"] == exact_searches
 
 
-def test_texts_without_direction_find_nothing_and_are_not_found(cluster: Cluster) -> None:
+def test_zero_vectors_retrieve_nothing_and_are_never_retrieved(cluster: Cluster) -> None:
     documents = np.array([[0, 0], [1, 0], [0, 0], [-1, 0]])
     for index_type in ("flat", "hnsw"):
         searcher = vectors_in(cluster, index_type=index_type, metric="dot").index(corpus_of(documents), MemoryStore())
@@ -162,7 +162,7 @@ def test_settings_that_pgvector_refuses_are_refused_before() -> None:
         Postgres(sql="SELECT id FROM t", table="t")
 
 
-def test_a_table_is_listed_dropped_and_made_again(
+def test_a_table_is_listed_removed_and_built_again(
     cluster: Cluster, harbour: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -180,7 +180,7 @@ def test_a_table_is_listed_dropped_and_made_again(
     assert rows_of(rankings.documents) != [[]]
 
 
-def test_a_table_that_the_server_lost_is_made_again(cluster: Cluster, harbour: Corpus) -> None:
+def test_a_table_missing_on_the_server_is_built_again(cluster: Cluster, harbour: Corpus) -> None:
     own, store, before = Postgres(cluster.dsn, config="french"), Builds(), list_tables(cluster)
     first = own.index(harbour, store).search(["ships"], 3)
     (name,) = list_tables(cluster) - before

@@ -177,7 +177,7 @@ def test_an_open_index_leaves_no_files(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_texts_without_direction_find_nothing_and_are_not_found() -> None:
+def test_zero_vectors_retrieve_nothing_and_are_never_retrieved() -> None:
     documents = np.array([[0, 0], [1, 0], [0, 0], [-1, 0]])
     for index_type in ("flat", "hnsw"):
         rankings = searcher_of(documents, index_type=index_type, metric="dot").search(["0 0", "2 0"], 4)
@@ -460,7 +460,7 @@ def test_places_that_are_not_of_the_corpus_are_refused(
         {"names": np.frombuffer(b'[["a", 99]]', np.uint8), "file_0": np.zeros(2, np.float64)},
     ],
 )
-def test_an_entry_that_is_no_folder_is_built_again(
+def test_an_entry_that_is_not_a_folder_of_files_is_built_again(
     wrong: dict[str, NDArray[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)

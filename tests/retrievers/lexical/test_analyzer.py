@@ -49,7 +49,7 @@ def test_words_without_stemming(text: str, terms: list[str]) -> None:
         ("ÄpfelBaum", ["äpfelbaum", "äpfel", "baum"]),
     ],
 )
-def test_identifiers_are_split_and_kept_whole(text: str, terms: list[str]) -> None:
+def test_identifiers_are_indexed_whole_and_in_parts(text: str, terms: list[str]) -> None:
     assert CODE.tokens(text) == terms
 
 
@@ -68,7 +68,7 @@ def test_identifiers_are_stemmed_like_any_word(text: str, terms: list[str]) -> N
 
 @pytest.mark.parametrize("name", ["ParallelAgent", "HTTPServers", "loadedModels", "ÄpfelBäume"])
 @pytest.mark.parametrize("stemmer", [None, "english", "german"])
-def test_an_identifier_is_found_by_its_letters_without_the_capitals(name: str, stemmer: str | None) -> None:
+def test_a_lowercase_identifier_has_the_term_of_the_whole_identifier(name: str, stemmer: str | None) -> None:
     analyzer = Analyzer(identifiers=True, stemmer=stemmer)
     assert analyzer.tokens(name.lower()) == analyzer.tokens(name)[:1]
 

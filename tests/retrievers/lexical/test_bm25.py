@@ -213,7 +213,7 @@ def test_the_best_of_many_documents_are_those_of_scoring_and_ranking_them_all(
         np.testing.assert_array_equal(found.scores[position], best.scores[0])
 
 
-def test_documents_that_score_nothing_are_found_in_the_order_of_ties(many: Corpus) -> None:
+def test_documents_with_score_zero_are_in_tie_break_order(many: Corpus) -> None:
     """In robertson a term of more than half of the documents weighs nothing, however often it is there."""
     texts = [f"{text} common{' common' * (position % 3)}" for position, text in enumerate(many.texts)]
     corpus = Corpus(many.ids, texts)

@@ -211,12 +211,12 @@ def test_a_sweep_over_weights_counts_the_terms_once(harbour: Corpus) -> None:
     assert len(scores) == 8
 
 
-def test_the_order_of_the_fields_is_no_part_of_the_identity() -> None:
+def test_the_order_of_the_fields_does_not_change_the_identity() -> None:
     one: Any = {"text": {"weight": 1}, "title": {"weight": 2}}
     assert repr(BM25F(fields=one)) == repr(BM25F(fields=dict(reversed(one.items())))) == repr(BM25F())
 
 
-def test_terms_of_fields_and_of_whole_documents_are_kept_apart(harbour: Corpus) -> None:
+def test_terms_of_fields_and_of_whole_documents_are_cached_separately(harbour: Corpus) -> None:
     store = MemoryStore()
     queries = ["lighthouse ships", "ferry"]
     for retriever in (BM25(), BM25F(), BM25F(fields={"text": {}})):  # type: ignore[dict-item]  # as from YAML

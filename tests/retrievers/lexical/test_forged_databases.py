@@ -91,7 +91,7 @@ def _store_forged(forge: Callable[[], Arrays], folder: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
-def test_a_forged_database_is_built_again_and_that_is_said_once(
+def test_a_forged_database_is_built_again_and_reported_once(
     forge: Callable[[], Arrays],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -129,7 +129,7 @@ def test_stored_postings_out_of_bounds_never_reach_compiled_code(
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1 << 20])
-def test_misplaced_documents_are_found_wherever_a_block_ends(
+def test_misplaced_documents_are_detected_at_any_block_size(
     size: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_BLOCK", size)

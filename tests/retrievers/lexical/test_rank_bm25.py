@@ -61,14 +61,14 @@ def test_the_package_is_given_documents_in_tie_order() -> None:
     assert RankBM25(PLAIN).index(corpus, MemoryStore()).model.doc_len == [2, 1, 3]
 
 
-def test_a_document_with_a_term_is_found_whatever_it_scores() -> None:
+def test_a_document_with_a_query_term_is_retrieved_despite_a_negative_score() -> None:
     corpus = Corpus(["a", "b", "c"], ["boat", "boat sea", "boat boat"])
     rankings = RankBM25(PLAIN).index(corpus, MemoryStore()).search(["boat"], 3)
     assert sorted(rankings.documents[0]) == [0, 1, 2]
     assert (rankings.scores < 0).all()
 
 
-def test_an_empty_document_at_full_length_normalisation_is_no_division_by_zero() -> None:
+def test_full_length_normalisation_of_an_empty_document_does_not_fail() -> None:
     corpus = Corpus(["a", "b"], ["", "red boat"])
     for variant in ("okapi", "l", "plus"):
         rankings = RankBM25(b=1, variant=variant).index(corpus, MemoryStore()).search(["boat sea"], 2)

@@ -69,7 +69,7 @@ def test_a_tie_of_float32_at_the_cut_is_decided_by_id() -> None:
         assert search_ids(SqliteFts(), corpus, "red boat sea", k) == ["d5", "d4", "d3", "d2", "d1", "d0"][:k]
 
 
-def test_a_title_counts_what_it_is_said_to(harbour: Corpus) -> None:
+def test_field_weights_change_the_ranking(harbour: Corpus) -> None:
     assert search_ids(SqliteFts(title_weight=5), harbour, "ferry museum")[0] == "d2"
     assert search_ids(SqliteFts(text_weight=5), harbour, "ferry museum")[0] == "d3"
 
@@ -108,7 +108,7 @@ def test_a_word_said_twice_counts_twice(harbour: Corpus) -> None:
     assert twice == pytest.approx(2 * once)
 
 
-def test_diacritics_are_removed_or_kept(harbour: Corpus) -> None:
+def test_diacritics_are_removed_unless_disabled(harbour: Corpus) -> None:
     assert search_ids(SqliteFts(), harbour, "cafe") == ["d5"]
     assert search_ids(SqliteFts(), harbour, "cafe\N{COMBINING ACUTE ACCENT}") == ["d5"]
     assert search_ids(SqliteFts(remove_diacritics=0), harbour, "cafe") == []

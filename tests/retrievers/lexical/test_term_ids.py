@@ -57,7 +57,7 @@ def test_the_size_of_chunks_changes_nothing(size: int, monkeypatch: pytest.Monke
     assert terms_of(contents, Analyzer()) == expected
 
 
-def test_words_of_the_same_hash_and_more_than_there_was_room_for_are_kept_apart() -> None:
+def test_hash_collisions_and_table_growth_do_not_merge_words() -> None:
     """Nine pairs of these words have the same 31 bits of hash."""
     different = [f"w{number:x}" for number in range(200_000)]
     documents, vocabulary = terms_of([" ".join(different), " ".join(reversed(different))], ANALYZERS[3])

@@ -277,7 +277,7 @@ def test_ids_in_parquet_are_text_or_whole_numbers(column: list[object], message:
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.parquet"])
-def test_a_whole_number_that_pandas_made_a_float_is_an_id(name: str, tmp_path: Path) -> None:
+def test_a_whole_number_stored_as_a_float_is_an_id(name: str, tmp_path: Path) -> None:
     """A column of integers with one missing value has been one of floats."""
     rows = [{"qid": 7.0, "docno": 1.0, "score": 1}, {"qid": 7.0, "docno": 12.0, "score": 2}]
     (tmp_path / "x.json").write_text(json.dumps(rows))

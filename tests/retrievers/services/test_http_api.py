@@ -87,7 +87,7 @@ def test_no_other_address_is_queried_than_the_one_that_was_given(closed: list[in
     assert other.asked == []
 
 
-def test_rankings_made_of_others_have_the_addresses_of_all_services() -> None:
+def test_rankings_of_composed_retrievers_list_the_addresses_of_all_services() -> None:
     with fake_api(in_turn(ONE)) as one, fake_api(in_turn(ONE)) as two:
         parts = {name: Http(api.url, **FEW) for name, api in (("one", one), ("two", two))}
         for hybrid in (Hybrid(parts), Reranked(Hybrid(parts), Overlap())):
@@ -153,7 +153,7 @@ def test_items_that_cannot_be_counted_stop_it_too() -> None:
         search(api, total="count")
 
 
-def test_what_a_service_finds_is_asked_for_each_time_also_as_a_part_of_a_hybrid() -> None:
+def test_a_service_is_queried_each_time_also_as_a_part_of_a_hybrid() -> None:
     """A part is queried once for each store, that is, for each command."""
     with fake_api(in_turn(ONE)) as api:
         store, http = MemoryStore(), Http(api.url, **FEW)
@@ -188,7 +188,7 @@ def test_a_part_that_failed_or_whose_index_changed_is_queried_again() -> None:
             assert len(api.searches) == searches
 
 
-def test_how_many_are_asked_at_a_time_is_no_part_of_what_it_is() -> None:
+def test_the_concurrency_is_not_part_of_the_identity() -> None:
     http = Http("http://localhost", **FORM)
     assert repr(replace(http, concurrency=1)) == repr(http)
     assert repr(replace(http, parameters={"search_type": "bm25"})) != repr(http)

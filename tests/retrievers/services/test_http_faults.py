@@ -25,7 +25,7 @@ from tests.retrievers.http_search import CORPUS, FORM, ONE, error_of, list_hits,
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504, CUT])
-def test_a_service_that_is_busy_or_breaks_off_is_asked_again(status: int) -> None:
+def test_a_busy_service_or_a_broken_connection_is_retried(status: int) -> None:
     with fake_api(in_turn(Answer({}, status), Answer({}, status), ONE)) as api:
         rankings = search(api, retries=2)
         assert len(api.searches) == 3
@@ -33,7 +33,7 @@ def test_a_service_that_is_busy_or_breaks_off_is_asked_again(status: int) -> Non
     assert list_hits(rankings) == [("a", 1)]
 
 
-def test_a_reply_that_is_cut_short_is_asked_for_again() -> None:
+def test_a_truncated_reply_is_retried() -> None:
     with fake_api(
         in_turn(Answer(b'{"results": [', headers={"Content-Length": "500", "Connection": "close"}), ONE)
     ) as api:
@@ -96,7 +96,7 @@ def test_a_rest_that_is_over_or_no_time_is_not_waited_for(after: str) -> None:
         assert list_hits(search(api)) == [("a", 1)]
 
 
-def test_a_service_that_wants_a_long_rest_is_not_asked_again() -> None:
+def test_a_service_with_a_long_retry_after_is_not_retried() -> None:
     with fake_api(in_turn(Answer({}, 429, {"Retry-After": "3600"}))) as api:
         assert "Retry-After asks for 3600 s, longer than 60 s" in error_of(api)
         assert len(api.searches) == 1
@@ -161,7 +161,7 @@ def test_a_reply_that_drips_in_ends_with_the_total_time(quick: bytes, slow: byte
     assert "ReadTimeout" in rankings.errors[0]
 
 
-def test_a_reply_that_drips_in_on_a_kept_connection_ends_with_the_total_time() -> None:
+def test_a_late_reply_on_a_reused_connection_ends_at_the_time_limit() -> None:
     over = threading.Event()
 
     def answer(asked: Asked) -> Answer:

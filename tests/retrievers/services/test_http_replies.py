@@ -18,7 +18,7 @@ from tests.retrievers.fake_api import Answer, fake_api, hits, in_turn
 from tests.retrievers.http_search import CORPUS, FORM, error_of, list_hits, search
 
 
-def test_the_order_of_the_service_is_kept_among_equal_scores_too() -> None:
+def test_equal_scores_stay_in_the_order_of_the_service() -> None:
     with fake_api(in_turn(hits(("a", 0.5), ("c", 0.5), ("b", 0.1)))) as api:
         assert [name for name, _ in list_hits(search(api))] == ["a", "c", "b"]
 
@@ -81,7 +81,7 @@ def test_items_that_come_again_are_left_out_and_counted() -> None:
     assert rankings.diagnostics["repeated_items"] == 4
 
 
-def test_more_than_was_asked_for_is_cut_off() -> None:
+def test_hits_beyond_k_are_cut_off() -> None:
     with fake_api(in_turn(hits(("c", 3), ("b", 2), ("a", 1)))) as api:
         assert list_hits(search(api, k=2)) == [("c", 3), ("b", 2)]
 

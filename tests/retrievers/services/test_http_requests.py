@@ -38,7 +38,7 @@ def test_a_header_may_hold_the_port_and_the_host_is_otherwise_the_address() -> N
     assert own == {f"127.0.0.1:{port}"}
 
 
-def test_another_api_is_asked_in_its_own_way() -> None:
+def test_requests_and_replies_may_be_nested() -> None:
     """The request may be nested, and so may the reply be."""
     reply = {"hits": {"hits": [{"_id": "b", "_score": 3}, {"_id": "a", "_score": 2.5}]}}
     request = {"query": {"match": {"text": "{query}"}}, "size": "{top_k}", "sort": ["_score", "{query}"]}
@@ -55,7 +55,7 @@ def test_another_api_is_asked_in_its_own_way() -> None:
     assert asked.body == {"query": {"match": {"text": "x"}}, "size": 3, "sort": ["_score", "x"]}
 
 
-def test_an_api_may_be_asked_by_its_address_and_answer_with_a_bare_list() -> None:
+def test_an_api_may_take_get_parameters_and_return_a_bare_list() -> None:
     with fake_api(in_turn(Answer([["c", 9], ["a", 8]]))) as api:
         form: dict[str, Any] = {"method": "GET", "request": {"q": "{query}", "n": "{top_k}"}}
         assert list_hits(search(api, "a b&c", **form, results="", item_id="0", score="1")) == [("c", 9), ("a", 8)]
@@ -82,7 +82,7 @@ def test_a_request_in_the_address_stands_beside_what_the_path_asks_for() -> None
     assert asked.parameters == {"index": ["golden one"], "q": ["a b&c"]}
 
 
-def test_a_secret_is_sent_and_is_in_nothing_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_sent_and_hidden_in_errors_and_reprs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEARCH_AUTHORIZATION", "Bearer s3cr3t-token")
 
     def answer(asked: Asked) -> Answer:
@@ -152,13 +152,13 @@ def test_settings_that_cannot_be_or_would_be_recorded_are_refused(settings: dict
     assert "pass@" not in str(raised.value)
 
 
-def test_what_is_no_secret_is_not_taken_for_one() -> None:
+def test_fields_that_only_resemble_secrets_are_accepted() -> None:
     request = {"keywords": "{query}", "author": "Melville", "max_tokens": 9, "tokenizer": "standard", "key": "{query}"}
     form = FORM | {"request": request, "search_path": "/search?keyword=1"}
     assert Http("http://localhost", **form).request == request
 
 
-def test_a_secret_is_shown_to_nobody_but_the_address_it_is_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_sent_only_to_its_fixed_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEARCH_AUTHORIZATION", "Bearer s3cr3t-token")
     with fake_api(in_turn(ONE), health=404) as wrong, fake_api(in_turn(ONE)) as other:
         how: dict[str, Any] = {

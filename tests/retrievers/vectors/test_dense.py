@@ -112,7 +112,7 @@ def test_a_tie_that_goes_on_past_the_cut_is_resolved_by_id(metric: str) -> None:
 
 @METRICS
 @pytest.mark.parametrize("index_type", ["flat", "ivf", "hnsw", "pq"])
-def test_queries_asked_together_are_as_asked_alone(index_type: str, metric: str) -> None:
+def test_batched_queries_have_the_results_of_single_queries(index_type: str, metric: str) -> None:
     random = np.random.default_rng(1)
     searcher = searcher_of(random.normal(size=(500, 32)), index_type=index_type, metric=metric)
     queries = texts_of(random.normal(size=(TIMED_QUERIES + 30, 32)))
@@ -123,7 +123,7 @@ def test_queries_asked_together_are_as_asked_alone(index_type: str, metric: str)
         assert alone.scores.tobytes() == together.scores[position].tobytes()
 
 
-def test_texts_without_direction_find_nothing_and_are_not_found() -> None:
+def test_zero_vectors_retrieve_nothing_and_are_never_retrieved() -> None:
     documents = np.array([[0, 0], [1, 0], [0, 0], [-1, 0]])
     for metric in ("cosine", "dot", "l2"):
         for index_type in ("flat", "ivf", "hnsw", "pq"):
@@ -135,7 +135,7 @@ def test_texts_without_direction_find_nothing_and_are_not_found() -> None:
 
 
 @pytest.mark.parametrize(("index_type", "timed"), [("flat", TIMED_QUERIES), ("hnsw", 41)])
-def test_how_long_a_query_takes_is_known_where_it_is_asked_alone(index_type: str, timed: int) -> None:
+def test_times_are_known_only_for_queries_searched_one_by_one(index_type: str, timed: int) -> None:
     searcher = searcher_of(np.eye(4), index_type=index_type)
     seconds = searcher.search([*["0 1 0 0"] * 41, "0 0 0 0"], 2).seconds
     assert seconds is not None
@@ -215,7 +215,9 @@ class Indexes(MemoryStore):
         ("pq", {"nprobe": 3, "ef_search": 3, "m": 5}, {"pq_bits": 4}),
     ],
 )
-def test_an_index_is_built_for_what_it_depends_on(index_type: str, search_time: Any, build_time: Any) -> None:
+def test_search_settings_reuse_an_index_and_build_settings_do_not(
+    index_type: str, search_time: Any, build_time: Any
+) -> None:
     store, documents = Indexes(), DOCUMENTS[::4]
     how = {"index_type": index_type, "pq_m": 4}
     searcher_of(documents, store, **how)

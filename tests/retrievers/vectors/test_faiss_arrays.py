@@ -102,7 +102,7 @@ def search_genuine(index_type: str) -> Rankings:
 
 
 @pytest.mark.parametrize(("index_type", "forge"), FORGED.values(), ids=FORGED)
-def test_a_forged_index_is_built_again_and_that_is_said_once(
+def test_a_forged_index_is_built_again_and_reported_once(
     index_type: str,
     forge: Callable[[Arrays], Arrays],
     tmp_path: Path,

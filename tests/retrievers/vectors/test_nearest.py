@@ -12,7 +12,9 @@ from retrievers.vectors.nearest import find_nearest
 @pytest.mark.parametrize("l2", [False, True])
 @pytest.mark.parametrize("block", [1, 60, nearest.BLOCK])
 @pytest.mark.parametrize("depth", [1, 7, 40])
-def test_the_best_rows_are_found_in_order(l2: bool, block: int, depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_nearest_returns_the_best_rows_in_order(
+    l2: bool, block: int, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nearest, "BLOCK", block)
     random = np.random.default_rng(0)
     queries, vectors = (random.normal(size=(n, 5)).astype(np.float32) for n in (3, 40))

@@ -50,6 +50,6 @@ def test_shards_make_no_difference_and_are_read_one_by_one(unit_length: bool) ->
     assert parts.longest == whole.longest == pytest.approx(np.linalg.norm(whole.vectors, axis=1).max())
 
 
-def test_no_shard_is_no_point() -> None:
+def test_points_without_shards_are_empty() -> None:
     points = build_points([], True)
     assert (len(points.rows), points.vectors.shape, points.longest) == (0, (0, 0), 0.0)

@@ -149,7 +149,9 @@ def test_scores_are_dot_products_of_the_models_weights(
 
 
 @splade
-def test_a_document_is_found_by_words_that_it_lacks(model: str, store: MemoryStore, harbour: Corpus) -> None:
+def test_a_document_is_retrieved_by_related_words_it_does_not_contain(
+    model: str, store: MemoryStore, harbour: Corpus
+) -> None:
     rankings = search_cached(LearnedSparse(model), harbour, ["something to eat", "boats"], 1, store)
     assert [harbour.ids[place] for place in rankings.documents[:, 0]] == ["d4", "d3"]
 
