@@ -16,6 +16,7 @@ import numpy as np
 
 from runner.statistics.clusters import Clusters
 from runner.statistics.comparison import Difference, compare, compare_pairs, compare_to
+from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import Floats
 
@@ -51,7 +52,7 @@ def correct_for_choice(
     The rows of `scores` are the baseline, the tested systems, and the others. Max-T replaces Holm's correction, as in a
     leaderboard.
     """
-    correction = "maxt" if statistics.correction == "holm" else statistics.correction
+    correction = CORRECTIONS[statistics.correction].for_all_pairs().name
     fields = {name: getattr(statistics, name) for name in ("test", "confidence", "alpha", "permutations", "seed")}
     pairs = compare_pairs(scores, Statistics(**fields, correction=correction), clusters)
     rows = compare_to(0, scores, pairs, clusters)

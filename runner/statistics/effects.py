@@ -42,7 +42,8 @@ def power(queries: Floats, effect: Floats, alpha: float | Floats = 0.05) -> Floa
     """
     from scipy.special import nctdtr, stdtrit
 
-    least, centre = stdtrit(queries - 1, 1 - alpha / 2), np.abs(effect) * np.sqrt(queries)
+    # From the lower tail, which has a quantile for any level: 1 - alpha / 2 is 1 below 1e-16.
+    least, centre = -stdtrit(queries - 1, alpha / 2), np.abs(effect) * np.sqrt(queries)
     # Compute both tails as lower tails, by symmetry; scipy.stats has the upper tail but takes half a second to import.
     upper, lower = nctdtr(queries - 1, -centre, -least), nctdtr(queries - 1, centre, -least)
     chance: Floats = upper + np.where(np.isnan(lower), 0.0, lower)  # NaN where it underflows for a large effect
@@ -66,7 +67,7 @@ def queries_needed(
     alpha = levels[seen]
     effects = np.abs(differences[seen] / deviations[seen])
     # With a known deviation (the normal approximation), this many queries suffice: slightly fewer than for a t-test.
-    low, high = np.ones_like(effects), np.maximum(2, np.ceil(((ndtri(1 - alpha / 2) + ndtri(chance)) / effects) ** 2))
+    low, high = np.ones_like(effects), np.maximum(2, np.ceil(((ndtri(chance) - ndtri(alpha / 2)) / effects) ** 2))
     while (short := power(high, effects, alpha) < chance).any():
         low, high = np.where(short, high, low), np.where(short, 2 * high, high)
     while ((high - low) > np.maximum(1, np.spacing(high))).any():  # within the resolution of floats of this size
@@ -89,7 +90,7 @@ def detectable_difference(
 
     effects = np.full(len(queries), np.nan)
     for n in np.unique(queries[queries > 1]).tolist():
-        beyond = 10 * (1 + stdtrit(n - 1, 1 - alpha / 2)) / np.sqrt(n)
+        beyond = 10 * (1 - stdtrit(n - 1, alpha / 2)) / np.sqrt(n)
 
         def exceed(effect: float, n: int = n) -> float:
             return float(power(np.array(n), np.array(effect), alpha)) - chance

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from retrievers import search
 from retrievers.store import Arrays, Key
 from retrievers.work import WorkKind
 from runner.store.base import EntryUse
@@ -28,7 +29,7 @@ def check_shelf(open_shelf: Callable[[], Shelf]) -> None:
     """
     one, two = open_shelf(), open_shelf()
     name = type(one).__name__
-    first, second, third = (Key.of(KIND, "retrievers.search", n=n, name="ünïcode / key") for n in range(3))
+    first, second, third = (Key.of(KIND, search.__name__, n=n, name="ünïcode / key") for n in range(3))
     require(not one.list_entries(), f"{name}: open_shelf should open an empty place")
     _check_missing(one, first, name)
 

@@ -80,6 +80,12 @@ def test_power_is_how_often_the_test_finds_what_is_there() -> None:
     assert np.mean(t_test(gaps) < 0.05) == pytest.approx(float(power(np.array(20), np.array(0.6))), abs=0.012)
 
 
+@pytest.mark.parametrize("alpha", [1e-9, 1e-17, 1e-100, 1e-300])
+def test_the_queries_needed_at_a_very_small_level_are_about_those_of_the_normal_distribution(alpha: float) -> None:
+    z = scipy.stats.norm.isf([alpha / 2, 0.2]).sum()
+    assert queries_needed(np.array([0.01]), np.ones(1), alpha)[0] == pytest.approx((z / 0.01) ** 2, rel=0.01)
+
+
 def test_the_queries_needed_are_those_of_common_tables() -> None:
     """For small, medium and large effects (Cohen's d_z 0.2, 0.5, 0.8) at 0.05 and 0.8: 199, 34 and 15 pairs."""
     assert queries_needed(np.array([0.2, -0.5, 0.8]), np.ones(3)).tolist() == [199, 34, 15]
