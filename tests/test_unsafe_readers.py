@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 IN_MEMORY = {
     "runner/config/hydra_internals.py": "pickles of this process, to copy what Hydra composed",
     "runner/evaluation/result.py": "a part of a pickle that a worker of this process sent through its pipe",
+    "runner/testing/stores.py": "a pickle of a shelf of this process, read back at once",
 }
 """The files that may call `pickle.loads`, with the reason."""
 
