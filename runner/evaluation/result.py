@@ -147,7 +147,7 @@ def _unpack_queries(columns: bytes, statuses: Sequence[str], errors: Sequence[st
 class ChunkPlaces:
     """Where chunks are in the documents that they are pieces of, as offsets of characters, and their titles.
 
-    An `ends` of 0 stands for a hit that is no chunk. `titles` is empty if no chunk has one.
+    An `ends` of 0 means that the place is unknown or the hit is not a chunk. `titles` is empty if no chunk has one.
     """
 
     titles: Sequence[str]
@@ -156,8 +156,10 @@ class ChunkPlaces:
 
     @classmethod
     def of(cls, chunks: Corpus) -> ChunkPlaces:
-        """Return the places of the chunks of a corpus, from their metadata."""
-        starts, ends = (np.array([row[name] for row in chunks.metadata], dtype=np.int32) for name in (START, END))
+        """Return the places of the chunks of a corpus, from their metadata, which in a plug-in may lack them."""
+        starts, ends = (
+            np.array([row.get(name, 0) for row in chunks.metadata], dtype=np.int32) for name in (START, END)
+        )
         return cls(chunks.titles, starts, ends)
 
     def read(self, chunk: int) -> tuple[str, int, int]:

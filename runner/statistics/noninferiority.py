@@ -36,7 +36,7 @@ def bound_losses(
     n, means, deviations = moments(differences, clusters, weights)
     total, typical = n + ADDED, _measure_typical(differences, ranges, clusters, weights)
     errors = np.sqrt(n * deviations**2 + ADDED * typical**2) / total
-    low = means * n / total - stdtrit(np.maximum(total - 1, 1), 1 - level / 2) * errors
+    low = means * n / total + stdtrit(np.maximum(total - 1, 1), level / 2) * errors
     low = np.where(np.isnan(intervals[:, 0]), np.nan, np.minimum(low, intervals[:, 0]))
     bounds: Floats = np.clip(np.where(np.isnan(low), ranges, -low), 0, ranges)
     return bounds

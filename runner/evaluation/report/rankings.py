@@ -47,7 +47,7 @@ class DocumentText:
     after: str = ""
 
     def cut(self, longest: int | None) -> DocumentText:
-        """Return at most so many characters of the text, and `AROUND` on each side of it; None: all."""
+        """Return the first `longest` characters of the text, and `AROUND` on each side of it; None: all of it."""
         if longest is None:
             return self
         return DocumentText(self.title, self.text and self.text[:longest], self.before[-AROUND:], self.after[:AROUND])

@@ -11,7 +11,9 @@ import pytest
 
 from retrievers.base import Corpus
 from runner.__main__ import main
-from runner.datasets.chunking import Chunking, Headings, Tokens
+from runner.datasets.chunking import DOCUMENT, Chunking, Headings, Tokens
+from runner.evaluation.report.rankings import ShownDocument
+from runner.evaluation.result import ChunkPlaces
 from runner.tracking.settings import Tracking
 from tests.features.look.stores import serve_store
 from tests.pages.explorer.test_results_in_browser import open_query
@@ -96,6 +98,14 @@ def test_a_sweep_and_a_comparison_show_the_chunks_of_each_chunking(here: Path) -
     for page in both:
         check_documents(page["documents"], "headings", "tokens")
         assert len(set(page["documents"]["ids"])) < len(page["documents"]["ids"]), "chunks of both have the same id"
+
+
+def test_a_chunk_without_a_place_has_the_text_of_its_document() -> None:
+    chunks = Corpus(["kettle#0"], ["It boils"], metadata=[{DOCUMENT: "kettle"}])  # as a plug-in may return it
+    shown = ShownDocument("kettle#0", "kettle", *ChunkPlaces.of(chunks).read(0))
+    text = shown.read(CORPUS, CORPUS.positions)
+    assert text is not None
+    assert (text.text, text.before, text.after) == (DOCUMENTS["kettle"], "", "")
 
 
 def test_look_has_the_whole_document_around_a_chunk(here: Path, tracking: Tracking) -> None:
