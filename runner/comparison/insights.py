@@ -10,7 +10,7 @@ import numpy as np
 from runner.comparison.comparability import compute_depth
 from runner.evaluation.failures import FailureSettings, JudgedRun, Lexicon, QueryFailure, explain_failures
 from runner.evaluation.result import Result
-from runner.metrics.formulas import is_of_whole_ranking
+from runner.metrics.formulas import find_missed_cutoff
 from runner.statistics.prediction import Correlation, correlations, predict
 from runner.statistics.thresholds import ThresholdSettings, Tuning, Untunable, tune
 
@@ -37,7 +37,7 @@ def find_insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     if result.hits is None:
         return Insights()
     hits, queries, truth = result.hits, result.queries, result.of(result.primary)
-    cutoff = _cutoff(result.primary)
+    cutoff = find_missed_cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
     unknown = hits.unknown_ids
     known = set(hits.judged) - unknown if len(hits.documents) - len(unknown) == searched else None
@@ -69,10 +69,3 @@ def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
         return [tune(hits.rankings, hits.grades, golds, ran, aim, q.cluster_numbers) for aim in targets], ""
     except Untunable as why:
         return (), f"No threshold was selected, because {why}."
-
-
-def _cutoff(primary: str) -> int:
-    """Return the cutoff of a measure, or that of the failure classes for one that has none."""
-    name, _, cutoff = primary.rpartition("@")
-    whole = is_of_whole_ranking(name)  # its cutoff is the depth of the search
-    return int(cutoff) if cutoff.isdecimal() and int(cutoff) > 1 and not whole else FailureSettings().cutoff

@@ -21,6 +21,7 @@ from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.postings import Postings, load_postings
 from retrievers.store import Store
 from runner.evaluation.meaning import Meaning
+from runner.metrics.formulas import MISSED_CUTOFF
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +55,7 @@ class FailureSettings:
     The defaults were set on 50 failures of BM25 that were classified by hand, and tested on each half of them.
     """
 
-    cutoff: int = Field(default=10, ge=1)
+    cutoff: int = Field(default=MISSED_CUTOFF, ge=1)
     low_overlap: float = Field(default=0.1, ge=0, le=1)
     some_overlap: float = Field(default=0.3, ge=0, le=1)
     low_idf: float = Field(default=0.3, ge=0, le=1)

@@ -13,6 +13,7 @@ from retrievers.base import NOTHING, Rankings
 from runner.evaluation.result import ChunkPlaces, Hits, Holes, JudgedQueries, Measurements, QueryTable
 from runner.metrics.abstention import list_statuses, measure_abstention
 from runner.metrics.foreign_ids import list_id_warnings
+from runner.metrics.formulas import find_missed_cutoff
 from runner.metrics.reach import list_depth_warnings, list_token_warnings
 from runner.metrics.scores import Grader
 from runner.metrics.settings import MetricSettings
@@ -58,7 +59,7 @@ def measure(
         primary=str(settings.primary_measure),
         queries=QueryTable(
             **vars(queries),
-            statuses=list_statuses(grader, rankings),
+            statuses=list_statuses(grader, rankings, find_missed_cutoff(str(settings.primary_measure))),
             errors=[errors.get(place, "") for place in places],
             notes=[rankings.notes[place].to_json() if place in rankings.notes else "" for place in places],
         ),

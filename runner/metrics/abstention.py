@@ -20,8 +20,18 @@ from runner.metrics.scores import Grader, find_answered
 Status = Literal["pass", "partial", "fail", "true_negative", "false_positive", "error"]
 """The outcome of a query.
 
-With gold: the first gold at rank 1, at a later rank, or missing. Without gold: no result, or some. Or an error.
+With gold: the first gold is at rank 1 (pass), at a later rank up to the cutoff that `find_missed_cutoff` returns
+(partial), or not among these (fail). Without gold: no result, or some. Or an error.
 """
+
+_GOLD_AT = {"pass": "rank 1", "partial": "ranks 2 to {}", "fail": "not in the first {}"}
+"""Where the first gold of a query with a status is, given the cutoff."""
+
+
+def describe_status(status: str, cutoff: int) -> str:
+    """Return a status in words, with the ranks at which its first gold is: "partial (ranks 2 to 10)"."""
+    ranks = _GOLD_AT.get(status, "").format(cutoff)
+    return status.replace("_", " ") + (f" ({ranks})" if ranks else "")
 
 
 @dataclass(frozen=True)
@@ -117,8 +127,13 @@ def measure_abstention(grader: Grader, rankings: Rankings, thresholds: Sequence[
     )
 
 
-def list_statuses(grader: Grader, rankings: Rankings, threshold: float | None = None) -> tuple[Status, ...]:
-    """Return the outcome of each query, counting only results that score at or above the threshold."""
+def list_statuses(
+    grader: Grader, rankings: Rankings, cutoff: int, threshold: float | None = None
+) -> tuple[Status, ...]:
+    """Return the outcome of each query, counting gold among the first hits up to a cutoff.
+
+    Only results that score at or above the threshold count.
+    """
     graded = grader.grade(rankings)
     gold = graded.gold.select(_passes(rankings.scores[graded.gold.queries, graded.gold.ranks - 1], threshold))
     by_rule: list[tuple[Status, NDArray[np.bool_]]] = [
@@ -126,8 +141,8 @@ def list_statuses(grader: Grader, rankings: Rankings, threshold: float | None = 
         ("false_positive", (grader.golds == 0) & (graded.returned > 0) & _passes(_best(rankings), threshold)),
         ("true_negative", grader.golds == 0),
         ("pass", gold.first == 1),
-        ("partial", np.isfinite(gold.first)),
-        ("fail", np.isinf(gold.first)),
+        ("partial", gold.first <= cutoff),
+        ("fail", gold.first > cutoff),
     ]
     first_rule = np.argmax([rule for _, rule in by_rule], axis=0)
     return tuple(by_rule[rule][0] for rule in first_rule)

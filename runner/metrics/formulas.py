@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from runner.metrics.graded import Floats, Graded
 from runner.metrics.tokens import TokenCut
 
+MISSED_CUTOFF = 10
+"""The number of first hits among which a query that is not missed has gold, by default."""
+
 Cutoff = Literal["required", "optional", "depth"]
 """Whether a measure is written with a cutoff; for `depth`, the cutoff only says how deep the ranking was."""
 
@@ -63,6 +66,17 @@ def is_merit(measure: str) -> bool:
     """Return whether a higher value is better, given a measure with or without a cutoff; true for ir_measures."""
     formula = find_formula(measure)
     return formula is None or formula.is_merit
+
+
+def find_missed_cutoff(primary: str) -> int:
+    """Return the number of first hits among which a query that is not missed has gold, given the primary measure.
+
+    This is the cutoff of the measure. It is `MISSED_CUTOFF` for a measure that has none, is meant for the whole ranking
+    or counts words, and for a cutoff of 1, at which gold at rank 2 would be missed.
+    """
+    name, _, cutoff = primary.rpartition("@")
+    by_rank = cutoff.isdecimal() and int(cutoff) > 1 and not is_of_whole_ranking(name)
+    return int(cutoff) if by_rank else MISSED_CUTOFF
 
 
 def _divide(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64]) -> Floats:

@@ -75,9 +75,10 @@ def test_the_auroc_compares_the_best_scores_and_silence_is_lowest(world: World) 
 
 def test_a_query_passes_by_its_first_gold_and_by_the_threshold(world: World) -> None:
     nothing_dropped = ("pass", "partial", "fail", "fail", "false_positive", "false_positive", "true_negative")
-    assert list_statuses(world.grader, world.rankings) == (*nothing_dropped, "error", "error")
+    assert list_statuses(world.grader, world.rankings, 10) == (*nothing_dropped, "error", "error")
     above = ("pass", "fail", "fail", "fail", "true_negative", "true_negative", "true_negative", "error", "error")
-    assert list_statuses(world.grader, world.rankings, 0.7) == above
+    assert list_statuses(world.grader, world.rankings, 10, 0.7) == above
+    assert list_statuses(world.grader, world.rankings, 1)[:2] == ("pass", "fail")
 
 
 def test_the_result_is_json_with_null_where_there_is_nothing_to_measure() -> None:
@@ -97,7 +98,7 @@ def test_the_result_is_json_with_null_where_there_is_nothing_to_measure() -> Non
 
 def test_rankings_without_a_place_are_silence() -> None:
     grader = Grader(judgments_of({0: {0: 1}, 1: {0: 0}}), 2, 3)
-    assert list_statuses(grader, create_empty_rankings(2, 0)) == ("fail", "true_negative")
+    assert list_statuses(grader, create_empty_rankings(2, 0), 10) == ("fail", "true_negative")
     assert measure_abstention(grader, create_empty_rankings(2, 0), [1.0]).auroc == 0.5
 
 
@@ -117,7 +118,7 @@ def test_a_higher_threshold_never_has_fewer_true_negatives_nor_more_recall(
 
 @given(worlds(), st.sampled_from([None, 0.5, 0.7, 1.5, 8.0]))
 def test_statuses_add_up_to_the_rates(world: World, threshold: float | None) -> None:
-    found = list_statuses(world.grader, world.rankings, threshold)
+    found = list_statuses(world.grader, world.rankings, 3, threshold)
     at = measure_abstention(world.grader, world.rankings, [] if threshold is None else [threshold]).thresholds[-1]
     assert found.count("true_negative") == at.true_negatives
     assert found.count("false_positive") == at.false_positives

@@ -1,4 +1,4 @@
-"""An evaluation as JUnit XML: each query is a case, which fails if it found nothing that is expected."""
+"""An evaluation as JUnit XML: each query is a case, which fails if its first hits have no gold."""
 
 from __future__ import annotations
 

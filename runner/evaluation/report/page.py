@@ -91,7 +91,12 @@ def build_columns(result: Result, insight: Insights) -> list[DataColumn]:
             "first_gold", "first_gold", "first gold", [outcome.first_gold for outcome in outcomes], "integer",
             definition="Rank of the first gold document",
         ),
-        DataColumn("status", "status", "status", statuses, kind="setting"),
+        DataColumn(
+            "status", "status", "status", statuses, kind="setting",
+            definition="First gold: " + ", ".join(
+                tables.describe_outcome(result, status) for status in ("pass", "partial", "fail")
+            ),
+        ),
         DataColumn(
             "missed", "missed", "why missed", [classes.get(i, "") for i in places], kind="setting", shown=bool(classes),
         ),

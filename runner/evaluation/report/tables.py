@@ -13,7 +13,8 @@ from runner.comparison.headline import select_headline
 from runner.comparison.notes import describe_unknown_hits
 from runner.comparison.queries import list_hardest
 from runner.evaluation.result import Result, count_statuses
-from runner.metrics.formulas import find_formula, is_merit
+from runner.metrics.abstention import describe_status
+from runner.metrics.formulas import find_formula, find_missed_cutoff, is_merit
 from runner.pages.numbers import (
     duration,
     format_documents,
@@ -136,7 +137,14 @@ def types_table(result: Result) -> Table:
 
 def outcomes_line(result: Result) -> str:
     """Return the number of queries with each status in a line."""
-    return ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in count_statuses(result).items())
+    return ", ".join(
+        f"{count:,} {describe_outcome(result, status)}" for status, count in count_statuses(result).items()
+    )
+
+
+def describe_outcome(result: Result, status: str) -> str:
+    """Return a status in words, with the ranks that it stands for in a result."""
+    return describe_status(status, find_missed_cutoff(result.primary))
 
 
 def hole_rate(result: Result) -> str:

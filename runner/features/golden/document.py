@@ -17,7 +17,7 @@ from runner.comparison.comparability import ReportError, compute_depth
 from runner.comparison.labels import label_results
 from runner.evaluation.result import Hits, Result, count_statuses
 from runner.features.golden.comparison import comparison, retrieval_times, select_sensible
-from runner.metrics.formulas import is_of_whole_ranking
+from runner.metrics.formulas import find_missed_cutoff, is_of_whole_ranking
 from runner.metrics.measures import REPORT_MEASURES
 
 SHOWN = 10
@@ -89,6 +89,7 @@ def _config(results: Sequence[Result], sides: Mapping[str, Any]) -> dict[str, An
         "top_k_values": _cutoffs(first.measures),
         "depth": max(int(_settings(result, "metrics").get("depth") or 0) for result in results) or None,
         "listed_items": _count_listed(results),
+        "missed_cutoff": find_missed_cutoff(first.primary),
         **({"relevance": dict(dataset["relevance"])} if dataset.get("relevance") else {}),
         "dataset_version": first.dataset.fingerprint,
         "total_queries": first.dataset.queries,

@@ -13,6 +13,7 @@ from typing import Any
 from runner.features.golden.comparison import TIE, winner
 from runner.features.golden.report.measures import SHORT, families, flat, label, measures_table, title, whole
 from runner.features.golden.report.queries import query_by_query, query_markdown
+from runner.metrics.abstention import describe_status
 from runner.pages.markdown import escape, render_rows
 from runner.pages.numbers import DASH, difference_interval, format_count, missing, p_value, percent, score
 
@@ -69,7 +70,8 @@ def _summary(report: Json, cutoff: int) -> Iterator[str]:
     yield "## Summary Metrics"
     yield measures_table(summary)
     yield "  \n".join(f"**{title(name)}**: {score(value)}" for name, value in whole(summary).items())
-    outcomes = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in summary["statuses"].items())
+    missed = report["config"]["missed_cutoff"]
+    outcomes = ", ".join(f"{count} {describe_status(of, missed)}" for of, count in summary["statuses"].items())
     yield f"**Queries**: {outcomes}"
     yield from _edge_cases(summary["edge_cases"])
     if summary["errors"]:
