@@ -57,7 +57,8 @@ def assemble(source: SourceSettings, raw: Raw) -> Parts:
     }
     if not source.has_documents:
         _check_lists(source, raw, tables.values())
-    query_at = _query_positions(source, raw, tables.values())
+    query_at = _query_positions(source, raw)
+    raw, tables = _select_known(source, raw, tables, query_at)
     document_at = {identifier: position for position, identifier in enumerate(raw.corpus.ids)}
     unknown = _unknown_documents(source, raw, document_at, tables.values())
     document_at |= {identifier: len(raw.corpus) + i for i, identifier in enumerate(unknown)}
@@ -196,21 +197,38 @@ def _replace_judgments(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]
     return [*own, *(qrel for qrel in qrels if qrel[0] not in named)]
 
 
-def _query_positions(source: SourceSettings, raw: Raw, tables: Iterable[Sequence[Qrel]]) -> dict[str, int]:
+def _query_positions(source: SourceSettings, raw: Raw) -> dict[str, int]:
     query_at: dict[str, int] = {}
     for position, identifier in enumerate(raw.queries.ids):
         if query_at.setdefault(identifier, position) != position:
             raise DatasetError(describe_repeated_id(source, "query", identifier))
-    named = dict.fromkeys(query for qrels in tables for query, _, _ in qrels) | dict.fromkeys(raw.judged)
-    missing = [query for query in named if query not in query_at]
-    if missing:
-        raise DatasetError(
-            f"{_locate_judgment(source, raw, missing[0])}: {len(missing)} judged "
-            f"{'query is' if len(missing) == 1 else 'queries are'} not among the {len(query_at)} queries of the "
-            f"dataset, for example {missing[0]!r}. Do the judgments "
-            "belong to other queries?"
-        )
     return query_at
+
+
+def _select_known(
+    source: SourceSettings, raw: Raw, tables: Mapping[str, Sequence[Qrel]], query_at: Mapping[str, int]
+) -> tuple[Raw, dict[str, list[Qrel]]]:
+    """Return the judgments of the dataset's queries; those of other queries are an error or, by a setting, dropped."""
+    named = dict.fromkeys(query for qrels in tables.values() for query, _, _ in qrels) | dict.fromkeys(raw.judged)
+    missing = [query for query in named if query not in query_at]
+    if not missing:
+        return raw, {kind: [*qrels] for kind, qrels in tables.items()}
+    place = _locate_judgment(source, raw, missing[0])
+    problem = (
+        f"{len(missing):,} judged {'query is' if len(missing) == 1 else 'queries are'} not among the "
+        f"{len(query_at):,} queries of the dataset, for example {missing[0]!r}"
+    )
+    if source.unknown_queries == "error":
+        raise DatasetError(
+            f"{place}: {problem}. If the judgments belong to other queries, correct the files; if the "
+            "queries are a sample, set dataset.unknown_queries=drop"
+        )
+    known = {kind: [qrel for qrel in qrels if qrel[0] in query_at] for kind, qrels in tables.items()}
+    dropped = sum(map(len, tables.values())) - sum(map(len, known.values()))
+    logger.warning("%s: %s; %s judgments are left out", place, problem, f"{dropped:,}")
+    judged = tuple(query for query in raw.judged if query in query_at)
+    intervals = tuple(interval for interval in raw.grade_intervals if interval.query in query_at)
+    return replace(raw, judged=judged, grade_intervals=intervals), known
 
 
 def _unknown_documents(

@@ -26,13 +26,13 @@ class SourceSettings:
     `max_queries` and `max_documents` take a seeded sample for a quick look; judged documents are always kept.
     `unknown_judged` decides about judged documents that the corpus lacks: reject the dataset, keep them (only a
     retriever with its own documents or rankings can find them), or drop them, together with the queries left without
-    gold. Any path may contain `{split}`, which is replaced by `split`. `exclude_self` leaves a query that is a document
-    of the corpus out of its own results: `true` by its id, `auto` if the text is the same too, and an `OwnIdRule` if
-    the ids differ. `cluster_field` names
-    the field of queries whose value the variants of a query share: tests and intervals resample such clusters, and a
-    query without the field is a cluster of its own. `filter_field` names the field of queries with conditions on the
-    metadata of documents; null for none. `search_fields` are fields of documents, besides title and text, for
-    retrievers with field weights.
+    gold. `unknown_queries` decides about judgments of queries that the dataset lacks: reject the dataset, or drop
+    them, as for a sample of the queries. Any path may contain `{split}`, which is replaced by `split`. `exclude_self`
+    leaves a query that is a document of the corpus out of its own results: `true` by its id, `auto` if the text is
+    the same too, and an `OwnIdRule` if the ids differ. `cluster_field` names the field of queries whose value the
+    variants of a query share: tests and intervals resample such clusters, and a query without the field is a cluster
+    of its own. `filter_field` names the field of queries with conditions on the metadata of documents; null for none.
+    `search_fields` are fields of documents, besides title and text, for retrievers with field weights.
     If `gold` is `spans`, gold is passages of documents, in the file `spans`, which replace the judgments of the format:
     a chunk is gold if it covers the share `span_threshold` of one. A passage that was edited is found again if its
     similarity is at least `span_similarity`; `unknown_judged` also decides about passages that are lost.
@@ -49,6 +49,7 @@ class SourceSettings:
     max_queries: int | None = Field(default=None, ge=1)
     max_documents: int | None = Field(default=None, ge=1)
     unknown_judged: Literal["error", "keep", "drop"] = "error"
+    unknown_queries: Literal["error", "drop"] = "error"
     unjudged_queries: Literal["drop", "keep"] = "drop"
     extra_qrels: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     exclude_self: ExcludeSelf = "auto"

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from runner.datasets.assembly import add_qrels
-from runner.datasets.base import DatasetError, Judgments, Qrel, Queries, Raw, corpus_of
+from runner.datasets.base import DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw, corpus_of
 from runner.datasets.dataset import Dataset
 from runner.datasets.source import DatasetSource
 
@@ -163,6 +163,21 @@ def test_judgments_of_other_queries_are_refused_with_their_number() -> None:
     stray = [("q1", "d1", 1), ("q8", "d1", 1), ("q8", "d2", 1), ("q9", "d1", 1)]
     refused(raw(stray), "qrels.tsv: 2 judged queries are not among the 3 queries of the dataset, for example 'q8'")
     refused(raw(judged=["q7"]), "1 judged query is not among the 3 queries of the dataset, for example 'q7'")
+
+
+def test_judgments_of_queries_that_a_sample_lacks_can_be_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    whole = raw([("q1", "d1", 2), ("q8", "z", 1), ("q2", "d2", 0), ("q9", "d1", 1)], judged=["q3", "q7"])
+    refused(whole, "if the queries are a sample, set dataset.unknown_queries=drop")
+    intervals = [GradeInterval(q, "d1", 3, 1, 0.5, 0.1, 0.9, 1, 0, 2) for q in ("q1", "q9")]
+    with caplog.at_level("WARNING", "runner.datasets"):
+        dataset = Ready(unknown_queries="drop").assemble(replace(whole, grade_intervals=intervals))
+    assert (list(dataset.queries.ids), tuple(dataset.judgments.unknown_documents)) == (["q1", "q2", "q3"], ())
+    assert named(dataset) == {("q1", "d1"): 2, ("q2", "d2"): 0}
+    assert [interval.query for interval in dataset.judgments.intervals] == ["q1"]
+    assert caplog.messages == [
+        "qrels.tsv: 3 judged queries are not among the 3 queries of the dataset, for example 'q8'; 2 judgments are "
+        "left out"
+    ]
 
 
 UNKNOWN: list[Qrel] = [
