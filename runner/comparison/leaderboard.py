@@ -22,7 +22,7 @@ from runner.comparison.selection import WinnerSelection
 from runner.comparison.systems import SystemsByDataset
 from runner.evaluation.result import DatasetSummary, Result
 from runner.statistics.comparison import Difference, compare_pairs, compare_to, resolve_correction
-from runner.statistics.effects import detectable_difference
+from runner.statistics.search_gain import SearchGain, measure_search_gain
 from runner.statistics.selection import find_front
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import mean_interval
@@ -89,11 +89,12 @@ class Leaderboard:
 
     `dataset` is None if all failed. `queries` is the number of queries behind the primary mean, and `clusters` that of
     their clusters of variants (None without clusters). All pairs are tested as one family, with `statistics`, so the
-    best may be compared with any row. `detectable` is the difference from the best that a single test detects
-    with a power of 0.8, for the median row. `shared` are the swept settings with one value, `criteria` the other
-    columns. `letters`, by rank, are those of the finalists: two that differ significantly share none. `notes` are
-    further remarks. `selection`, `search`, `systems` (on several datasets) and `race` describe the sweep behind the
-    leaderboard; combinations that a race dropped have no row and no rank, and follow the rows in `to_csv`.
+    best may be compared with any row. `detectable` is the difference from the best that these tests detect with a power
+    of 0.8, for the median row that differs from it. `search_gain` is what choosing the best gained. `shared` are the
+    swept settings with one value, `criteria` the other columns. `letters`, by rank, are those of the finalists: two
+    that differ significantly share none. `notes` are further remarks. `selection`, `search`, `systems` (on several
+    datasets) and `race` describe the sweep behind the leaderboard; combinations that a race dropped have no row and no
+    rank, and follow the rows in `to_csv`.
     """
 
     primary: str
@@ -101,6 +102,7 @@ class Leaderboard:
     queries: int
     statistics: Statistics
     detectable: float
+    search_gain: SearchGain
     shared: Mapping[str, Any]
     criteria: Sequence[Criterion]
     rows: Sequence[LeaderboardRow]
@@ -234,6 +236,7 @@ def build_leaderboard(
         clusters=tests.clusters,
         statistics=statistics,
         detectable=tests.detectable,
+        search_gain=tests.search_gain,
         shared=split_swept([result.swept for result in ranked])[1],
         criteria=criteria,
         rows=_build_rows(ranked, order, primary, criteria, tests, runs),
@@ -295,6 +298,7 @@ class _RowTests:
     queries: int = 0
     clusters: int | None = None
     detectable: float = math.nan
+    search_gain: SearchGain = field(default_factory=SearchGain)
     letters: Mapping[int, str] = field(default_factory=dict)
     intervals: Sequence[Sequence[float]] = ()
     differences: Sequence[Difference] = ()
@@ -318,7 +322,8 @@ def _test_rows(ranked: Sequence[Result], primary: str, statistics: Statistics) -
     return _RowTests(
         queries=queries,
         clusters=None if cluster_of is None else len(np.unique(cluster_of[is_counted])),
-        detectable=_median(detectable_difference(to_best.units, to_best.deviations, statistics.alpha)[1:]),
+        detectable=_median(to_best.detectable[to_best.deviations > 0]),
+        search_gain=measure_search_gain(scores, cluster_of, statistics.seed),
         letters=letters,
         intervals=intervals,
         differences=[Difference(ties=int(to_best.ties[0])), *map(to_best.describe, range(1, len(ranked)))],

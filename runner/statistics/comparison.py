@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from runner.statistics.clusters import Clusters
 from runner.statistics.corrections import CORRECTIONS, correct, level_of_each
-from runner.statistics.effects import hedges_g, queries_needed
+from runner.statistics.effects import detectable_difference, hedges_g, queries_needed
 from runner.statistics.inversion import withhold_intervals
 from runner.statistics.letters import letters
 from runner.statistics.paired_tests import PAIRED_TESTS
@@ -72,6 +72,7 @@ class Differences:
     The columns of `Difference`, of shape (m,), with `intervals` of shape (m, 2); `uncorrected` and `p_values` are the
     p-values before and after the correction. `queries` is the number of queries that count for both, `units` the number
     of their clusters (or queries, without clusters), and `deviations` are the standard deviations of single units.
+    `levels` are those of single tests that are equivalent to alpha for the family.
     """
 
     queries: NDArray[np.int64]
@@ -79,6 +80,7 @@ class Differences:
     differences: Floats
     intervals: Floats
     deviations: Floats
+    levels: Floats
     effects: Floats
     needed: Floats
     uncorrected: Floats
@@ -87,6 +89,11 @@ class Differences:
     wins: NDArray[np.int64]
     ties: NDArray[np.int64]
     losses: NDArray[np.int64]
+
+    @property
+    def detectable(self) -> Floats:
+        """Return the mean differences that a t-test at these levels detects with a power of 0.8 (m,)."""
+        return detectable_difference(self.units, self.deviations, self.levels)
 
     def count_needed(self, level: float) -> Floats:
         """Return how many queries (or clusters) a single test at a level needs (m,)."""
@@ -268,6 +275,7 @@ def _describe(
         differences=means,
         intervals=withhold_intervals(intervals, differences, clusters),
         deviations=deviations,
+        levels=np.broadcast_to(level, means.shape),
         effects=hedges_g(differences, clusters, weights),
         needed=queries_needed(means, deviations, level),
         uncorrected=uncorrected,

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.statistics.clusters import Clusters
-from runner.statistics.roots import find_root
 from runner.statistics.significance import moments
 
 Floats = NDArray[np.float64]
@@ -79,21 +78,24 @@ def queries_needed(
 
 
 def detectable_difference(
-    queries: NDArray[np.int64], deviations: Floats, alpha: float = 0.05, chance: float = 0.8
+    queries: NDArray[np.int64], deviations: Floats, alpha: float | Floats = 0.05, chance: float = 0.8
 ) -> Floats:
     """Return the smallest mean differences that a paired t-test detects with power `chance` on these queries (m,).
 
-    `deviations` are the standard deviations of the differences of single queries; `chance` is above `alpha`. NaN below
-    two queries.
+    `deviations` are the standard deviations of the differences of single queries, and `alpha` the level of all tests or
+    of each; `chance` is above it. Infinite for a level of 0, NaN below two queries and where the deviation is unknown.
     """
     from scipy.special import stdtrit
 
-    effects = np.full(len(queries), np.nan)
-    for n in np.unique(queries[queries > 1]).tolist():
-        beyond = 10 * (1 - stdtrit(n - 1, alpha / 2)) / np.sqrt(n)
-
-        def exceed(effect: float, n: int = n) -> float:
-            return float(power(np.array(n), np.array(effect), alpha)) - chance
-
-        effects[queries == n] = find_root(exceed, 0.0, float(beyond))
-    return effects * deviations
+    levels = np.broadcast_to(alpha, queries.shape)
+    effects = np.where(queries > 1, np.inf, np.nan)
+    possible = (queries > 1) & (levels > 0)
+    # Most rows have the same number of queries and the same level: each pair of these has one effect.
+    (n, alpha), row = np.unique(np.stack([queries, levels])[:, possible], axis=1, return_inverse=True)
+    low, high = np.zeros(len(n)), 10 * (1 - stdtrit(n - 1, alpha / 2)) / np.sqrt(n)
+    while ((high - low) > 1e-10 * high).any():
+        middle = (low + high) / 2
+        short = power(n, middle, alpha) < chance
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    effects[possible] = high[row]
+    return np.multiply(effects, deviations, out=np.where(queries > 1, 0.0, np.nan), where=deviations != 0)

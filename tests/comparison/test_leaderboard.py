@@ -115,9 +115,27 @@ def test_each_difference_has_its_interval_its_size_and_the_queries_it_takes_to_s
         assert own.low <= own.mean <= own.high
         assert (own.effect, own.needed) == (found.effects[i], found.needed[i])
         assert own.needed > alone[i]  # 28 pairs are corrected for
-    assert board.detectable == np.median(detectable_difference(found.queries, found.deviations)[1:])
+    expected = np.median(detectable_difference(found.queries, found.deviations, found.levels)[1:])
+    assert board.detectable == expected > np.median(detectable_difference(found.queries, found.deviations)[1:])
     assert math.isnan(board.rows[0].difference.needed)
     assert math.isnan(build_leaderboard(results[:1], PRIMARY).detectable)
+
+
+def test_copies_of_the_best_do_not_change_the_detectable_difference() -> None:
+    results, statistics = sweep(3), Statistics(correction="none")
+    board = build_leaderboard(results, PRIMARY, statistics=statistics)
+    copies = [replace(results[board.rows[0].position], name=f"z{i}") for i in range(4)]
+    again = build_leaderboard([*results, *copies], PRIMARY, statistics=statistics)
+    assert again.detectable == board.detectable > 0
+
+
+def test_the_gain_of_a_search_is_the_best_mean_less_the_mean_of_all() -> None:
+    board = build_leaderboard(sweep(8), PRIMARY)
+    means = [row.mean for row in board.rows]
+    assert board.search_gain.systems == 8
+    assert board.search_gain.observed == pytest.approx(means[0] - np.mean(means))
+    assert 0 < board.search_gain.expected < board.search_gain.observed
+    assert math.isnan(build_leaderboard(sweep(1), PRIMARY).search_gain.expected)
 
 
 def test_the_best_has_no_difference_to_itself() -> None:

@@ -140,7 +140,7 @@ def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence
         front, ids = tables.pareto_table(board, costs[0].name), [column.id for column in costs]
         text = "No other combination is both cheaper and better than one on the line; numbers are ranks."
         if np.isfinite(board.detectable):
-            text += f" A test detects a difference of {board.detectable:.4f} with a power of 0.8."
+            text += f" The tests detect a difference of {board.detectable:.4f} with a power of 0.8."
         spec = sweep_specs.build_tradeoff(board.primary)
         yield Plot("tradeoff", "Quality against cost", text, spec, front if front.rows else None, {"cost": ids})
     text = "Grey: significantly different from the best."

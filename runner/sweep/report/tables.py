@@ -15,6 +15,7 @@ from runner.pages.numbers import (
     FORMATS,
     format_count,
     format_documents,
+    format_signed,
     interval,
     missing,
     number,
@@ -118,8 +119,32 @@ def verdict(board: Leaderboard) -> str:
     return f"{differ} of {n} {verb} from the best {test}; {alike} do not differ significantly {queries}."
 
 
+def describe_detectable(board: Leaderboard) -> str:
+    """Return which differences from the best the test of a leaderboard cannot see; "" if nothing differs."""
+    if not board.detectable > 0:
+        return ""
+    tested = observations(board.queries, board.clusters)
+    if math.isinf(board.detectable):
+        return f"{tested}: too few for any difference to be significant."
+    return (
+        f"{tested}: differences from the best below about {score4(board.detectable)} usually cannot be seen (power "
+        f"80%, {in_brief(board.statistics.test, board.statistics.correction)})."
+    )
+
+
+def describe_search_gain(board: Leaderboard) -> str:
+    """Return how much a search of as many equal systems gains by choosing the best, and how much this one did."""
+    gain = board.search_gain
+    if math.isnan(gain.expected):
+        return ""
+    return (
+        f"By chance alone, a search of {gain.systems:,} equal systems gains {format_signed(gain.expected)} on these "
+        f"queries; yours gained {format_signed(gain.observed)} (the best minus the mean of all)."
+    )
+
+
 def notices(board: Leaderboard) -> list[str]:
-    """Return remarks on the search, selection, race and data behind a leaderboard, and on what reports leave out."""
+    """Return what a leaderboard can show, and remarks on its search, selection, race, data, and what reports omit."""
     search = [describe_search(board.search)] if board.search else []
     selection = [describe_selection(board.selection)] if board.selection else []
     kinds = {(row.retriever, row.search_type) for row in board.rows}
@@ -129,7 +154,8 @@ def notices(board: Leaderboard) -> list[str]:
     split = board.dataset.split if board.dataset else ""
     warning = [warn_selected_on_reported(split)] if board.is_best_of_several else []
     race = [board.race.describe()] if board.race else []
-    return [*search, *selection, *race, *warning, *board.notes, *([cut] if shown < kinds else [])]
+    lines = [line for line in (describe_detectable(board), describe_search_gain(board)) if line]
+    return [*lines, *search, *selection, *race, *warning, *board.notes, *([cut] if shown < kinds else [])]
 
 
 def alike(board: Leaderboard) -> set[int]:

@@ -41,6 +41,23 @@ def test_the_verdict_covers_the_edges() -> None:
     )
 
 
+def test_a_leaderboard_says_what_it_can_show_and_what_the_search_gained() -> None:
+    board = build_leaderboard(sweep(9), PRIMARY)
+    gain = board.search_gain
+    assert tables.notices(board)[:2] == [
+        f"30 queries: differences from the best below about {board.detectable:.4f} usually cannot be seen (power 80%, "
+        "max-T over all pairs).",
+        f"By chance alone, a search of 9 equal systems gains +{gain.expected:.4f} on these queries; yours gained "
+        f"+{gain.observed:.4f} (the best minus the mean of all).",
+    ]
+    assert 0.01 < gain.expected < gain.observed
+    few = build_leaderboard(sweep(9, queries=4), PRIMARY)
+    assert tables.describe_detectable(few) == "4 queries: too few for any difference to be significant."
+    for board in (build_leaderboard([result()], PRIMARY), build_leaderboard([result("a"), result("b")], PRIMARY)):
+        assert tables.describe_detectable(board) == ""
+    assert tables.describe_search_gain(build_leaderboard([result()], PRIMARY)) == ""
+
+
 def test_a_dataset_without_gold_is_said_to_be_one() -> None:
     board = build_leaderboard([result(name, queries=0, no_result=5) for name in "ab"], PRIMARY)
     assert tables.verdict(board) == "No query has gold, so combinations cannot be compared."
@@ -107,12 +124,12 @@ def test_each_search_type_of_an_api_is_among_the_finalists() -> None:
     asked = [replace(result(kind, retriever="http", seed=i), search_type=kind) for i, kind in enumerate(types)]
     board = build_leaderboard([*asked, replace(result("here", seed=9), search_type="bm25")], PRIMARY)
     assert len(board.finalists) == 5
-    assert len(tables.notices(board)) == 1, "the warning alone"
+    assert len(tables.notices(board)[2:]) == 1, "the warning alone"
 
 
 def test_a_notice_counts_the_finalists_that_do_not_fit() -> None:
     board = build_leaderboard([result(f"r{i}", retriever=f"r{i}", seed=i) for i in range(10)], PRIMARY)
-    _, notice = tables.notices(board)
+    notice = tables.notices(board)[-1]
     assert notice == (
         "Reports describe at most 8 combinations in detail, here the best of 8 of 10 retrievers and search types."
     )
