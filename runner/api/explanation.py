@@ -48,6 +48,19 @@ class ResultExplanation(Explanation):
                     rows.append({"measure": measure, "part_of": whole, **row})
         return pd.DataFrame(rows)
 
+    @property
+    def moved_frame(self) -> DataFrame:
+        """Return a data frame with a row for each query that moved; `causes` are the changes that restore it alone.
+
+        `restored_by` has the smallest sets of changes that restore it, infinity is a rank without gold among the hits.
+        """
+        import pandas as pd
+
+        ends = ("before", "after")
+        columns = ["query", *(f"{what}_{end}" for what in ("value", "rank") for end in ends), "causes", "restored_by"]
+        rows = [(own.query, *own.values, *own.ranks, own.causes, own.restored_by) for own in self.moved]
+        return pd.DataFrame(rows, columns=columns)
+
     def __repr__(self) -> str:
         return f"ResultExplanation({self.labels[1]} against {self.labels[0]} by {self.primary})"
 

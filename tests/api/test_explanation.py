@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,10 @@ def test_settings_and_documents_have_separate_effects_that_add_up(given: runner.
     assert frame.effect.drop("total").sum() == pytest.approx(frame.effect["total"], abs=1e-12)
     assert frame.effect["documents"] < 0
     assert "documents" in explanation._repr_html_()
+    moved = explanation.moved_frame.set_index("query")
+    assert moved.causes.to_dict() == {query: ["documents"] for query in QUERIES}
+    assert list(moved.columns[:4]) == ["value_before", "value_after", "rank_before", "rank_after"]
+    assert moved.iloc[0, :4].tolist() == [1, 0, 1, math.inf]
     assert repr(explanation).startswith("ResultExplanation(")
 
 

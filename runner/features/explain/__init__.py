@@ -15,9 +15,9 @@ FEATURE = Feature(
         },
         documents=[
             Document(
-                "baseline candidate primary verdict changed measures causes shares evaluations "
+                "baseline candidate primary verdict changed measures causes moved shares evaluations "
                 "sampled_orders statistics notes gate",
-                "as in `explanation.json`: the `terms` of each of the `measures`, `causes` and the `gate`",
+                "as in `explanation.json`: the `terms` of each of the `measures`, `causes`, `moved` and the `gate`",
             )
         ],
     )

@@ -26,6 +26,7 @@ from runner.evaluation.bench import Bench
 from runner.evaluation.result import QueryTable, Result
 from runner.features.explain.causes import Causes, DataContrast, find_causes
 from runner.features.explain.mixed_evaluation import MixedEvaluation, load_data
+from runner.features.explain.reversals import QueryStates, find_moved_queries
 from runner.features.explain.settings_changes import SettingChange, list_settings_changes
 from runner.features.explain.terms import AFTER, BEFORE, Design, Explanation, TermName, name_setting
 from runner.results.lookup import Named
@@ -100,6 +101,8 @@ class _Task:
         self._notes: list[str] = []
         shared = find_shared_measures([first, second], primary, self._notes)
         self._measures = [measure for measure in shared if measure != GRADE]
+        baseline_ids = frozenset(first.queries.ids)
+        self._shared_ids = [query for query in second.queries.ids if query in baseline_ids]
         self.changes = list_settings_changes(first.config, second.config)
         self.has_same_data = first.dataset.fingerprint == second.dataset.fingerprint
 
@@ -116,7 +119,9 @@ class _Task:
         design = Design([], changes)
         ends = {frozenset[str](): first, design.everything: second}
         aligned = reorder_queries(first, second.queries.ids)
-        return self._build(design, columns, ends, Causes({}), [aligned, second], 0, [note] if note else [])
+        states = {coalition: self._read_states(result) for coalition, result in ends.items()}
+        notes = [note] if note else []
+        return self._build(design, columns, ends, states, Causes({}), [aligned, second], 0, notes)
 
     def explain_by_evaluation(self, bench: Bench, consent: Consent) -> Explanation:
         """Explain two results by evaluating mixtures of their settings and data."""
@@ -127,7 +132,7 @@ class _Task:
         design = self._choose_design(pair)
         evaluation.check([nothing, design.everything])
         try:
-            evaluation.check(list(iter_coalitions(_list_steps(design))))
+            evaluation.check([*iter_coalitions(_list_steps(design)), *design.list_single_reversals()])
         except NotComparable as reason:
             joined = _join_changes(self.changes)
             notes.append(f"Settings are not split, because a mixture of them is invalid: {reason}.")
@@ -135,11 +140,12 @@ class _Task:
             evaluation = MixedEvaluation(self._results, pair, joined, bench, consent, moved)
         everything = design.everything
         kept = {nothing, everything, *(everything - {part} for part in pair.changed), frozenset(pair.changed)}
-        evaluations = {}
-        for coalition in [nothing, everything, *iter_coalitions(_list_steps(design)), *kept]:
-            if coalition not in evaluations:
-                result = evaluation.evaluate(coalition)
-                evaluations[coalition] = result if coalition in kept else result.light()
+        wanted = [nothing, everything, *iter_coalitions(_list_steps(design)), *kept, *design.list_single_reversals()]
+        evaluations, states = {}, {}
+        for coalition in dict.fromkeys(wanted):
+            result = evaluation.evaluate(coalition)
+            states[coalition] = self._read_states(result)
+            evaluations[coalition] = result if coalition in kept else result.light()
         causes = Causes({})
         if pair.changed:
             contrasts = [
@@ -153,7 +159,7 @@ class _Task:
         columns = _Columns(pair.first.queries.ids, pair.second.queries.ids, pair.shared_queries)
         notes += self._describe_reproduction(evaluations[nothing], evaluations[everything])
         compared = [evaluations[frozenset(pair.changed)], evaluations[everything]]
-        return self._build(design, columns, evaluations, causes, compared, len(evaluations), notes)
+        return self._build(design, columns, evaluations, states, causes, compared, len(evaluations), notes)
 
     def _load(self, bench: Bench, consent: Consent) -> DatasetPair:
         baseline, candidate = self._names
@@ -193,6 +199,7 @@ class _Task:
         design: Design,
         columns: _Columns,
         evaluations: Mapping[Coalition, Result],
+        states: Mapping[Coalition, QueryStates],
         causes: Causes,
         compared: Sequence[Result],
         count: int,
@@ -225,10 +232,21 @@ class _Task:
             queries=table,
             clusters=number_clusters(table.clusters),
             causes=causes,
+            moved=find_moved_queries(
+                self._shared_ids,
+                self._read_states(first),
+                self._read_states(second),
+                {design.everything - coalition: states[coalition] for coalition in states},
+                design.changes,
+            ),
             on_candidate_data=self._compare(compared, labels),
             evaluations=count,
             notes=[*self._notes, *notes],
         )
+
+    def _read_states(self, result: Result) -> QueryStates:
+        """Return the states of the queries of both results in an evaluation."""
+        return QueryStates.of(result, self._measures[0], self._shared_ids)
 
     def _compare(self, compared: Sequence[Result], labels: Sequence[str]) -> Comparison:
         return build_comparison(

@@ -16,6 +16,7 @@ from retrievers.choices import OneOf
 from runner.comparison.compare import Comparison, TableStatistics, compute_mean
 from runner.evaluation.result import QueryTable
 from runner.features.explain.causes import Causes
+from runner.features.explain.reversals import MovedCounts, MovedQuery, count_moved
 from runner.features.explain.settings_changes import SettingChange
 from runner.statistics.attribution import (
     Attribution,
@@ -77,14 +78,24 @@ class Design:
         return [*([SETTINGS] if self.settings else []), *self.parts]
 
     @property
+    def changes(self) -> dict[str, str]:
+        """Return the names in reports of the settings and parts that changed, by their names in coalitions."""
+        names = {name_setting(setting.name): setting.name for setting in self.settings}
+        return names | {part: part for part in self.parts}
+
+    @property
     def everything(self) -> Coalition:
         """Return the coalition of the candidate."""
-        return self.expand(frozenset(self.factors))
+        return frozenset(self.changes)
 
     def expand(self, factors: Coalition) -> Coalition:
         """Return a coalition of factors as one of settings and parts."""
         names = {name_setting(setting.name) for setting in self.settings} if SETTINGS in factors else set()
         return frozenset(factors - {SETTINGS} | names)
+
+    def list_single_reversals(self) -> list[Coalition]:
+        """Return the coalitions of the candidate with one change reversed."""
+        return [self.everything - {change} for change in self.changes]
 
     def list_factor_steps(self, factor: str) -> list[Step]:
         """Return the steps of a factor."""
@@ -149,7 +160,7 @@ class Explanation:
 
     `values` has, for each measure, the value of each query in each coalition; the queries are those of both sides, the
     shared ones once. `on_candidate_data` compares the baseline's and the candidate's settings on the candidate's data.
-    `evaluations` is how many evaluations this took.
+    `moved` are the queries that moved, with what restores them. `evaluations` is how many evaluations this took.
     """
 
     labels: tuple[str, str]
@@ -161,6 +172,7 @@ class Explanation:
     queries: QueryTable
     clusters: Clusters | None
     causes: Causes
+    moved: Sequence[MovedQuery]
     on_candidate_data: Comparison
     evaluations: int
     notes: Sequence[str] = ()
@@ -175,6 +187,10 @@ class Explanation:
         """Return how many queries count in the baseline, in the candidate and in both, by the primary measure."""
         before, after = (~np.isnan(self.values[self.primary][side]) for side in (BEFORE, AFTER))
         return int(before.sum()), int(after.sum()), int((before & after).sum())
+
+    def count_moved(self) -> MovedCounts:
+        """Count the queries that moved by what restores them."""
+        return count_moved(self.moved, [*self.design.changes.values()])
 
     def compute_means(self, measure: str) -> tuple[float, float]:
         """Return the recorded means of the baseline and of the candidate."""

@@ -212,6 +212,9 @@ def test_settings_changed_together_are_split(exact: int, tmp_path: Path) -> None
     mean = {names: column.mean() for names, column in values.items()}
     k1, b = (f"setting retriever.{name}" for name in ("k1", "b"))
     both, none = frozenset({k1, b}), frozenset[str]()
+    assert explanation.evaluations == 4
+    assert len(explanation.moved) > 9, "all documents have 30 words, so b has no influence"
+    assert all(query.restored_by == [["retriever.k1"]] for query in explanation.moved)
     alone = (mean[frozenset({k1})] - mean[none] + mean[both] - mean[frozenset({b})]) / 2
     assert code.parts[0].effect == pytest.approx(alone, abs=1e-12)
 
@@ -229,12 +232,28 @@ def test_a_difference_that_is_not_reproduced_is_an_effect_of_the_code(tmp_path: 
     assert code.effect == pytest.approx(first.means["nDCG@10"] / 2, abs=1e-12)
     assert documents.effect == pytest.approx(second.means["nDCG@10"] - first.means["nDCG@10"], abs=1e-12)
     assert "The code of retrievers has changed since the baseline was recorded." in explanation.notes
+    never = explanation.count_moved().never
+    assert never == np.count_nonzero(first.of("nDCG@10") > 0), "no value is half of what today's code gives"
+    assert f"Reverting all of them does not restore {never}: the code differs." in tables.describe_moved(explanation)
+
+
+def test_a_query_that_moved_because_of_the_code_alone_has_no_other_cause(tmp_path: Path) -> None:
+    bench = Bench(open_store(StoreSettings(str(tmp_path))))
+    first = evaluate("baseline", draw_version(np.random.default_rng(4)), bench)
+    second = replace(first, scores=first.scores * 0.5, environment={**first.environment, "code": {"retrievers": "new"}})
+    named = Named(first, "first"), Named(second, "second")
+    explanation = explain_difference(*named, TableStatistics(test="t"), ExplanationSettings(), lambda: bench, Consent())
+    moved = np.count_nonzero(first.of("nDCG@10") > 0)
+    assert (len(explanation.moved), explanation.count_moved().never) == (moved, moved)
+    assert tables.describe_moved(explanation) == f"{moved} queries moved; only the code changed."
+    assert {row[-1] for row in tables.build_moved_table(explanation).texts()} == {"nothing: the code differs"}
 
 
 def test_equal_results_have_no_term(tmp_path: Path) -> None:
     version = draw_version(np.random.default_rng(0))
     explanation = explain_versions(version, version, tmp_path, "t")
     assert explanation.evaluations == 0
+    assert not explanation.moved and not tables.describe_moved(explanation)
     assert tables.verdict(explanation).endswith("(+0.0000): nothing changed.")
 
 
@@ -335,6 +354,23 @@ def test_the_command_explains_a_difference_and_gates_the_code(run: Run, project:
     assert sum(term["effect"] for term in of["terms"].values()) == pytest.approx(of["total"]["effect"], abs=1e-12)
     assert of["terms"]["judgments"] | {"effect": 0, "changed": False} == of["terms"]["judgments"]
     assert content["evaluations"] == 4
+    counts = {"moved": 29, "alone": {"retriever.k1": 28}, "several": 0, "together": 1, "never": 0}
+    assert content["moved"]["counts"] == counts
+    lost, fallen = content["moved"]["queries"][:2]
+    assert lost == {
+        "query": "q0",
+        "values": [1, 0],
+        "ranks": [1, None],
+        "restored_by": [["retriever.k1", "documents"]],
+        "causes": [],
+    }
+    assert (fallen["query"], fallen["ranks"], fallen["causes"]) == ("q1", [1, 2], ["retriever.k1"])
+    assert (
+        "29 queries moved. Reverting a single change restores 28: retriever.k1 28. "
+        "Reverting several together restores 1 more."
+    ) in text
+    assert "q0 1 \N{RIGHTWARDS ARROW} none 1.000 \N{RIGHTWARDS ARROW} 0.000 retriever.k1 and documents together" in text
+    assert "q1 1 \N{RIGHTWARDS ARROW} 2 1.000 \N{RIGHTWARDS ARROW} 0.631 retriever.k1 alone" in text
     for name in ("explanation.md", "explanation.html"):
         page = (project / "out" / name).read_text()
         assert "code and settings" in page

@@ -34,6 +34,10 @@ def explanation_json(explanation: Explanation, checks: Sequence[Check] = ()) -> 
             "judgments": [asdict(one) for one in causes.judgments],
             "queries": [asdict(one) for one in causes.queries],
         },
+        "moved": {
+            "counts": asdict(explanation.count_moved()),
+            "queries": [asdict(query) | {"causes": query.causes} for query in explanation.moved],
+        },
         "shares": {
             term: [
                 {"query": explanation.queries.ids[i], "share": share}

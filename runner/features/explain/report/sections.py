@@ -34,6 +34,7 @@ def iter_sections(
     yield ReportSection(f"Effects on {explanation.primary}", effects, "report")
     yield ReportSection("What changed", tables.describe_changes(explanation), "report")
     for title, note, build in (
+        ("Queries that moved", tables.describe_moved(explanation), tables.build_moved_table),
         ("Displaced gold", tables.describe_displaced(explanation), tables.build_displaced_table),
         ("Displacing documents", "New and changed documents that displaced gold.", tables.build_displacing_table),
         ("Changed gold", tables.CHANGED_GOLD, tables.build_gold_table),

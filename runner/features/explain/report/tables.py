@@ -13,6 +13,7 @@ from runner.comparison.report import tables as comparison_tables
 from runner.comparison.report.significance import in_words
 from runner.comparison.report.tables import bounds
 from runner.features.explain.causes import ADDED, CHANGED, REMOVED, REWORDED
+from runner.features.explain.reversals import MovedQuery
 from runner.features.explain.terms import CAUSES, TERMS, EffectTerm, Explanation
 from runner.pages import numbers
 from runner.pages.numbers import format_count, format_signed, gist, number, p_value, score, score4
@@ -24,6 +25,7 @@ KINDS = (ADDED, REMOVED, CHANGED)
 CHANGED_GOLD = "Gold that was removed, added or changed; its judgments count as part of the documents."
 """What the table of changed gold shows."""
 
+_ARROW = " \N{RIGHTWARDS ARROW} "
 _UNKNOWN = (math.nan, math.nan)
 
 
@@ -115,6 +117,49 @@ def describe_changes(explanation: Explanation) -> list[str]:
     return lines
 
 
+def describe_moved(explanation: Explanation) -> str:
+    """Return how many queries moved and how many of them each change restores if it is reverted; "" if none moved."""
+    counts, changes = explanation.count_moved(), list(explanation.design.changes.values())
+    if not counts.moved:
+        return ""
+    moved = f"{format_count(counts.moved, 'query', 'queries')} moved"
+    if not changes or (len(changes) == 1 and not counts.never):
+        return f"{moved}; only {changes[0] if changes else 'the code'} changed."
+    alone = ", ".join(f"{change} {count:,}" for change, count in counts.alone.items())
+    several = f" ({counts.several:,} by more than one of these)" if counts.several else ""
+    single = f"{counts.single:,}: {alone}{several}" if alone else "none"
+    sentences = [f"{moved}.", f"Reverting a single change restores {single}."]
+    if counts.together:
+        sentences.append(f"Reverting several together restores {counts.together:,} more.")
+    if counts.never:
+        sentences.append(f"Reverting all of them does not restore {counts.never:,}: the code differs.")
+    return " ".join(sentences)
+
+
+def build_moved_table(explanation: Explanation, limit: int | None = None) -> Table:
+    """Return the queries that moved, with the changes whose reversal restores each."""
+    columns = [
+        Column("query", least=8),
+        Column("rank of first gold", lambda ranks: _ARROW.join(map(_format_rank, ranks)), numeric=True),
+        Column(explanation.primary, lambda values: _ARROW.join(map(score, values)), numeric=True),
+        Column("restored by reverting", least=24),
+    ]
+    rows = [[one.query, one.ranks, one.values, describe_reversals(one)] for one in explanation.moved]
+    return Table(columns, rows[:limit])
+
+
+def describe_reversals(query: MovedQuery) -> str:
+    """Return which changes restore a query: each alone, or several together."""
+    if not query.restored_by:
+        return "nothing: the code differs"
+    names = [" and ".join(changes) for changes in query.restored_by]
+    return f"{' or '.join(names)} {'alone' if query.causes else 'together'}"
+
+
+def _format_rank(rank: float) -> str:
+    return "unknown" if math.isnan(rank) else "none" if math.isinf(rank) else f"{rank:.0f}"
+
+
 def build_displaced_table(explanation: Explanation, limit: int | None = None) -> Table:
     """Return the gold that new or changed documents rank above."""
     columns = [
@@ -183,7 +228,7 @@ def build_queries_table(explanation: Explanation, limit: int | None = None) -> T
         Column("query", least=8),
         Column("was"),
         Column("text", gist, least=30),
-        Column(explanation.primary, lambda values: " \N{RIGHTWARDS ARROW} ".join(map(score, values)), numeric=True),
+        Column(explanation.primary, lambda values: _ARROW.join(map(score, values)), numeric=True),
     ]
     rows = [[one.query, one.change, one.text, (one.before, one.after)] for one in explanation.causes.queries]
     return Table(columns, rows[:limit])
@@ -269,4 +314,4 @@ def _format_ranks(ranks: tuple[int | None, int | None]) -> str:
 
 
 def _format_pair(values: tuple[int | None, int | None], missing: str) -> str:
-    return " \N{RIGHTWARDS ARROW} ".join(missing if value is None else f"{value}" for value in values)
+    return _ARROW.join(missing if value is None else f"{value}" for value in values)
