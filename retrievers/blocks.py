@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import Corpus, Rankings, Retriever, create_empty_rankings
 from retrievers.notes import QueryNote
-from retrievers.search import search_block
+from retrievers.search import find_part, search_block
 from retrievers.store import Store
 from retrievers.unknown import align
 
@@ -27,14 +27,31 @@ def search_in_blocks(
     """
     # The key of a block contains its queries, so the blocks have to be those that a race has searched. If the rest were
     # searched together with them, their rankings would not be found, and the calls of a model would be paid twice.
-    searched = [np.array(block, dtype=np.intp) for block in blocks]
-    rest = np.setdiff1d(np.arange(len(queries)), np.concatenate([np.zeros(0, dtype=np.intp), *searched]))
     ranked = [
         (rows, search_block(retriever, corpus, [queries[row] for row in rows.tolist()], k, store))
-        for rows in (*searched, rest)
-        if len(rows)
+        for rows in _list_rows(blocks, len(queries))
     ]
     return join_blocks(ranked, len(queries), k, len(corpus))
+
+
+def find_in_blocks(
+    part: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store, blocks: Sequence[Sequence[int]]
+) -> Rankings | None:
+    """Return the rankings of a part from a search in blocks, None if one is no longer stored; never search."""
+    ranked = []
+    for rows in _list_rows(blocks, len(queries)):
+        rankings = find_part(part, corpus, [queries[row] for row in rows.tolist()], k, store)
+        if rankings is None:
+            return None
+        ranked.append((rows, rankings))
+    return join_blocks(ranked, len(queries), k, len(corpus))
+
+
+def _list_rows(blocks: Sequence[Sequence[int]], queries: int) -> list[NDArray[np.intp]]:
+    """Return the positions of the queries of each block that has any; those in no block are the last block."""
+    searched = [np.array(block, dtype=np.intp) for block in blocks]
+    rest = np.setdiff1d(np.arange(queries), np.concatenate([np.zeros(0, dtype=np.intp), *searched]))
+    return [rows for rows in (*searched, rest) if len(rows)]
 
 
 def join_blocks(blocks: Sequence[Block], queries: int, k: int, documents: int) -> Rankings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -237,9 +237,32 @@ def search_part(
         return open_searcher(retriever, corpus, index_store).search(queries, k)
     if not is_live(retriever):
         return search_cached(retriever, corpus, queries, k, store)
-    parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
-    key = Key.of(LIVE_RANKINGS, (__name__, retriever), **parts, index=sorted(describe_indexes(retriever).items()))
+    key = _build_live_key(retriever, corpus, queries, k)
     return store.share(key, lambda: search_cached(retriever, corpus, queries, k, store))
+
+
+class _NotStoredError(LookupError):
+    """The store does not have an entry, which should not be built."""
+
+
+def find_part(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int, store: Store) -> Rankings | None:
+    """Return the rankings that `search_part` put into the store, None if they are no longer there; never search."""
+
+    def refuse() -> NoReturn:
+        raise _NotStoredError
+
+    try:
+        if is_live(retriever):
+            return store.share(_build_live_key(retriever, corpus, queries, k), refuse)
+        key = build_rankings_key(retriever, corpus, queries, k)
+        return unpack_rankings(store.arrays(key.with_check(check_rankings, len(queries), len(corpus)), refuse))
+    except _NotStoredError:
+        return None
+
+
+def _build_live_key(retriever: Retriever, corpus: Corpus, queries: Sequence[str], k: int) -> Key:
+    parts = dict(build_rankings_key(retriever, corpus, queries, k).parts)
+    return Key.of(LIVE_RANKINGS, (__name__, retriever), **parts, index=sorted(describe_indexes(retriever).items()))
 
 
 def open_searcher(retriever: Retriever, corpus: Corpus, store: Store) -> Searcher:

@@ -35,8 +35,9 @@ class WorkKind:
     """A kind of work: its name in stores, its stage, its label in reports, and whether a sweep counts it.
 
     The result of `external` work is kept in a server; the store only records that it exists. `sharded` work encodes
-    documents in shards, which the workers of a sweep share. `step` is the step of a plan that the work belongs to, None
-    for work that is not planned. `grows_with` names the sizes in its key whose product its time and bytes grow with.
+    documents in shards, which the workers of a sweep share. Work `kept_within` other work is kept whenever that is,
+    however quick it was. `step` is the step of a plan that the work belongs to, None for work that is not planned.
+    `grows_with` names the sizes in its key whose product its time and bytes grow with.
 
     Work of the stage `index` depends on documents, that of `search` on queries. `setup` loads models and compiles code,
     and `measure` only computes figures for a report.
@@ -50,6 +51,7 @@ class WorkKind:
     counted: bool = True
     external: bool = False
     sharded: bool = False
+    kept_within: bool = False
     step: PlanStep | None = None
     grows_with: tuple[SizeName, ...] = ()
     exists: InitVar[bool] = True
@@ -93,7 +95,7 @@ QDRANT_INDEX = WorkKind("qdrant index", "index", step=PlanStep.INDEX, grows_with
 POSTGRES_INDEX = WorkKind("postgres index", "index", external=True, step=PlanStep.INDEX, grows_with=("documents",))
 LIVE_QDRANT_INDEX = WorkKind("live qdrant index", "index", "Qdrant index opened", counted=False)
 SEARCHER = WorkKind("searcher", "index", "search made ready", counted=False)
-RANKINGS = WorkKind("rankings", "search", step=PlanStep.SEARCH, grows_with=("asked",))
+RANKINGS = WorkKind("rankings", "search", kept_within=True, step=PlanStep.SEARCH, grows_with=("asked",))
 RANKINGS_OF_A_BLOCK = WorkKind("rankings of a block", "search")
 LIVE_RANKINGS = WorkKind("live rankings", "search", "rankings of a service in memory", counted=False)
 QUERY_TERMS = WorkKind("query terms", "search", "query analysis", counted=False)

@@ -31,6 +31,7 @@ from retrievers.llm.prompting import (
 from retrievers.notes import QueryLog
 from retrievers.progress import report_progress
 from retrievers.search import Work, build_rankings_key, plan_rankings
+from retrievers.stages import Input, Stage
 from retrievers.store import NoStore, Store
 from retrievers.threads import map_threads
 from retrievers.unknown import align, renumber, resolve_id, tie_order
@@ -95,6 +96,10 @@ class Agentic:
         """Return the search as work, which needs the base's rankings for the original queries."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work(build_rankings_key(self, corpus, queries, k), (base,))
+
+    def describe_stage(self, queries: Sequence[str], k: int) -> Stage:
+        """Return the agent, which reads the base's rankings of the queries and those of its own searches."""
+        return Stage("agent", {"base": Input(self.base, self.depth)}, complete=False)
 
     def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
         """Return `max_calls` calls for each query; each shows all searches so far, all but the first from replies."""

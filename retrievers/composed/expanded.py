@@ -24,6 +24,7 @@ from retrievers.llm.prompting import Call, ask_llm, check_prompt, fill_prompt, s
 from retrievers.notes import QueryLog
 from retrievers.progress import report_progress
 from retrievers.search import Work, build_rankings_key, plan_rankings
+from retrievers.stages import Input, Stage
 from retrievers.store import NoStore, Store
 from retrievers.threads import map_threads
 from retrievers.unknown import align
@@ -89,6 +90,10 @@ class Expanded:
         """Return the search as work, which needs the base's rankings for the original queries."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work(build_rankings_key(self, corpus, queries, k), (base,))
+
+    def describe_stage(self, queries: Sequence[str], k: int) -> Stage:
+        """Return the expansion, which reads the base's rankings of the queries and those of the expansions."""
+        return Stage("expansion", {"base": Input(self.base, self.depth)}, complete=False)
 
     def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
         """Return one call for each query."""

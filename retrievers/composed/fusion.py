@@ -35,6 +35,7 @@ from retrievers.composed.fusion_methods import FUSIONS, Method, Normalization, P
 from retrievers.composed.query_weights import PartWeights, QueryWeights, load_query_weights
 from retrievers.notes import QueryNote
 from retrievers.search import Work, build_rankings_key, plan_rankings, search_part
+from retrievers.stages import Input, Stage
 from retrievers.store import Key, MemoryStore, NoStore, Store, fingerprint
 from retrievers.unknown import align, tie_order
 from retrievers.work import CANDIDATES, PlanStep
@@ -151,6 +152,18 @@ class Hybrid:
         depth = self.depth or k
         needs = tuple(plan_rankings(part, corpus, queries, depth, store) for part in self.weighted_parts.values())
         return Work(build_rankings_key(self, corpus, queries, k), needs, PlanStep.FUSE)
+
+    def describe_stage(self, queries: Sequence[str], k: int) -> Stage:
+        """Return the fusion, which reads the parts; a part is not used for the queries in which its weight is 0."""
+        rows = []
+        if self.weights_by_type or self._weights_by_query:
+            rows = [self.resolve_weights(*own) for own in zip(list_types(queries), list_ids(queries), strict=True)]
+
+        def read(name: str, part: Retriever) -> Input:
+            unused = np.array([row[name] == 0 for row in rows], dtype=np.bool_)
+            return Input(part, self.depth or k, unused if unused.any() else None)
+
+        return Stage("fusion", {name: read(name, part) for name, part in self.weighted_parts.items()})
 
     @property
     def capabilities(self) -> Capabilities:

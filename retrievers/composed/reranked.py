@@ -22,6 +22,7 @@ from retrievers.composed.multistage import Base, CachedBase, complete_rankings, 
 from retrievers.llm.model_calls import CallsModelsPerCandidate, ModelCalls
 from retrievers.rerankers.base import Rerank, Reranker
 from retrievers.search import Work, build_rankings_key, plan_rankings
+from retrievers.stages import Input, Stage
 from retrievers.store import NoStore, Store
 from retrievers.unknown import keep_ranks
 from retrievers.work import PlanStep
@@ -59,6 +60,10 @@ class Reranked:
         """Return the reranking as work, which needs the rankings of the base."""
         base = plan_rankings(self.base, corpus, queries, self.depth, store)
         return Work(build_rankings_key(self, corpus, queries, k), (base,), PlanStep.RERANK)
+
+    def describe_stage(self, queries: Sequence[str], k: int) -> Stage:
+        """Return the reranker, which reads the candidates of the base."""
+        return Stage("reranker", {"base": Input(self.base, self.depth)})
 
     def plan_calls(self, corpus: Corpus, queries: Sequence[str]) -> list[ModelCalls]:
         """Return the calls of the reranker, none if it calls no language model."""

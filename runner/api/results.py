@@ -71,6 +71,30 @@ class RunResult(Result):
         return pd.DataFrame({name: np.asarray(column) for name, column in {**columns, **measured}.items()})
 
     @property
+    def lost_gold(self) -> DataFrame:
+        """Return a data frame with a row for each gold document missed: its step, and its rank in each stage or 0.
+
+        Raises `ResultError` for a result without losses, and for one without ranks that was not logged.
+        """
+        import pandas as pd
+
+        losses = self.losses
+        if losses is not None and not losses.stages and self.run is not None and self.run.folder is not None:
+            losses = load_record(self.run.folder, rankings=False).losses
+        if losses is None or not losses.stages:
+            raise ResultError(f"{self.name}: the losses by step are not available; evaluate this combination again")
+        queries = self.queries
+        gold = [(query, name) for query, names in zip(queries.ids, queries.expected, strict=True) for name in names]
+        lost = np.flatnonzero(losses.codes >= 0)
+        columns = {
+            "query_id": [gold[place][0] for place in lost.tolist()],
+            "document_id": [gold[place][1] for place in lost.tolist()],
+            "step": [losses.steps[code] for code in losses.codes[lost].tolist()],
+        }
+        ranks = {f"rank.{stage}".rstrip("."): own[lost] for stage, own in zip(losses.stages, losses.ranks, strict=True)}
+        return pd.DataFrame({**columns, **ranks})
+
+    @property
     def rankings(self) -> ResultRankings:
         """Return the rankings; raises `ResultError` if they were neither kept nor logged on this machine."""
         hits = self.hits

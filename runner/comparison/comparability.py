@@ -124,6 +124,12 @@ def reorder_queries(result: Result, ids: Sequence[str]) -> Result:
     if hits is not None:
         rankings = Rankings(hits.rankings.documents[order], hits.rankings.scores[order])
         hits = replace(hits, rankings=rankings, grades=hits.grades[order])
+    losses = result.losses
+    if losses is not None:
+        ends = np.cumsum([0, *map(len, q.expected)])
+        losses = losses.select(
+            np.concatenate([np.zeros(0, np.int64), *(np.arange(ends[i], ends[i + 1]) for i in order)])
+        )
     times = [*result.timings.each_ms, *[None] * (len(order) - len(result.timings.each_ms))]
     return replace(
         result,
@@ -131,6 +137,7 @@ def reorder_queries(result: Result, ids: Sequence[str]) -> Result:
         scores=result.scores[:, order],
         outcomes={name: values[order] for name, values in result.outcomes.items()},
         hits=hits,
+        losses=losses,
         grades=None,
         timings=replace(result.timings, each_ms=[times[i] for i in order]),
     )

@@ -119,6 +119,13 @@ class Judgments:
         """Return the number of gold documents of each query (n,)."""
         return np.bincount(self.queries[self.grades > 0], minlength=n_queries)
 
+    @cached_property
+    def gold_order(self) -> NDArray[np.int64]:
+        """Return the positions of the judgments that are gold, by query, highest grade first, then by document."""
+        order = np.lexsort((self.documents, -self.grades, self.queries))
+        gold: NDArray[np.int64] = order[self.grades[order] > 0]
+        return gold
+
     def select(self, search_type: str) -> Judgments:
         """Return the judgments for the retriever with this name."""
         return self.by_search_type.get(search_type, self)

@@ -39,10 +39,12 @@ from runner.evaluation.failures import Lexicon
 from runner.evaluation.grades import Grades
 from runner.evaluation.grading import SCALE, grade_found
 from runner.evaluation.language import label_languages
+from runner.evaluation.losses import Losses
 from runner.evaluation.measuring import RankedDocuments, measure
 from runner.evaluation.result import ChunkPlaces, DatasetSummary, JudgedQueries, Measurements, Result, Timings
 from runner.evaluation.selectivity import measure_by_selectivity
 from runner.evaluation.span_sensitivity import measure_by_threshold
+from runner.evaluation.stage_ranks import StageReader
 from runner.evaluation.termless_queries import describe_termless_queries
 from runner.evaluation.text_cuts import describe_cuts, describe_silent_cuts
 from runner.llm.journal import Journal
@@ -75,6 +77,7 @@ class MeasuredExperiment:
     environment: Mapping[str, Any]
     index: Mapping[str, str]
     document_hashes: DocumentHashes | None
+    losses: Losses
 
 
 def build_result(
@@ -110,6 +113,7 @@ def build_result(
         search_type=experiment.search_type,
         index=measured.index,
         document_hashes=measured.document_hashes,
+        losses=measured.losses,
     )
 
 
@@ -119,6 +123,7 @@ class LoadedDatasets:
     def __init__(self) -> None:
         self._datasets: dict[tuple[str, str], Dataset] = {}
         self._graders: dict[tuple[str, str, str], tuple[Grader, JudgedQueries, Sequence[str]]] = {}
+        self._readers: dict[Grader, StageReader] = {}
         self._chunks: dict[tuple[str, str], ChunkPlaces] = {}
 
     def add(self, source: DatasetSource, chunking: Chunking, dataset: Dataset) -> None:
@@ -155,6 +160,13 @@ class LoadedDatasets:
             grader = Grader(judgments, len(dataset.queries), n, dataset.document_of, judged_ids, tokens)
             self._graders[key] = grader, *_resolve_queries(dataset, judgments)
         return self._graders[key]
+
+    def read_stages(self, experiment: Experiment) -> StageReader:
+        """Return the reader of the rankings of an experiment's stages, by the judgments of its grader."""
+        grader, *_ = self.build_grader(experiment)
+        if grader not in self._readers:
+            self._readers[grader] = StageReader(self.load(experiment.source, experiment.chunking), grader)
+        return self._readers[grader]
 
 
 class Bench:
@@ -205,13 +217,21 @@ class Bench:
         dataset, settings = self.dataset(experiment), experiment.metrics
         self.check_grades(experiment)
         grader, queries, own_gold = self.datasets.build_grader(experiment)
-        with self.store.account() as costs, remember_facts():
-            index = describe_indexes(experiment.retriever)
-            search = partial(self._search, dataset, experiment.blocks)
-            rankings = search_others(dataset, experiment.retriever, settings.depth, search)
+        searches: list[tuple[Retriever, int]] = []
+
+        def search(retriever: Retriever, depth: int) -> Rankings:
+            searches.append((retriever, depth))
+            return self._search(dataset, experiment.blocks, retriever, depth)
+
+        with remember_facts():
+            with self.store.account() as costs:
+                index = describe_indexes(experiment.retriever)
+                rankings = search_others(dataset, experiment.retriever, settings.depth, search)
+            scoring = time.perf_counter()
+            stages = self.datasets.read_stages(experiment)
+            losses = stages.find_losses(*searches[-1], rankings, settings, self.store, experiment.blocks)
         recorded_name = _choose_name(dataset, experiment.named_by)
         self.store.note_use(costs, recorded_name, dataset.fingerprint, experiment.name)
-        scoring = time.perf_counter()
         metadata = dataset.corpus.metadata if experiment.source.golden else ()
         chunks = self.datasets.locate_chunks(experiment)
         documents = RankedDocuments(dataset.corpus.ids, metadata, dataset.parents, chunks)
@@ -234,6 +254,7 @@ class Bench:
             environment=environment,
             index=index,
             document_hashes=dataset.document_hashes,
+            losses=losses,
         )
 
     def _search(self, dataset: Dataset, blocks: Sequence[Sequence[int]], retriever: Retriever, depth: int) -> Rankings:
@@ -325,19 +346,11 @@ def _list_gold(dataset: Dataset, judgments: Judgments) -> tuple[list[list[str]],
     n = len(dataset.documents)
     gold: list[list[str]] = [[] for _ in dataset.queries.ids]
     grades: list[list[int]] = [[] for _ in dataset.queries.ids]
-    order = np.lexsort((judgments.documents, -judgments.grades, judgments.queries))
-    for query, document, grade in zip(
-        judgments.queries[order].tolist(),
-        judgments.documents[order].tolist(),
-        judgments.grades[order].tolist(),
-        strict=True,
-    ):
-        if grade > 0:
-            name = (
-                dataset.documents.ids[document] if document < n else dataset.judgments.unknown_documents[document - n]
-            )
-            gold[query].append(name)
-            grades[query].append(grade)
+    columns = (column[judgments.gold_order] for column in (judgments.queries, judgments.documents, judgments.grades))
+    for query, document, grade in zip(*(column.tolist() for column in columns), strict=True):
+        name = dataset.documents.ids[document] if document < n else dataset.judgments.unknown_documents[document - n]
+        gold[query].append(name)
+        grades[query].append(grade)
     return gold, grades
 
 

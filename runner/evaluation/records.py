@@ -36,6 +36,7 @@ from runner.evaluation.arrow import (
     build_text_lists,
 )
 from runner.evaluation.grades import load_grades, save_grades
+from runner.evaluation.losses import Codes, Losses
 from runner.evaluation.result import (
     ChunkPlaces,
     DatasetSummary,
@@ -48,10 +49,17 @@ from runner.evaluation.result import (
     Timings,
 )
 from runner.metrics.abstention import Abstention
+from runner.metrics.scores import Ranks
 
 VERSION = 2
 
-_TABLES = ("queries", "scores", "outcomes", "hits", "grades", "document_hashes")
+GoldArrays = tuple[Codes, Ranks]
+"""The codes of the losses of each gold document, and its ranks in the stages."""
+
+_TABLES = ("queries", "scores", "outcomes", "hits", "grades", "document_hashes", "losses")
+
+_LOST_BY, _RANKS = "lost_by", "gold_rank"
+"""The columns with the code of each gold document's loss, and with its rank in a stage, whose name follows."""
 
 
 def save_record(result: Result, folder: Path) -> None:
@@ -69,6 +77,8 @@ def save_record(result: Result, folder: Path) -> None:
     }
     names = [*result.measures, *result.outcomes]
     scores = {name: build_number_column(row) for name, row in zip(names, stack_values(result), strict=True)}
+    if result.losses is not None:
+        scores |= _build_loss_columns(result.losses, shared["expected"].offsets)
     folder.mkdir(parents=True, exist_ok=True)
     # Writing statistics and dictionaries of numbers would take as long as everything else.
     compact = {"compression": "zstd", "write_statistics": False}
@@ -87,6 +97,25 @@ def save_record(result: Result, folder: Path) -> None:
     content = format_record(result)
     with replace_file(folder / "result.json") as new:
         new.write_bytes(content)
+
+
+def _build_loss_columns(losses: Losses, offsets: Any) -> dict[str, Any]:  # noqa: ANN401 (pyarrow has no types)
+    """Return lists of the codes and ranks of each query's gold, in the order of the column `expected`."""
+    import pyarrow as pa
+
+    columns = {_LOST_BY: losses.codes} | {
+        f"{_RANKS}.{stage}".rstrip("."): ranks for stage, ranks in zip(losses.stages, losses.ranks, strict=True)
+    }
+    return {name: pa.ListArray.from_arrays(offsets, build_number_column(column)) for name, column in columns.items()}
+
+
+def _read_losses(table: Any, head: Mapping[str, Any], gold: int) -> GoldArrays | None:  # noqa: ANN401 (pyarrow has no types)
+    if not head.get("losses"):
+        return None
+    stages = head["losses"]["stages"]
+    names = [_LOST_BY, *(f"{_RANKS}.{stage}".rstrip(".") for stage in stages)]
+    codes, *ranks = (table[name].combine_chunks().values.to_numpy(zero_copy_only=False) for name in names)
+    return codes.astype(np.int8), np.array(ranks, dtype=np.int32).reshape(len(stages), gold)
 
 
 @lru_cache(maxsize=1)
@@ -113,6 +142,7 @@ def describe_result(result: Result) -> dict[str, Any]:
     stages = [asdict(stage) for stage in result.timings.stages]
     head |= {"dataset": asdict(result.dataset), "timings": {**vars(result.timings), "stages": stages}}
     head |= {"abstention": result.abstention.to_dict(), "holes": result.holes and asdict(result.holes)}
+    head |= {"losses": result.losses and result.losses.describe()}
     head |= {"outcomes": list(result.outcomes)} if result.outcomes else {}
     return head | ({"grades": result.grades.head()} if result.grades is not None else {})
 
@@ -134,11 +164,12 @@ def rebuild_result(
     hits: Hits | None,
     grades: Mapping[str, Sequence[Any]] | None,
     document_hashes: DocumentHashes | None = None,
+    losses: GoldArrays | None = None,
 ) -> Result:
     """Return the result that `describe_result` described, with the `values` that `stack_values` returned.
 
-    `grades` has the columns of its grades, if it has any. Raises `LookupError`, `TypeError`, `ValueError` or
-    `AttributeError` for a head of another form.
+    `grades` has the columns of its grades, if it has any, and `losses` the codes and ranks of its gold. Raises
+    `LookupError`, `TypeError`, `ValueError` or `AttributeError` for a head of another form.
     """
     timings = dict(head["timings"])
     stages = [Cost(**stage) for stage in timings.pop("stages")]
@@ -150,7 +181,10 @@ def rebuild_result(
         "intervals": {name: (low, high) for name, (low, high) in head["intervals"].items()},
         "grades": None if grades is None else load_grades(head["grades"], queries.ids, grades),
         "outcomes": dict(zip(head.get("outcomes", ()), values[len(head["measures"]) :], strict=True)),
+        "losses": None if losses is None else Losses.restore(head["losses"], *losses),
     }
+    if losses is not None and len(losses[0]) != sum(map(len, queries.expected)):
+        raise ValueError("the losses are not those of the expected documents")
     scores = values[: len(head["measures"])]
     return Result(**{**head, **built}, queries=queries, scores=scores, hits=hits, document_hashes=document_hashes)
 
@@ -219,7 +253,8 @@ def _load(file: Path, rankings: bool) -> Result:
     hashes = (
         _read_document_hashes(file.parent / "documents.parquet", head["dataset"]["documents"]) if rankings else None
     )
-    return rebuild_result(head, queries, values.reshape(-1, len(queries.ids)), hits, grades, hashes)
+    losses = _read_losses(table, head, sum(map(len, queries.expected)))
+    return rebuild_result(head, queries, values.reshape(-1, len(queries.ids)), hits, grades, hashes, losses)
 
 
 def _read_document_hashes(file: Path, documents: int) -> DocumentHashes | None:

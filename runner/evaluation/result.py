@@ -18,6 +18,7 @@ from retrievers.work import Cost
 from runner.datasets.chunking import END, START
 from runner.datasets.document_hashes import DocumentHashes
 from runner.evaluation.grades import Grades
+from runner.evaluation.losses import Losses
 from runner.metrics.abstention import Abstention
 from runner.statistics.clusters import Clusters, number_clusters
 
@@ -311,7 +312,8 @@ class Result(Measurements):
     values, in the order in which they are shown. `index` is what an external index reported about itself when it was
     searched, as in `retrievers.index_facts`. `grades` are those of a language model, if one is configured.
     `search_type` is the name that selected the dataset's judgments. `document_hashes` has a hash of each document, by
-    which `compare` counts changes; None if it is not recorded.
+    which `compare` counts changes; None if it is not recorded. `losses` has the step that lost each gold document that
+    is missed; None in old records, and for rankings of unknown origin.
     """
 
     name: str
@@ -326,6 +328,7 @@ class Result(Measurements):
     search_type: str = ""
     index: Mapping[str, str] = field(default_factory=dict)
     document_hashes: DocumentHashes | None = None
+    losses: Losses | None = None
 
     def of(self, measure: str) -> NDArray[np.float64]:
         """Return a measure's value for each query; raises `ResultError` if it was not measured."""
@@ -336,8 +339,8 @@ class Result(Measurements):
         return values
 
     def light(self) -> Result:
-        """Return the result without its rankings and the hashes of documents, as a sweep keeps it in memory."""
-        return replace(self, hits=None, document_hashes=None)
+        """Return the result without rankings, ranks of gold and hashes of documents, as a sweep keeps it in memory."""
+        return replace(self, hits=None, document_hashes=None, losses=self.losses and self.losses.light())
 
     @property
     def extra_qrels(self) -> tuple[str, ...]:

@@ -26,6 +26,12 @@ from runner.metrics.tokens import TokenGold
 REPEATED = np.iinfo(np.int32).min
 """The grade of a judged document that already appears at a better rank: neither a second hit nor irrelevant."""
 
+Ranks = NDArray[np.int32]
+"""The rank of each gold document (gold,), in the order of `Judgments.gold_order`."""
+
+UNRANKED = np.iinfo(np.int32).max
+"""The rank of gold that rankings do not contain."""
+
 
 @dataclass(frozen=True, eq=False)
 class Scores:
@@ -101,7 +107,7 @@ class Grader:
     judged_ids: Mapping[str, int] = field(default_factory=dict)
     tokens: TokenGold | None = None
     _ideal_dcg: dict[int, Floats] = field(default_factory=dict, init=False, repr=False)
-    _latest: list[tuple[Rankings, Graded]] = field(default_factory=list, init=False, repr=False)
+    _latest: list[tuple[Rankings, Graded, NDArray[np.intp]]] = field(default_factory=list, init=False, repr=False)
 
     @cached_property
     def golds(self) -> NDArray[np.int64]:
@@ -135,14 +141,8 @@ class Grader:
         """
         if self._latest and self._latest[0][0] is rankings:
             return self._latest[0][1]
-        if len(rankings) != self.n_queries:
-            raise ValueError(f"rankings of {len(rankings)} queries do not match judgments of {self.n_queries} queries")
         documents = self._documents(rankings)
-        queries, columns = np.nonzero((documents != NOTHING) & (documents != self._unjudged))
-        keys = documents[queries, columns] + self._first_keys[queries]
-        places = np.searchsorted(self._keys, keys)
-        is_judged = self._keys[places] == keys
-        queries, columns, places = queries[is_judged], columns[is_judged], places[is_judged]
+        queries, columns, places = self._find_judged(documents)
         grades = self.judgments.grades[places]
         if self.document_of is not None:
             first = np.unique(places, return_index=True)[1]  # each place is one query and document
@@ -151,8 +151,27 @@ class Grader:
             grades = np.where(repeated, np.int32(REPEATED), grades)
         tokens = None if self.tokens is None else self.tokens.count(rankings)
         graded = Graded(self, queries, columns + 1, grades, np.count_nonzero(documents != NOTHING, axis=1), tokens)
-        self._latest[:] = [(rankings, graded)]
+        self._latest[:] = [(rankings, graded, places)]
         return graded
+
+    def rank_gold(self, rankings: Rankings) -> Ranks:
+        """Return the rank of each gold document, that of its first chunk if chunks are searched."""
+        if self._latest and self._latest[0][0] is rankings:
+            _, graded, places = self._latest[0]
+            columns = graded.ranks - 1
+        else:
+            _, columns, places = self._find_judged(self._documents(rankings))
+        ranks = np.full(len(self.judgments), UNRANKED, dtype=np.int32)
+        ranks[places[::-1]] = columns[::-1] + 1  # the first of several chunks is written last
+        return ranks[self.judgments.gold_order]
+
+    def _find_judged(self, documents: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """Return the query and the column of each judged hit (n x k), and its position in the judgments, by rank."""
+        queries, columns = np.nonzero((documents != NOTHING) & (documents != self._unjudged))
+        keys = documents[queries, columns] + self._first_keys[queries]
+        places = np.searchsorted(self._keys, keys)
+        is_judged = self._keys[places] == keys
+        return queries[is_judged], columns[is_judged], places[is_judged]
 
     def grades(self, rankings: Rankings) -> NDArray[np.int32]:
         """Return the grade at each rank (n x k), -1 for no document or an unjudged one.
@@ -166,6 +185,8 @@ class Grader:
 
     def _documents(self, rankings: Rankings) -> NDArray[np.int32]:
         """Return the positions of the documents found (n x k); raises `ValueError` for one outside the corpus."""
+        if len(rankings) != self.n_queries:
+            raise ValueError(f"rankings of {len(rankings)} queries do not match judgments of {self.n_queries} queries")
         positions, unknown = rankings.documents, rankings.unknown_ids
         n = self.n_documents if self.document_of is None else len(self.document_of)
         if positions.max(initial=NOTHING) >= n + len(unknown):

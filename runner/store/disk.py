@@ -48,20 +48,20 @@ class _Memory:
 
     def __init__(self, most: int) -> None:
         self._most, self._total = most, 0
-        self._kept: OrderedDict[str, tuple[Any, Costs, int]] = OrderedDict()
+        self._kept: OrderedDict[str, tuple[Key, Any, Costs, int]] = OrderedDict()
 
-    def find(self, digest: str) -> tuple[Any, Costs] | None:
+    def find(self, digest: str) -> tuple[Key, Any, Costs] | None:
         if digest not in self._kept:
             return None
         self._kept.move_to_end(digest)
-        value, costs, _ = self._kept[digest]
-        return value, costs
+        key, value, costs, _ = self._kept[digest]
+        return key, value, costs
 
-    def keep(self, digest: str, value: Any, costs: Costs, weight: int) -> None:  # noqa: ANN401 (any value)
-        self._kept[digest] = (value, costs, weight)
+    def keep(self, key: Key, value: Any, costs: Costs, weight: int) -> None:  # noqa: ANN401 (any value)
+        self._kept[key.digest] = (key, value, costs, weight)
         self._total += weight
         while self._total > self._most and len(self._kept) > 1:
-            _, (_, _, gone) = self._kept.popitem(last=False)
+            _, (_, _, _, gone) = self._kept.popitem(last=False)
             self._total -= gone
 
 
@@ -162,12 +162,12 @@ class DiskStore:
         start = time.perf_counter()
         try:
             if (kept := memory.find(key.digest)) is not None:
-                value, costs = kept
+                _, value, costs = kept
             else:
                 value, costs = find()
                 if may_keep(value) and (weight := weigh(value)) is not None:
                     done = {digest: replace(cost, reused=True) for digest, cost in costs.items()}
-                    memory.keep(key.digest, value, done, weight)
+                    memory.keep(key, value, done, weight)
             self._book(costs)
             return value
         finally:
@@ -214,6 +214,7 @@ class DiskStore:
             if is_quick or not may_keep(arrays):
                 return arrays, costs
             self._keep(key, arrays, costs)
+            self._keep_within(costs)
         with suppress(OSError, Damaged):  # read them again, so that large arrays are memory-mapped
             arrays, _ = self._read(key)
         return arrays, costs
@@ -256,6 +257,13 @@ class DiskStore:
             self.shelf.write(key, arrays, saved)
         except OSError as error:
             self._report(error, "%s and later results cannot be stored in %s: %s", key.kind.name, self.location)
+
+    def _keep_within(self, costs: Costs) -> None:
+        """Write the work within an entry that is kept with it, if it was too quick to be kept by itself."""
+        for digest, cost in costs.items():
+            if kind_of(cost.kind).kept_within and digest not in self._kept and (part := self._arrays.find(digest)):
+                self._keep(*part)
+                self._kept.setdefault(digest, set())
 
     def _report(self, error: OSError, message: str, *place: str) -> None:
         """Log a warning once per reason: a full disk or an unreachable server affects every entry."""

@@ -28,7 +28,7 @@ _FIRST_LINE = b"retrieval-runner result 2\n"
 
 _CHECKSUM, _LENGTH = np.dtype("<u4"), np.dtype("<u8")
 
-_TYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("i4", "i8", "u8", "f4", "f8", "u1", "?")}
+_TYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("i1", "i4", "i8", "u8", "f4", "f8", "u1", "?")}
 """The types that an array may have; none of them holds objects."""
 
 _OWN_COLUMNS = ("statuses", "errors", "notes")
@@ -45,6 +45,8 @@ def pack_result(result: Result, **more: object) -> bytes:
         "grades": None if graded is None else graded.columns(queries.ids),
         "more": more,
     }
+    if result.losses is not None:
+        arrays |= {"lost_by": result.losses.codes, "gold_ranks": result.losses.ranks}
     if result.document_hashes is not None:
         arrays["document_hashes"] = result.document_hashes
     if hits is not None:
@@ -77,7 +79,8 @@ def unpack_result(content: bytes) -> tuple[Result, dict[str, Any]]:
     hashes = arrays.get("document_hashes")
     if hashes is not None:
         check_document_hashes(hashes, head["result"]["dataset"]["documents"])
-    return rebuild_result(head["result"], queries, scores, hits, head["grades"], hashes), head["more"]
+    losses = (arrays["lost_by"], arrays["gold_ranks"]) if "lost_by" in arrays else None
+    return rebuild_result(head["result"], queries, scores, hits, head["grades"], hashes, losses), head["more"]
 
 
 def _read_hits(arrays: Mapping[str, NDArray[Any]], head: Mapping[str, Any], queries: QueryTable) -> Hits:
