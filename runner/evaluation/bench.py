@@ -161,9 +161,8 @@ class LoadedDatasets:
             self._graders[key] = grader, *_resolve_queries(dataset, judgments)
         return self._graders[key]
 
-    def read_stages(self, experiment: Experiment) -> StageReader:
+    def read_stages(self, experiment: Experiment, grader: Grader) -> StageReader:
         """Return the reader of the rankings of an experiment's stages, by the judgments of its grader."""
-        grader, *_ = self.build_grader(experiment)
         if grader not in self._readers:
             self._readers[grader] = StageReader(self.load(experiment.source, experiment.chunking), grader)
         return self._readers[grader]
@@ -228,7 +227,7 @@ class Bench:
                 index = describe_indexes(experiment.retriever)
                 rankings = search_others(dataset, experiment.retriever, settings.depth, search)
             scoring = time.perf_counter()
-            stages = self.datasets.read_stages(experiment)
+            stages = self.datasets.read_stages(experiment, grader)
             losses = stages.find_losses(*searches[-1], rankings, settings, self.store, experiment.blocks)
         recorded_name = _choose_name(dataset, experiment.named_by)
         self.store.note_use(costs, recorded_name, dataset.fingerprint, experiment.name)

@@ -190,8 +190,8 @@ def points_of(figures: Mapping[str, float]) -> list[Point]:
 def metrics_of(result: Result) -> list[Point]:
     """Return all metrics of a result, without values that are not finite.
 
-    They are the means by measure with the primary one first, means by query type, curves over K as steps, figures on
-    no-result queries, grades of a language model, times and diagnostics.
+    They are the means by measure with the primary one first, means by query type, curves over K as steps, losses by
+    step, figures on no-result queries, grades of a language model, times and diagnostics.
     """
     means = {result.primary: result.means[result.primary], **result.means}  # by default, the UI plots the first one
     points = [(metric_name(measure), mean, 0) for measure, mean in means.items()]
@@ -204,6 +204,7 @@ def metrics_of(result: Result) -> list[Point]:
         if cutoff.isdecimal():
             points.append((f"curve/{metric_name(name)}", mean, int(cutoff)))
     points += [(f"hole_rate_at_{k}", rate, 0) for k, rate in (result.holes.rates if result.holes else {}).items()]
+    points += _list_losses(result)
     points += _abstention_metrics(result.abstention)
     points += [(name, value, 0) for name, value in _grades(result).items()]
     t = result.timings
@@ -215,6 +216,15 @@ def metrics_of(result: Result) -> list[Point]:
         points.append(("latency/median_ms", t.median_ms, 0))
     points += points_of(result.diagnostics)
     return list(dict.fromkeys((name, float(value), step) for name, value, step in points if math.isfinite(value)))
+
+
+def _list_losses(result: Result) -> list[Point]:
+    """Return the number of gold documents that each step lost, and that each threshold would drop."""
+    if result.losses is None:
+        return []
+    place, losses = f"lost_at_{result.losses.cutoff}", result.losses
+    points = [(f"{place}/{_slug(step)}", float(n), 0) for step, n in losses.counts.items()]
+    return points + [(f"threshold_{threshold}/{place}", float(n), 0) for threshold, n in losses.dropped.items()]
 
 
 def _no_result_by_type(result: Result) -> Iterator[tuple[str, str, float]]:

@@ -23,6 +23,7 @@ from retrievers.filters import parse_filter
 from retrievers.llm.chat import Reply
 from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import NoStore, Store
+from runner.api.results import with_run
 from runner.comparison.comparability import reorder_queries
 from runner.datasets.base import Queries, Raw
 from runner.datasets.source import DatasetSource
@@ -39,11 +40,13 @@ from runner.evaluation.losses import (
     attribute_losses,
 )
 from runner.evaluation.records import load_record, save_record
-from runner.evaluation.result import Result
+from runner.evaluation.report.tables import describe_losses
+from runner.evaluation.result import Result, ResultError
 from runner.metrics.scores import UNRANKED
 from runner.metrics.settings import MetricSettings
 from runner.store.disk import DiskStore
 from runner.tracking.packing import pack_result, unpack_result
+from runner.tracking.record import metrics_of
 from tests.strategies.stages import GOLD, GOLD_FLAGS, GOLD_RANKS, STAGE_TREES, UNREACHABLE
 
 K = 3
@@ -334,3 +337,25 @@ def test_selected_queries_have_their_own_losses(tmp_path: Path) -> None:
     result = evaluate(build_pipeline([]), tmp_path)
     some = reorder_queries(result, ["reranker#3", "fusion#1", "#2"])
     assert list_steps(read_losses(some)) == ["reranker", "fusion", ""]
+
+
+def test_a_sentence_and_the_metrics_of_a_run_name_the_losses(tmp_path: Path) -> None:
+    result = evaluate(build_pipeline([]), tmp_path)
+    assert describe_losses(result) == (
+        "Of 140 gold documents missed in the first 5: 20 not in the corpus, 20 by the filter, 20 by no part, "
+        "20 by the depth of the candidates, 20 by fusion, 20 by the reranker, 20 by the cutoff."
+    )
+    metrics = {name: value for name, value, _ in metrics_of(result) if "lost_at" in name}
+    assert sum(metrics.values()) == 7 * PLANTS + metrics["threshold_-2.5/lost_at_5"]
+    assert (metrics["lost_at_5/fusion"], metrics["lost_at_5/not_in_the_corpus"]) == (PLANTS, PLANTS)
+
+
+def test_a_data_frame_lists_the_lost_gold_with_its_ranks(tmp_path: Path) -> None:
+    result = evaluate(build_pipeline([]), tmp_path)
+    frame = with_run(result, None).lost_gold
+    assert len(frame) == 7 * PLANTS
+    row = frame.set_index("query_id").loc["reranker#3"]
+    assert (row["document_id"], row["step"], row["rank"]) == ("d00", "reranker", 12)
+    assert row["rank.base.lexical"] == row["rank.base.semantic"] == row["rank.base"] <= 5
+    with pytest.raises(ResultError, match="the losses by step are not available"):
+        _ = with_run(result.light(), None).lost_gold

@@ -82,6 +82,14 @@ FILTERED = [name for name, query in QUERIES.items() if query.year]
 EVEN = {name: [hit for hit in list_final(name) if hit[0] == "d" and int(hit[1:]) % 2] for name in FILTERED}
 BAND = "filter_over_20_percent"
 
+MISSED = [
+    (name, gold) for name in ANSWERABLE for gold, grade in QUERIES[name].grades.items()
+    if grade and gold not in list_final(name)[:10]
+]  # fmt: skip
+KEPT = recall(THRESHOLD)
+BELOW = sum((recall(-1)[name] - KEPT[name]) * sum(map(bool, QUERIES[name].grades.values())) for name in ANSWERABLE)
+"""The number of gold documents among the hits that score below the threshold."""
+
 MEANS = compute_measures(ANSWERABLE)
 EXPECTED = {
     **MEANS,
@@ -97,6 +105,9 @@ EXPECTED = {
         if f"{name}_at_1" in MEANS
     },
     **{f"hole_rate_at_{k}": holes(k) for k in CUTOFFS},
+    "lost_at_10/not_retrieved": len(MISSED),
+    "lost_at_10/cutoff": 0,  # as deep as the search
+    "threshold_0.45/lost_at_10": BELOW,
     "auroc": fmean((one > other) + (one == other) / 2 for one, other in PAIRS),
     "tn_rate": 2 / 5,
     "fp_rate": 3 / 5,

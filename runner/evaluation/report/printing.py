@@ -28,7 +28,12 @@ def show_result(result: Result, hardest: int = 3) -> None:
     out.print(Text.assemble((f"{result.primary} {mean}", "bold"), f"  {low_high}  ({tables.intervals_of(result)})"))
     show_table(out, tables.measures_table(result))
     whole = [f"{m} {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
-    lines = [", ".join(whole), tables.describe_judged(result), tables.outcomes_line(result)]
+    lines = [
+        ", ".join(whole),
+        tables.describe_judged(result),
+        tables.outcomes_line(result),
+        tables.describe_losses(result),
+    ]
     out.print(Text("\n".join(["", *filter(None, lines)])))
     show_sections(out, iter_sections(result, Insights(), hardest))
     out.print(Text(f"\n{tables.cost(result)}", style="dim"))

@@ -33,6 +33,7 @@ def result_markdown(result: Result, insight: Insights, hardest: int = 10) -> str
                 f"- **{escape(result.primary)}**: {numbers.score(result.means.get(result.primary))}, "
                 f"{tables.intervals_of(result)} {low_high}",
                 f"- **Outcome**: {escape(tables.outcomes_line(result))}",
+                *([f"- **Losses by step**: {escape(losses)}"] if (losses := tables.describe_losses(result)) else []),
                 *([f"- **Hole rate**: {escape(holes)}"] if (holes := tables.hole_rate(result)) else []),
                 f"- **Fingerprints**: dataset `{d.fingerprint}`, corpus `{d.corpus_fingerprint}`, "
                 f"config `{result.config_hash}`",

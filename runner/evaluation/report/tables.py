@@ -12,6 +12,7 @@ from retrievers.work import kind_of
 from runner.comparison.headline import select_headline
 from runner.comparison.notes import describe_unknown_hits
 from runner.comparison.queries import list_hardest
+from runner.evaluation.losses import CANDIDATES, CHUNKING, NOT_IN_CORPUS, NOT_OBSERVABLE, NOT_RETRIEVED
 from runner.evaluation.result import Result, count_statuses
 from runner.metrics.abstention import describe_status
 from runner.metrics.formulas import find_formula, find_missed_cutoff, is_merit
@@ -29,6 +30,16 @@ from runner.pages.numbers import (
     score,
 )
 from runner.pages.tables import Column, Table, build_error_table
+
+_LOST_BY = {
+    NOT_IN_CORPUS: "not in the corpus",
+    CHUNKING: "by chunking",
+    NOT_RETRIEVED: "not retrieved",
+    "fusion": "by fusion",
+    CANDIDATES: "by the depth of the candidates",
+    NOT_OBSERVABLE: "not observable",
+}
+"""The words for a loss by a step; other steps are `by the STEP`."""
 
 _BANDS = ("up to 1 %", "1 to 5 %", "5 to 20 %", "over 20 %")
 """The shares of documents that pass a filter, as in `SELECTIVITY`."""
@@ -154,6 +165,17 @@ def hole_rate(result: Result) -> str:
         return ""
     hits = f"{holes.unjudged:,} of {holes.hits:,} hits" if holes.unjudged else f"none of {holes.hits:,} hits"
     return f"{percent(holes.rate)} ({hits} in the top {holes.cutoff} are unjudged)"
+
+
+def describe_losses(result: Result) -> str:
+    """Return how many gold documents each step lost, as a sentence; "" if none is missed, and for old records."""
+    losses = result.losses
+    if losses is None or not losses.missed:
+        return ""
+    words = {**_LOST_BY, NOT_RETRIEVED: "by no part"} if "fusion" in losses.steps else _LOST_BY
+    lost = ", ".join(f"{n:,} {words.get(step, f'by the {step}')}" for step, n in losses.counts.items() if n)
+    documents = "gold document" if losses.missed == 1 else "gold documents"
+    return f"Of {losses.missed:,} {documents} missed in the first {losses.cutoff}: {lost}."
 
 
 def describe_index(result: Result) -> str:
