@@ -36,7 +36,7 @@ class StageReader:
 
     dataset: Dataset
     grader: Grader
-    _kept: OrderedDict[tuple[str, int], Ranks] = field(default_factory=OrderedDict, init=False, repr=False)
+    _kept: OrderedDict[tuple[str, str, int], StageRanks] = field(default_factory=OrderedDict, init=False, repr=False)
 
     def find_losses(
         self,
@@ -85,24 +85,25 @@ class StageReader:
         return StageRanks(name, ranks, stage.step, inputs, stage.complete)
 
     def _read_input(self, name: str, own: Input, store: Store, blocks: Blocks) -> StageRanks:
-        stage = self._read_stage(name, own.retriever, own.depth, self._rank(own, store, blocks), store, blocks)
+        key = name, repr(own.retriever), own.depth
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            stage = self._kept[key]
+        else:
+            stage = self._read_stage(name, own.retriever, own.depth, self._rank(own, store, blocks), store, blocks)
+            is_known = all(inner.ranks is not None for inner in stage.walk())
+            if is_known and not is_live(own.retriever):  # the index of a service may change
+                self._kept[key] = stage
+                if len(self._kept) > MOST_KEPT:
+                    self._kept.popitem(last=False)
         return stage if own.unused is None else stage.leave_out(own.unused[self._queries])
 
     def _rank(self, own: Input, store: Store, blocks: Blocks) -> Ranks | None:
         """Return the ranks of gold in an input, None if its rankings are not stored."""
-        key = repr(own.retriever), own.depth
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
         search = own.retriever, self.dataset.corpus, self.dataset.queries.inputs, own.depth, store
         rankings = find_part(*search)
         if rankings is None and blocks:
             rankings = find_in_blocks(*search, blocks)
         if rankings is None:
             return None
-        ranks = self.grader.rank_gold(exclude_own(self.dataset, rankings, own.depth))
-        if not is_live(own.retriever):  # the index of a service may change
-            self._kept[key] = ranks
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        return ranks
+        return self.grader.rank_gold(exclude_own(self.dataset, rankings, own.depth))
