@@ -8,6 +8,7 @@ collection. The interval is that of the default test. A pair that differs on few
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -37,8 +38,8 @@ LIMITS = (0, FEWEST_DIFFERENT - 1, FEWEST_DIFFERENT, FEWEST_DIFFERENT + 1)
 PERMUTATIONS = 999
 
 
-def score_systems(collection: str) -> Floats:
-    """Return the measures of 17 systems (measures x 17 x queries): twelve BM25 settings, two of LSA, three hybrids.
+def score_systems(collection: str, names: Sequence[str] = MEASURES) -> Floats:
+    """Return measures of 17 systems (measures x 17 x queries): twelve BM25 settings, two of LSA, three hybrids.
 
     Collections that are too small for LSA have the BM25 settings only.
     """
@@ -52,7 +53,7 @@ def score_systems(collection: str) -> Floats:
     if len(dataset.corpus) > 256:
         hybrids = [Hybrid({"lexical": BM25(), "latent": latent[1]}, alpha=alpha) for alpha in (0.3, 0.7, 0.9)]
         systems += [*latent, *hybrids]
-    store, measures = MemoryStore(), [parse(measure) for measure in MEASURES]
+    store, measures = MemoryStore(), [parse(measure) for measure in names]
     rows = []
     for system in systems:
         rankings = search_cached(system, dataset.corpus, dataset.queries.inputs, 10, store)

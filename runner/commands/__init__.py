@@ -26,9 +26,9 @@ CORE = {
         usage="[GROUP=CHOICE]",
         documents=[
             Document(
-                "name datasets combinations finished to_do stages wall_seconds workers store calls race bytes rough "
-                "unknown",
-                "the work by stage, with `to_do`, `wall_seconds` and `bytes`; "
+                "name datasets combinations finished to_do stages wall_seconds workers store calls race power "
+                "bytes rough unknown",
+                "the work by stage, with `to_do`, `wall_seconds`, `bytes` and the `power` of tests; "
                 "for a search, only `name` and `combinations`",
             )
         ],

@@ -28,6 +28,7 @@ from runner.sweep.calls import estimate_calls
 from runner.sweep.declared import Declared
 from runner.sweep.estimates import Estimate, Estimator
 from runner.sweep.finished import load_result
+from runner.sweep.power import plan_power
 from runner.sweep.racing import check_race, describe_saving
 from runner.sweep.report.printing import show_plan
 from runner.sweep.settings import SweepSettings
@@ -79,7 +80,8 @@ def plan_combinations(
 ) -> Plan:
     """Return the plan of a sweep, given its combinations and those that are finished.
 
-    Times are rates of the work in the store and of `earlier` results, latest first.
+    Times are rates of the work in the store and of `earlier` results, latest first, and the power of tests follows from
+    those on the same dataset.
     """
     to_do = {
         combination: experiment
@@ -114,6 +116,7 @@ def plan_combinations(
             (experiment, bench.dataset(experiment), works[combination].key.digest in needed[combination])
             for combination, experiment in to_do.items()
         ),
+        power=list(plan_power(wanted.values(), bench, earlier)),
     )
 
 

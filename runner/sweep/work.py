@@ -50,12 +50,33 @@ class PlannedCalls:
 
 
 @dataclass(frozen=True)
+class PlannedPower:
+    """What the queries of a dataset can show by the primary measure, before anything is computed.
+
+    `units` is the number of queries with gold, or of their clusters. `spread` is the standard deviation of the
+    differences between two systems: the median over pairs of `results` earlier results on the dataset, or an assumed
+    one if there are fewer than two. A test with a power of 0.8 detects the difference `single` by itself, and
+    `corrected` at the level that the correction of the leaderboard leaves to the least significant of `pairs` pairs.
+    """
+
+    dataset: str
+    measure: str
+    units: int
+    unit: str
+    pairs: int
+    results: int
+    spread: float
+    single: float
+    corrected: float
+
+
+@dataclass(frozen=True)
 class Plan:
     """The work of a sweep: the number of combinations, the names of those to do, and the stages of the work.
 
     `wall_seconds` is the time of the work with this many `workers`, without starting these, logging, and the `calls` of
-    language models; None if nothing has an estimate. `race` describes the saving of a race, which the other figures
-    leave out; "" without a race.
+    language models; None if nothing has an estimate. `power` is that of each dataset. `race` describes the saving of a
+    race, which the other figures leave out; "" without a race.
     """
 
     name: str
@@ -69,6 +90,7 @@ class Plan:
     store: str
     calls: Sequence[PlannedCalls] = field(default_factory=tuple)
     race: str = ""
+    power: Sequence[PlannedPower] = ()
 
     @property
     def bytes(self) -> float:

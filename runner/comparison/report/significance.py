@@ -1,7 +1,10 @@
-"""The names of significance tests and corrections in reports."""
+"""The names of significance tests and corrections in reports, and the loss that the default gate allows."""
 
 from __future__ import annotations
 
+import math
+
+from runner.comparison.gate import PRIMARY, load_gate
 from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.settings import CorrectionName, Statistics, Test
@@ -24,3 +27,15 @@ def p_title(correction: CorrectionName) -> str:
 def in_words(test: Test, correction: CorrectionName) -> str:
     """Return the test and the correction of paired differences in words."""
     return f"p by {PAIRED_TESTS[test].description}, with {CORRECTIONS[correction].description}"
+
+
+def describe_limit(detectable: float, units: int, unit: str) -> str:
+    """Return whether data can show a loss that the default gate allows, and about how many queries (clusters) it takes.
+
+    `detectable` is the difference that a single test detects on `units` queries (clusters).
+    """
+    limit = load_gate("default").drops[PRIMARY]
+    if detectable <= limit:
+        return f"These {unit} can detect a loss of {limit:g}, the largest that the default gate allows."
+    needed = math.ceil(units * (detectable / limit) ** 2)
+    return f"To detect a loss of {limit:g}, the largest that the default gate allows, takes about {needed:,} {unit}."

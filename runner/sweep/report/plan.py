@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rich.filesize import decimal
 
-from runner.pages.numbers import DASH, duration, format_count, number
+from runner.comparison.report.significance import describe_limit
+from runner.pages.numbers import DASH, duration, format_count, number, score
 from runner.pages.tables import Column, Table
 from runner.sweep.work import LEAST_S, Plan, PlannedCalls, PlannedStage, SearchPlan
 
@@ -104,6 +105,32 @@ def _describe_calls(plan: Plan) -> list[str]:
             unknown.setdefault(c.price_settings, []).append(c.model)
     for settings, models in unknown.items():
         lines.append(f"no price for {', '.join(dict.fromkeys(models))}; set {settings} to see a cost")
+    return lines
+
+
+def describe_power(plan: Plan) -> list[str]:
+    """Return which differences and losses the queries of each dataset can show, and where the spread comes from."""
+    lines = []
+    for power in plan.power:
+        tested = f"{power.measure} on {power.units:,} {power.unit}"
+        if len(plan.power) > 1:
+            tested = f"{power.dataset}: {tested}"
+        spread = f"the deviation of differences is {power.spread:.2f}, "
+        spread += (
+            f"as in {power.results} earlier results on this dataset" if power.results
+            else "assumed: there are no two earlier results on this dataset"
+        )  # fmt: skip
+        of = f", corrected for {power.pairs:,} pairs" if power.pairs > 1 else ""
+        limit = describe_limit(power.single, power.units, power.unit)
+        alone = f"a comparison with a baseline detects a loss of about {score(power.single)}"
+        if power.pairs:
+            lines.append(
+                f"{tested}: differences below about {score(power.corrected)} usually cannot be seen (power 80%{of}; "
+                f"{spread})."
+            )
+            lines.append(f"{alone[0].upper()}{alone[1:]}. {limit}")
+        else:
+            lines.append(f"{tested}: {alone} (power 80%; {spread}). {limit}")
     return lines
 
 

@@ -59,4 +59,4 @@ def show_plan(plan: Plan | SearchPlan) -> None:
         out.print(Text(which))
     show_table(out, plan_tables.stages_table(plan))
     show_table(out, plan_tables.calls_table(plan))
-    out.print(Text("\n".join(["", *plan_tables.closing(plan)])))
+    out.print(Text("\n".join(["", *plan_tables.describe_power(plan), *plan_tables.closing(plan)])))

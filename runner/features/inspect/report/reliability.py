@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runner.comparison.gate import PRIMARY, load_gate
+from runner.comparison.report.significance import describe_limit
 from runner.features.inspect.reliability import Reliability
 from runner.pages.numbers import DASH, format_signed, number, p_value, percent
 from runner.pages.tables import Column, Table
@@ -144,7 +144,8 @@ def _describe_needs(reliability: Reliability) -> Iterator[str]:
             f"For a typical pair, the smallest difference in {reliability.measure} that a single test detects with a "
             f"chance of 80% is {', '.join(shown)} {unit}."
         )
-        yield _describe_limit(reliability, unit)
+        units, detectable = next(iter(reliability.detectable.items()))
+        yield describe_limit(detectable, units, unit)
     short = [pair for pair in reliability.separations if pair.needed > reliability.units]
     if short:
         least = min(short, key=lambda pair: pair.needed)
@@ -159,15 +160,6 @@ def _describe_needs(reliability: Reliability) -> Iterator[str]:
             )
     else:
         yield "All neighbours in the ranking are far enough apart for the queries at hand."
-
-
-def _describe_limit(reliability: Reliability, unit: str) -> str:
-    """Return whether the data can see a loss that the default gate allows, and how many queries it takes."""
-    limit, (count, detectable) = load_gate("default").drops[PRIMARY], next(iter(reliability.detectable.items()))
-    if detectable <= limit:
-        return f"These {unit} can detect a loss of {limit:g}, the largest that the default gate allows."
-    needed = math.ceil(count * (detectable / limit) ** 2)
-    return f"To detect a loss of {limit:g}, the largest that the default gate allows, takes about {needed:,} {unit}."
 
 
 def _describe_information(reliability: Reliability) -> Iterator[str]:
