@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,11 @@ import pytest
 import yaml
 
 from runner.__main__ import main
+from runner.commands.new import BASELINE
+from runner.evaluation.records import save_record
 from runner.tracking.settings import Tracking
 from tests.documentation import DIR, blocks, chapters, page, write
+from tests.pages.factory import result
 
 INPUT = re.compile(r"\$\{\{ inputs\.([\w-]+) \}\}")
 SETTINGS = ("retriever=bm25", "dataset=beir", "dataset.path=DIR", "statistics.permutations=100")
@@ -53,6 +57,21 @@ def run_script(here: Path, script: str, shell: str, variables: dict[str, str]) -
 def run_program(call: list[str]) -> int:
     assert call[:2] == ["-m", "runner"]
     return main(call[2:])
+
+
+def test_a_gate_that_can_never_fail_is_announced_when_its_job_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for size, announced in ((5, True), (30, False)):
+        shutil.rmtree(BASELINE, ignore_errors=True)
+        save_record(result(queries=size, types=()), BASELINE)
+        assert main(["new", f"ci{size}", "template=gitlab"]) == 0
+        err = capsys.readouterr().err
+        warning = (
+            "baselines/main: warning: with 5 queries, no drop can be significant (at least 6 are needed), so a gate"
+        )
+        assert (warning in err) == announced
 
 
 def steps(action: dict[str, Any], **inputs: str) -> Iterator[tuple[str, dict[str, str]]]:

@@ -12,13 +12,18 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.files import replace_texts
+from runner.comparison.report.significance import describe_untestable
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build_settings
 from runner.config.values import resolve_config
+from runner.evaluation.records import load_record
 from runner.pages import console
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 """The folder of templates, each a subfolder; files that end in `.in` may contain $name and $module."""
+
+BASELINE = Path("baselines", "main")
+"""The record of the baseline that the jobs compare with by default."""
 
 _PLACES = {"plugin.py": "$module.py", "workflows/ci.yml": ".github/workflows/ci.yml"}
 
@@ -32,7 +37,10 @@ class ProjectSettings:
 
 
 def main(cfg: DictConfig) -> int:
-    """Create the files; raises `ConfigError` if the folder is not empty or its name cannot be that of a module."""
+    """Create the files; raises `ConfigError` if the folder is not empty or its name cannot be that of a module.
+
+    A gate that can never fail a drop, because its baseline has too few queries, is announced.
+    """
     own = build_settings(ProjectSettings, resolve_config(cfg))
     folder, is_project = Path(own.folder), own.template == "project"
     name = folder.resolve().name
@@ -41,6 +49,7 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(f"folder={folder}: the name should start with a letter and contain only ASCII characters")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"folder={folder}: already exists and is not an empty folder; choose another name")
+    warning = "" if is_project or not BASELINE.is_dir() else describe_untestable(load_record(BASELINE, rankings=False))
     files = []
     for file in sorted(path for path in (TEMPLATES / own.template).rglob("*") if path.is_file()):
         path = file.relative_to(TEMPLATES / own.template).as_posix().removesuffix(".in")
@@ -57,4 +66,6 @@ def main(cfg: DictConfig) -> int:
         console.line(f"  cd {folder} && python -m pip install --editable . && python -m runner experiment=first")
     else:
         console.line(f"created {', '.join(files)}; see its first lines for how to use it in a workflow")
+    if warning:
+        console.note(f"{BASELINE}: {warning}")
     return 0

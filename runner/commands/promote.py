@@ -18,7 +18,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from runner.comparison.gate import count_untestable
+from runner.comparison.report.significance import describe_untestable
 from runner.config.addresses import LocalPath
 from runner.config.arguments import arguments
 from runner.config.objects import ConfigError, build, build_settings
@@ -26,7 +26,6 @@ from runner.config.values import resolve_config
 from runner.evaluation.records import save_record
 from runner.evaluation.result import Result
 from runner.pages import console
-from runner.pages.numbers import format_count
 from runner.results.lookup import Named, as_typed, results_called
 
 NAME = re.compile(r"\w[\w.-]*")
@@ -86,23 +85,6 @@ def main(cfg: DictConfig) -> int:
         words_to_compare.append(arguments({"baselines": str(baselines)}))
     console.line(f"compare with it: python -m runner compare {' '.join(words_to_compare)}")
     return 0
-
-
-def describe_untestable(result: Result) -> str:
-    """Return a warning about rules of a gate that cannot fail a drop, because the baseline has too few queries."""
-    sizes, fewest = count_untestable(result)
-    if not sizes:
-        return ""
-    if "" in sizes:
-        return (
-            f"warning: with {format_count(sizes[''], 'query', 'queries')}, no drop can be significant (at least "
-            f"{fewest} are needed), so a gate never fails a drop; add queries, or set floors"
-        )
-    kinds = ", ".join(f"{kind} ({size})" for kind, size in sizes.items())
-    return (
-        f"warning: no drop can be significant with so few queries of a type (at least {fewest} are needed): {kinds}; "
-        "add queries, or remove gate.drops_by_type"
-    )
 
 
 def _load_promotion(folder: Path) -> Mapping[str, Any] | None:

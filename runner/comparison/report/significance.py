@@ -1,10 +1,12 @@
-"""The names of significance tests and corrections in reports, and the loss that the default gate allows."""
+"""The names of significance tests and corrections in reports, and what the queries allow a gate to tell."""
 
 from __future__ import annotations
 
 import math
 
-from runner.comparison.gate import PRIMARY, load_gate
+from runner.comparison.gate import PRIMARY, count_untestable, load_gate
+from runner.evaluation.result import Result
+from runner.pages.numbers import format_count
 from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.settings import CorrectionName, Statistics, Test
@@ -39,3 +41,20 @@ def describe_limit(detectable: float, units: int, unit: str) -> str:
         return f"These {unit} can detect a loss of {limit:g}, the largest that the default gate allows."
     needed = math.ceil(units * (detectable / limit) ** 2)
     return f"To detect a loss of {limit:g}, the largest that the default gate allows, takes about {needed:,} {unit}."
+
+
+def describe_untestable(result: Result) -> str:
+    """Return a warning about rules of a gate that cannot fail a drop, because the baseline has too few queries."""
+    sizes, fewest = count_untestable(result)
+    if not sizes:
+        return ""
+    if "" in sizes:
+        return (
+            f"warning: with {format_count(sizes[''], 'query', 'queries')}, no drop can be significant (at least "
+            f"{fewest} are needed), so a gate never fails a drop; add queries, or set floors"
+        )
+    kinds = ", ".join(f"{kind} ({size})" for kind, size in sizes.items())
+    return (
+        f"warning: no drop can be significant with so few queries of a type (at least {fewest} are needed): {kinds}; "
+        "add queries, or remove gate.drops_by_type"
+    )
