@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +32,8 @@ class ResultComparison(Comparison):
     def significant(self, measure: str | None = None, candidate: int = 1) -> bool:
         """Return whether a difference is significant.
 
-        That of the primary measure is corrected for the candidates only; those of all other measures are exploratory,
-        and corrected together.
+        That of the primary measure is corrected for the candidates, or for all pairs of the results that these were
+        chosen from; those of all other measures are exploratory, and corrected together.
         """
         return self.difference(measure, candidate).difference.significant
 
@@ -60,13 +60,15 @@ def compare(
     baseline: Result,
     *candidates: Result,
     primary: str | None = None,
+    among: Sequence[Result] = (),
     **statistics: Any,  # noqa: ANN401 (checked)
 ) -> ResultComparison:
     """Compare results with a baseline on the same queries.
 
-    `primary` is the primary measure, by default that of the results; `statistics` are settings of
-    `conf/compare.yaml`: test, correction, confidence, alpha, permutations and seed. Raises `NotComparable` for results
-    on different data, `ConfigError` for unknown settings.
+    `primary` is the primary measure, by default that of the results. `among` are the results that these were chosen
+    from by their scores, such as all of a sweep: the primary measure is then corrected for all pairs of them, as on a
+    leaderboard. `statistics` are settings of `conf/compare.yaml`: test, correction, confidence, alpha, permutations and
+    seed. Raises `NotComparable` for results on different data, `ConfigError` for unknown settings.
     """
     for i, result in enumerate((baseline, *candidates)):
         if not isinstance(result, Result):
@@ -76,6 +78,6 @@ def compare(
         raise TypeError("compare: needs a baseline and at least one candidate")
     own = build_settings(TableStatistics, statistics, "statistics")
     measure = None if primary is None else str(parse_primary(primary))
-    comparison = compare_results([baseline, *candidates], own, measure)
+    comparison = compare_results([baseline, *candidates], own, measure, rivals=among)
     values: Mapping[str, Any] = {field.name: getattr(comparison, field.name) for field in fields(Comparison)}
     return ResultComparison(**values)

@@ -25,15 +25,23 @@ from runner.comparison.comparability import (
     score_queries,
     select_shared_queries,
 )
-from runner.comparison.families import Family, compare_measures, correct_for_choice, find_family
+from runner.comparison.families import (
+    Family,
+    compare_measures,
+    correct_for_choice,
+    find_choice_correction,
+    find_family,
+)
 from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_index_changes, list_some, warn_unequal_holes
 from runner.comparison.queries import QueryOutcome, build_query_outcome
+from runner.config.objects import build_settings
 from runner.evaluation.result import QueryTable, Result
 from runner.statistics.agreement import Headroom, headroom
 from runner.statistics.clusters import Clusters, count_clusters, number_clusters
 from runner.statistics.comparison import Difference
+from runner.statistics.corrections import CORRECTIONS
 from runner.statistics.settings import Statistics, TableCorrection
 from runner.statistics.significance import compute_differences
 
@@ -51,6 +59,12 @@ class TableStatistics(Statistics):
     """
 
     correction: TableCorrection = Field(default="holm", repr=False)
+
+
+def read_statistics(result: Result) -> TableStatistics:
+    """Return the statistics that a result recorded, with the correction that fits a table of many measures."""
+    own = build_settings(Statistics, result.config.get("statistics"), "statistics")
+    return TableStatistics(**vars(own) | {"correction": CORRECTIONS[own.correction].for_family().name})
 
 
 @dataclass(frozen=True)
@@ -114,7 +128,8 @@ class Comparison:
 
     `sources` are the names that the results were loaded by, `same` is a sentence on the shared data, and `notes` are
     further remarks. `table` holds one value per system for each measure. `rules` are the measures of a gate.
-    `among` is the number of systems that these were chosen from by their scores, 0 if they were not.
+    `among` is the number of systems that these were chosen from by their scores, 0 if they were not, and
+    `choice_correction` the correction of the primary measure for all pairs of them.
     """
 
     results: Sequence[Result]
@@ -127,6 +142,7 @@ class Comparison:
     table: Mapping[str, Sequence[Versus]]
     rules: Sequence[str] = ()
     among: int = 0
+    choice_correction: str = ""
 
     @property
     def queries(self) -> QueryTable:
@@ -257,6 +273,7 @@ def build_comparison(
     """Compare results on the same queries in the same order by these measures, the primary one first."""
     first, *others = results
     primary, remarks = measures[0], list(notes)
+    choice_correction = find_choice_correction(rivals, statistics) if rivals else ""
     for other in others:
         if unlike := find_gold_differences(first, other):
             remarks.append(
@@ -284,9 +301,10 @@ def build_comparison(
         same=same,
         notes=remarks,
         statistics=statistics,
-        table=_build_table(results, measures, statistics, rules, rivals),
+        table=_build_table(results, measures, statistics, rules, rivals, choice_correction),
         rules=rules,
         among=len(results) + len(rivals) if rivals else 0,
+        choice_correction=choice_correction,
     )
 
 
@@ -336,6 +354,7 @@ def _build_table(
     statistics: TableStatistics,
     rules: Sequence[str],
     rivals: Sequence[Result],
+    choice_correction: str,
 ) -> dict[str, list[Versus]]:
     """Return the means and differences by measure, the primary one first."""
     scores = np.array([_score_shared_queries(results, measure) for measure in measures])
@@ -344,7 +363,7 @@ def _build_table(
     tested = compare_measures(compute_differences(scores[:, 1:], scores[:, :1]), families, statistics, clusters)
     if rivals:
         every = np.array([score_queries(result, measures[0]) for result in (*results, *rivals)], dtype=np.float64)
-        tested[0] = correct_for_choice(tested[0], every, statistics, clusters)
+        tested[0] = correct_for_choice(tested[0], every, statistics, choice_correction, clusters)
     table = {}
     for m, measure in enumerate(measures):
         first = compute_mean(scores[m, 0])

@@ -1,9 +1,9 @@
 """Which tests form a family, that is, are corrected together: the one definition behind every table of measures.
 
 The primary measure was chosen beforehand, so its tests are corrected for the systems that are compared, but not for
-measures that nobody asked about. If the systems were chosen by their scores among others, it is corrected for all pairs
-of these, as in a leaderboard. Measures of the rules of a gate were chosen beforehand, too, and form a family of their
-own. All other measures are exploratory, and corrected among themselves.
+measures that nobody asked about. If the systems were chosen by their scores among others, as on a leaderboard, it is
+corrected for all pairs of these, as there. Measures of the rules of a gate were chosen beforehand, too, and form a
+family of their own. All other measures are exploratory, and corrected among themselves.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Literal
 
 import numpy as np
 
+from runner.evaluation.result import Result
 from runner.statistics.clusters import Clusters
 from runner.statistics.comparison import Difference, compare, compare_pairs, compare_to
 from runner.statistics.corrections import CORRECTIONS
+from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import Floats
 
@@ -44,15 +46,20 @@ def compare_measures(
     return tested
 
 
+def find_choice_correction(rivals: Sequence[Result], statistics: Statistics) -> str:
+    """Return the correction for all pairs of systems: that of the leaderboard of the rivals, which they recorded."""
+    recorded = (rivals[0].config.get("statistics") or {}).get("correction")
+    known = CORRECTIONS.get(str(recorded), CORRECTIONS[Statistics().correction])
+    return known.for_family(PAIRED_TESTS[statistics.test]).name
+
+
 def correct_for_choice(
-    tested: Sequence[Difference], scores: Floats, statistics: Statistics, clusters: Clusters | None
+    tested: Sequence[Difference], scores: Floats, statistics: Statistics, correction: str, clusters: Clusters | None
 ) -> list[Difference]:
     """Return the differences of systems from a baseline, corrected for all pairs of the systems they were chosen among.
 
-    The rows of `scores` are the baseline, the tested systems, and the others. Max-T replaces Holm's correction, as in a
-    leaderboard.
+    The rows of `scores` are the baseline, the tested systems, and the others; `correction` is for all their pairs.
     """
-    correction = CORRECTIONS[statistics.correction].for_all_pairs().name
     fields = {name: getattr(statistics, name) for name in ("test", "confidence", "alpha", "permutations", "seed")}
     pairs = compare_pairs(scores, Statistics(**fields, correction=correction), clusters)
     rows = compare_to(0, scores, pairs, clusters)

@@ -92,9 +92,9 @@ class Leaderboard:
     best may be compared with any row. `detectable` is the difference from the best that these tests detect with a power
     of 0.8, for the median row that differs from it. `search_gain` is what choosing the best gained. `shared` are the
     swept settings with one value, `criteria` the other columns. `letters`, by rank, are those of the finalists: two
-    that differ significantly share none. `notes` are further remarks. `selection`, `search`, `systems` (on several
-    datasets) and `race` describe the sweep behind the leaderboard; combinations that a race dropped have no row and no
-    rank, and follow the rows in `to_csv`.
+    that differ significantly share none. `notes` are further remarks. `sweep` is the run of the sweep, "" if unknown;
+    `selection`, `search`, `systems` (on several datasets) and `race` describe the sweep behind the leaderboard;
+    combinations that a race dropped have no row and no rank, and follow the rows in `to_csv`.
     """
 
     primary: str
@@ -114,6 +114,7 @@ class Leaderboard:
     systems: SystemsByDataset | None = None
     clusters: int | None = None
     race: RaceRecord | None = None
+    sweep: str = ""
 
     @property
     def units(self) -> int:
@@ -189,7 +190,7 @@ class Leaderboard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the leaderboard for JSON."""
-        left_out = ("criteria", "letters", "failures", "search", "systems", "dataset")
+        left_out = ("criteria", "letters", "failures", "search", "systems", "dataset", "sweep")
         return {name: value for name, value in vars(self).items() if name not in left_out} | {
             "dataset": None if self.dataset is None else vars(self.dataset),
             "statistics": asdict(self.statistics),
@@ -211,12 +212,13 @@ def build_leaderboard(
     search: Search | None = None,
     systems: SystemsByDataset | None = None,
     race: RaceRecord | None = None,
+    sweep: str = "",
 ) -> Leaderboard:
     """Order results by the mean of a measure, with intervals, and test each against the best.
 
-    `runs` are the ids of the results' runs; without any, nothing was logged. More permutations are drawn than requested
-    if several tests need them for any to be significant. Raises `ReportError` for results on different datasets,
-    `ResultError` if the measure is missing.
+    `runs` are the ids of the results' runs, and `sweep` that of the sweep; without any, nothing was logged. More
+    permutations are drawn than requested if several tests need them for any to be significant. Raises `ReportError` for
+    results on different datasets, `ResultError` if the measure is missing.
     """
     for result in results:
         if result.dataset.fingerprint != results[0].dataset.fingerprint:
@@ -252,6 +254,7 @@ def build_leaderboard(
         ],
         systems=systems,
         race=race,
+        sweep=sweep,
     )
 
 

@@ -78,9 +78,8 @@ class Correction:
     level for corrected ones, given the level, the number of tests and the number of significant ones. A correction with
     `find_joint_test` tests all pairs of systems at once, from their scores: it returns the joint test that goes with a
     paired test, None if there is none. Holm's correction replaces it for other families, so these two functions are
-    Holm's by default. `is_own_test` is true if the joint test is the same for all paired tests. `joint` names the
-    correction that takes its place where all pairs of systems are tested. `depends_on_family` is false if corrected
-    p-values do not depend on the number of tests.
+    Holm's by default. `is_own_test` is true if the joint test is the same for all paired tests. `depends_on_family` is
+    false if corrected p-values do not depend on the number of tests.
     """
 
     name: str
@@ -91,7 +90,6 @@ class Correction:
     find_level: Callable[[float, int, int], float] = _find_level_of_holm
     find_joint_test: Callable[[PairedTest], Callable[..., MaxT | Tukey] | None] | None = None
     is_own_test: bool = False
-    joint: str = ""
     depends_on_family: bool = True
 
     @property
@@ -108,10 +106,6 @@ class Correction:
         if self.find_joint_test is None or (pairs_by and self.find_joint_test(pairs_by)):
             return self
         return CORRECTIONS["holm"]
-
-    def for_all_pairs(self) -> Correction:
-        """Return the correction of the tests of all pairs of systems on a single measure."""
-        return CORRECTIONS[self.joint] if self.joint else self
 
     def check_p_values(self) -> None:
         """Raise `ValueError` for Tukey's correction: its p-values do not come from those of a paired test."""
@@ -158,7 +152,8 @@ def run_randomised_tukey(
     # Subtract the mean of each query, which changes no difference, and round away errors where there is no difference.
     centred = by_cluster(np.round(np.nan_to_num(some - np.nanmean(some, axis=0)), 12), queries).sums
     sums = centred.sum(axis=1)
-    rng, dealt = np.random.default_rng(seed), centred.T.copy()
+    # The order of the systems has no influence: places that list them in different orders show the same p-values.
+    rng, dealt = np.random.default_rng(seed), centred[np.lexsort(centred.T)].T.copy()
     ranges = np.empty(permutations)
     for i in range(permutations):
         rng.permuted(dealt, axis=1, out=dealt)
@@ -182,7 +177,7 @@ CORRECTIONS: Mapping[str, Correction] = {
             title="max-T p",
             find_joint_test=lambda test: test.run_max_t,
         ),
-        Correction(name="holm", label="Holm", description="Holm's correction", title="Holm p", joint="maxt"),
+        Correction(name="holm", label="Holm", description="Holm's correction", title="Holm p"),
         Correction(
             name="bh",
             label="Benjamini-Hochberg",

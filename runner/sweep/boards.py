@@ -33,13 +33,15 @@ def load_nothing(best: Mapping[int, str]) -> BestRankings:
 class SweepCourse:
     """How a sweep went, besides its results.
 
-    `runs` are the ids of the runs of combinations, `selections` are by the fingerprint of the dataset.
+    `runs` are the ids of the runs of combinations, and `sweep` that of the sweep, "" if unknown; `selections` are by
+    the fingerprint of the dataset.
     """
 
     runs: Mapping[str, str] = field(default_factory=dict)
     selections: Mapping[str, WinnerSelection] = field(default_factory=dict)
     search: Search | None = None
     race: RaceRecord | None = None
+    sweep: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +89,7 @@ def build_boards(
                 search=course.search,
                 systems=systems,
                 race=course.race,
+                sweep=course.sweep,
             ),
             group,
             load,

@@ -17,7 +17,6 @@ from runner.pages.progress import Status
 from runner.statistics.settings import Statistics
 from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
 from runner.sweep.outcome import SweepOutcome
-from runner.sweep.report.board_columns import shorten_run
 from runner.sweep.report.printing import show_compare_command, show_leaderboard, show_systems
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
@@ -119,7 +118,10 @@ class Closing:
         if self.is_empty:
             return []
         runs = {combination: logged_run.id for combination, logged_run in self.logged.items()}
-        course = SweepCourse(runs, dict(content.selections), content.search, self.outcome.race)
+        if self.run.changed:
+            self.run.parent.open()
+        sweep = self.run.parent.find_run()
+        course = SweepCourse(runs, dict(content.selections), content.search, self.outcome.race, sweep)
         load = partial(self.run.logged_rankings.load, runs=self.logged)
         failures = list(self.outcome.failures.values())
         return build_boards(self.results, failures, content.primary, content.statistics, course, load)
@@ -180,8 +182,7 @@ def _document(run: SweepRun, boards: Sequence[Board], parent: LoggedRun | None, 
         }
     )
     for board in boards if run.parent.keeps_runs else ():
-        among = [f"compare.among={shorten_run(parent.id)}"] if parent and len(board.leaderboard.rows) > 2 else []
-        show_compare_command(board.leaderboard, [*run.parent.overrides, *among])
+        show_compare_command(board.leaderboard, run.parent.overrides)
 
 
 def _show(boards: Sequence[Board], primary: str) -> None:

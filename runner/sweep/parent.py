@@ -75,6 +75,14 @@ class SweepParent:
             self._paid = measure_spending(self._iter_models())
             self._tracker.start_sweep(replace(self._sweep, run=self.state.run))
 
+    def find_run(self) -> str:
+        """Return the id of the run, "" if it was not opened, is not logged or not kept."""
+        try:
+            run = self._tracker.find_sweep_run() if self._tracker.in_sweep else self.state.run
+        except ConfigError:
+            return ""
+        return run.id if run and self.keeps_runs else ""
+
     def load_logged_runs(self) -> Mapping[str, LoggedRun]:
         """Return the runs of finished combinations, after logging all of them; {} if the runs cannot be read.
 

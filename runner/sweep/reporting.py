@@ -23,12 +23,13 @@ class ReportWriter:
     """Functions that return the files of reports by name, and the tags of a selection.
 
     `sweep` takes a leaderboard, the results that it was built from, and the rankings of the best ones; `golden` takes
-    results, the time of the report, and whether they were evaluated in parallel, and raises `NotComparable`.
+    results, the time of the report, whether they were evaluated in parallel, and the results that they were chosen
+    from, and raises `NotComparable`.
     """
 
     evaluation: EvaluationReport
     sweep: Callable[[Leaderboard, Sequence[Result], BestRankings], dict[str, str]]
-    golden: Callable[[Sequence[Result], datetime, bool], dict[str, str]]
+    golden: Callable[[Sequence[Result], datetime, bool, Sequence[Result]], dict[str, str]]
     tags: Callable[[WinnerSelection], dict[str, str]]
 
 
@@ -43,7 +44,7 @@ def build_reports(boards: Sequence[Board], parallel: bool, writer: ReportWriter)
         shown = [results[i] for i in sorted(row.position for row in board.leaderboard.finalists)]
         if shown and all(result.hits for result in shown):
             try:
-                of_board |= writer.golden(shown, datetime.now(UTC), parallel)
+                of_board |= writer.golden(shown, datetime.now(UTC), parallel, results)
             except NotComparable as error:  # the other reports do not depend on it
                 console.note(f"the golden report could not be written: {error}")
         for name, text in of_board.items():

@@ -183,6 +183,10 @@ class BackgroundTracker:
         self._sweep = None
         return run if self.keeps_runs else None
 
+    def find_sweep_run(self) -> LoggedRun:
+        """Return the parent run of the sweep that was started; raises `ConfigError`."""
+        return self._call(Tracker.start_sweep, self._started_sweep)
+
     def link(self, runs: Collection[str]) -> None:
         """Tag combinations of another command as also reported by this sweep; raises `ConfigError`."""
         self._call(Tracker.link, self._started_sweep, runs)

@@ -227,10 +227,10 @@ class ClientStore:
 
     def _describe(self, run: MlflowRun) -> Run:
         info, tags = run.info, run.data.tags
-        kind, best, best_run = (tags.get(key, "") for key in ("kind", "best", "best_run"))
+        kind, best, best_run, parent = (tags.get(key, "") for key in ("kind", "best", "best_run", _PARENT))
         uri = find_artifacts(self._file, info.artifact_uri)
         place = uri if is_own_place(self._tracking, uri) else NOWHERE
-        return Run(info.run_id, info.run_name, info.status, kind, best, best_run, place)
+        return Run(info.run_id, info.run_name, info.status, kind, best, best_run, parent, place)
 
     def _locate(self, info: RunInfo) -> LoggedRun:
         """Return a run with the folder of its artifacts, if it is on this machine and a place of the user."""

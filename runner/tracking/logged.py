@@ -53,7 +53,10 @@ class ParentRun:
 
 @dataclass(frozen=True)
 class Run:
-    """A logged run. `kind` is "evaluation" or "sweep"; a sweep has the name and the run id of its best combination."""
+    """A logged run. `kind` is "evaluation" or "sweep"; a sweep has the name and the run id of its best combination.
+
+    `parent` is the run of the sweep that computed it, "" for a single evaluation.
+    """
 
     id: str
     name: str
@@ -61,6 +64,7 @@ class Run:
     kind: str
     best: str
     best_run: str
+    parent: str
     artifacts: str
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from runner.config.repeating import list_overrides
 from runner.pages.explorer.place import LiveState, PagePlace
@@ -15,10 +16,10 @@ UI_ADDRESS = "http://127.0.0.1:5000"
 
 def create_place(tracking: Tracking, runs: Sequence[str] = (), live: LiveState | None = None) -> PagePlace:
     """Return the place of a page; `runs` are the ids of its systems, "" where unknown."""
-    store = choose_store(tracking)
+    store, overrides = choose_store(tracking), tuple(tracking.overrides())
+    place = PagePlace(live, tuple(runs), list_overrides, overrides=overrides)
     if not store.keeps_runs:
-        return PagePlace(live, tuple(runs), list_overrides)
+        return place
     if store.page is not None:
-        return PagePlace(live, tuple(runs), list_overrides, store.page)
-    command = " ".join(["python -m runner ui", *tracking.overrides()])
-    return PagePlace(live, tuple(runs), list_overrides, UI_ADDRESS, command)
+        return replace(place, mlflow=store.page)
+    return replace(place, mlflow=UI_ADDRESS, start_mlflow=" ".join(["python -m runner ui", *overrides]))

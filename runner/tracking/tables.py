@@ -114,7 +114,8 @@ order by r.start_time"""
 """The finished combinations of a sweep, or of its :parent if that is not "": identity, run id, address of artifacts."""
 
 _SELECTED = """
-select r.run_uuid, r.name, r.status, coalesce(k.value, ''), coalesce(b.value, ''), coalesce(i.value, ''), r.artifact_uri
+select r.run_uuid, r.name, r.status, coalesce(k.value, ''), coalesce(b.value, ''), coalesce(i.value, ''),
+coalesce(p.value, ''), r.artifact_uri
 from runs r
 left join tags k on k.run_uuid = r.run_uuid and k.key = 'kind'
 left join tags b on b.run_uuid = r.run_uuid and b.key = 'best'
@@ -130,7 +131,8 @@ where r.status = 'RUNNING' and r.lifecycle_stage = 'active' and r.experiment_id 
 """The runs of an experiment that are still running, with their processes."""
 
 RUNS_LIKE = f"{_SELECTED} r.run_uuid like :pattern order by r.start_time"
-"""The runs whose ids match a pattern: id, name, status, kind, best combination, its run, address of artifacts."""
+"""The runs whose ids match a pattern: id, name, status, kind, best combination, its run, parent run, address of
+artifacts."""
 
 _LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key = :link)"
 RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :parent or {_LINKED}) and r.status = :status order by r.start_time"

@@ -35,7 +35,11 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
         "primary": comparison.primary,
         "same": comparison.same,
         "notes": list(comparison.notes),
-        "statistics": vars(comparison.statistics),
+        "statistics": {
+            **vars(comparison.statistics),
+            "among": comparison.among,
+            "among_correction": comparison.choice_correction or None,
+        },
         "tests": comparison.count_tests(),
         "systems": systems,
         "data": convert_effect(effect),

@@ -67,9 +67,10 @@ def _verdict(comparison: Comparison, i: int) -> str:
     p = f"{'' if own.p < 0.001 else '= '}{p_value(own.p)}".replace("<", "< ")
     candidates = len(comparison.results) - 1
     family = f"all pairs of {comparison.among:,} systems" if comparison.among else f"{candidates:,} candidates"
-    is_corrected = candidates > 1 or comparison.among > 0
-    corrected = f" ({p_value(own.corrected)} corrected for {family})" if is_corrected else ""
-    significance = f"p {p}{corrected}"
+    significance = f"p {p}"
+    if candidates > 1 or comparison.among:
+        is_corrected = _is_corrected(comparison.choice_correction or comparison.statistics.correction)
+        significance += f" ({p_value(own.corrected) if is_corrected else 'not'} corrected for {family})"
     if not own.significant and math.isfinite(own.needed):
         needed = f"{queries(own.needed)} {_units(comparison)}"
         significance += f"; about {needed} would be needed to detect a difference of this size"
@@ -85,6 +86,11 @@ def _verdict(comparison: Comparison, i: int) -> str:
         f"{describe_interval(own, comparison.statistics.confidence)}), "
         f"{significance}; {by_query}{_price(comparison, i)}."
     )
+
+
+def _is_corrected(correction: str) -> bool:
+    """Return whether a correction takes the number of tests into account."""
+    return CORRECTIONS[correction].depends_on_family
 
 
 def _units(comparison: Comparison) -> str:
@@ -407,18 +413,22 @@ def describe_statistics(comparison: Comparison) -> str:
 def describe_families(comparison: Comparison) -> str:
     """Return which tests are corrected together."""
     sizes, primary = comparison.count_tests(), comparison.primary
+    corrected = "corrected" if _is_corrected(comparison.statistics.correction) else "not corrected"
     text = f"{primary}, the primary measure, is one test"
     if comparison.among:
-        text = f"{primary}, the primary measure, is corrected for all pairs of the {comparison.among:,} systems"
-        text += " that these were chosen from"
+        choice = CORRECTIONS[comparison.choice_correction]
+        text = (
+            f"{primary}, the primary measure, is {'' if choice.depends_on_family else 'not '}corrected for all pairs "
+            f"of the {comparison.among:,} systems that these were chosen from, with {choice.description},"
+        )
     elif sizes["primary"] > 1:
-        text = f"{primary}, the primary measure, is corrected for {sizes['primary']:,} candidates"
+        text = f"{primary}, the primary measure, is {corrected} for {sizes['primary']:,} candidates"
     text += " and not corrected for other measures."
     if rules := sizes.get("gate"):
-        text += f" The other measures of the gate are corrected for their {format_count(rules, 'test', 'tests')}."
+        text += f" The other measures of the gate are {corrected} for their {format_count(rules, 'test', 'tests')}."
     if exploratory := sizes.get("exploratory"):
         count = format_count(exploratory, "test", "tests")
-        text += f" All other measures are exploratory and corrected for their {count}."
+        text += f" All other measures are exploratory and {corrected} for their {count}."
     return text
 
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from itertools import combinations
 from typing import Any
 
 from runner.comparison.agreement import measure_agreement
 from runner.comparison.compare import (
     NO_DIFFERENCE,
-    TableStatistics,
     Versus,
     compare_results,
+    read_statistics,
     summarise_times,
 )
 from runner.comparison.headline import UNRANKED_MEASURES
 from runner.evaluation.result import Result
 from runner.metrics.formulas import is_of_whole_ranking
-from runner.statistics.corrections import CORRECTIONS
 
 COEFFICIENTS = {
     "rank_1_agreement": "rank_1",
@@ -34,15 +32,16 @@ TIE = "tie"
 """The `winner` of a report, which has the highest mean, if several share it."""
 
 
-def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[str, Any]:
+def comparison(types: Mapping[str, Result], names: Mapping[str, str], rivals: Sequence[Result] = ()) -> dict[str, Any]:
     """Compare search types, by name, with the first; `names` are the names of their measures.
 
     The values are over the queries that count for all of them. `difference` and `percent_change` are those of the best
     of the others. p-values are those of `compare`: that of the primary measure is corrected for the number of search
-    types, those of all other measures are exploratory and corrected together. Cutoffs that include the whole corpus are
-    left out. Raises `NotComparable` for results on different data.
+    types, or for all pairs of the `rivals` that these were chosen from by their scores; those of all other measures are
+    exploratory and corrected together. Cutoffs that include the whole corpus are left out. Raises `NotComparable` for
+    results on different data.
     """
-    made = compare_results(list(types.values()), _statistics(next(iter(types.values()))))
+    made = compare_results(list(types.values()), read_statistics(next(iter(types.values()))), rivals=rivals)
     order = sorted(select_sensible(made.results[0], made.table), key=[*names, *UNRANKED_MEASURES].index)
     families = made.count_tests()
     return {
@@ -56,6 +55,8 @@ def comparison(types: Mapping[str, Result], names: Mapping[str, str]) -> dict[st
             "correction": made.statistics.correction,
             "measure": made.primary,
             "comparisons": families["primary"],
+            "among": made.among,
+            "among_correction": made.choice_correction,
             "exploratory": families.get("exploratory", 0),
             "alpha": made.statistics.alpha,
             "confidence": made.statistics.confidence,
@@ -175,13 +176,3 @@ def _other(versus: Versus) -> dict[str, Any]:
 
 def _percent(versus: Versus) -> float | None:
     return None if math.isnan(versus.relative) else 100 * versus.relative
-
-
-def _statistics(result: Result) -> TableStatistics:
-    """Return the statistics of a configuration; joint corrections do not fit a table of many measures."""
-    settings = {**(result.config.get("statistics") or {})}
-    if correction := settings.get("correction"):
-        settings["correction"] = CORRECTIONS[correction].for_family().name
-    return TableStatistics(
-        **{field.name: settings[field.name] for field in fields(TableStatistics) if field.name in settings}
-    )

@@ -31,10 +31,13 @@ _MEANS = {"RR": "mrr", "AP": "map"}
 _VALUES = {"RR": "reciprocal_rank", "AP": "average_precision"}
 
 
-def golden_report(results: Sequence[Result], at: datetime, parallel: bool = False) -> dict[str, Any]:
+def golden_report(
+    results: Sequence[Result], at: datetime, parallel: bool = False, rivals: Sequence[Result] = ()
+) -> dict[str, Any]:
     """Return the report of one search type, or the comparison of several with the first, for JSON.
 
-    `parallel` says whether they were evaluated side by side. Raises `ReportError` if there are no results or one has no
+    `parallel` says whether they were evaluated side by side, `rivals` are the results that these were chosen from by
+    their scores. Raises `ReportError` if there are no results or one has no
     rankings, `NotComparable` if they are on different data.
     """
     if not results:
@@ -59,7 +62,7 @@ def golden_report(results: Sequence[Result], at: datetime, parallel: bool = Fals
             }
             for name, result in types.items()
         },
-        "comparison": comparison(types, measure_names(results[0].measures)),
+        "comparison": comparison(types, measure_names(results[0].measures), rivals),
     }
 
 

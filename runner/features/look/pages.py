@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from runner.comparison.compare import Comparison, TableStatistics, compare_results
+from runner.comparison.compare import TableStatistics, compare_results, read_statistics
 from runner.comparison.insights import find_insights
 from runner.comparison.report.page import comparison_page
 from runner.config.consent import restore_values
@@ -47,9 +47,10 @@ class PageBuilder:
 
     def read_state(self, shown: ShownRuns) -> LiveState:
         """Return the state of what is shown: another `version` means that the page has changed."""
-        if shown.kind != "sweep":
-            return LiveState(shown.key)
-        return self._read_sweep(shown.runs[0])[0]
+        if shown.kind == "sweep":
+            return self._read_sweep(shown.runs[0])[0]
+        rivals = f"-{len(self._list_rivals(shown.runs))}" if shown.kind == "comparison" else ""
+        return LiveState(f"{shown.key}{rivals}")
 
     def build(self, shown: ShownRuns, board: int = 0) -> LivePage:
         """Return the page of runs; `board` numbers the datasets of a sweep. Raises `ConfigError`, `ResultError`."""
@@ -82,12 +83,13 @@ class PageBuilder:
             lexicon = Lexicon(corpus, self.results.bench.analyzer, self.results.bench.store) if len(corpus) else None
             html = result_page(ranked[0], find_insights(ranked[0], lexicon), corpus, place)
             return LivePage(state, html, ranked)
-        comparison: Comparison = compare_results(ranked, self._statistics, sources=[run.id for run in shown.runs])
+        rivals = list(self.results.read_combinations(self._list_rivals(shown.runs)).values())
+        statistics = read_statistics(rivals[0]) if rivals else self._statistics
+        comparison = compare_results(ranked, statistics, sources=[run.id for run in shown.runs], rivals=rivals)
         return LivePage(state, comparison_page(comparison, corpus=corpus, place=place), comparison.results)
 
     def _render_sweep(self, sweep: Run, place: PagePlace, state: LiveState, board: int) -> LivePage:
-        records = SweepRecords(sweep, self.results.runs, has_ended=not state.is_running)
-        finished = records.select_ranked(self._read_sweep(sweep)[1])
+        records, finished = self._read_ranked(sweep, state)
         results = self.results.read_combinations(finished)
         if not results:
             raise ConfigError(f"the sweep {sweep.name} has no finished combination yet")
@@ -105,6 +107,20 @@ class PageBuilder:
         best, corpus = self.results.read_best(chosen, finished)
         html = sweep_page(chosen.leaderboard, list(chosen.results.values()), place, best, corpus)
         return LivePage(state, html, list(best.values()))
+
+    def _list_rivals(self, runs: Sequence[Run]) -> list[Run]:
+        """Return the combinations of the sweep that all these runs are combinations of; none without such a sweep."""
+        for parent in dict.fromkeys(run.parent for run in runs if run.parent):
+            for sweep in self.results.runs.like(parent):
+                ranked = self._read_ranked(sweep, self._read_sweep(sweep)[0])[1]
+                if {run.id for run in runs} <= {run.id for run in ranked}:
+                    return ranked
+        return []
+
+    def _read_ranked(self, sweep: Run, state: LiveState) -> tuple[SweepRecords, list[Run]]:
+        """Return the records of a sweep, and the combinations that its report ranks."""
+        records = SweepRecords(sweep, self.results.runs, has_ended=not state.is_running)
+        return records, records.select_ranked(self._read_sweep(sweep)[1])
 
     def _read_sweep(self, sweep: Run) -> tuple[LiveState, list[Run]]:
         """Return the state of a sweep, and its finished combinations."""

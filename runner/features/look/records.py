@@ -39,6 +39,7 @@ class SweepRecords:
             {name: selection for name, dataset in datasets.items() if (selection := self._find_selection(dataset))},
             self._read(SEARCH, parse_search),
             self._read(RACE, parse_race),
+            self._sweep.id,
         )
 
     def _find_selection(self, dataset: DatasetSummary) -> WinnerSelection | None:

@@ -26,7 +26,8 @@ class PagePlace:
 
     `runs` are the ids of its systems, "" where unknown. `list_overrides` returns a recorded config as overrides by key.
     `mlflow` is the address of MLflow's pages, "" if it has none, and `start_mlflow` the command that serves them, "" if
-    a server does. `datasets` are those of a sweep with several, each of which has a page.
+    a server does. `overrides` lead other commands to the runs. `datasets` are those of a sweep with several, each of
+    which has a page.
     """
 
     live: LiveState | None = None
@@ -34,6 +35,7 @@ class PagePlace:
     list_overrides: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None
     mlflow: str = ""
     start_mlflow: str = ""
+    overrides: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
 
     def describe_runs(self, configs: Sequence[Mapping[str, Any]], runs: Sequence[str] = ()) -> dict[str, Any]:

@@ -100,6 +100,7 @@ def _build_data(
         "finalists": [row.rank - 1 for row in board.finalists],
         "rival": 0 if rival is None else rival.rank - 1,
         "commands": overrides,
+        "comparing": " ".join(tables.list_compare_overrides(board, place.overrides)),
         **place.describe_runs([result.config for result in ranked], [row.run for row in board.rows]),
         "noise": board.detectable,
     }

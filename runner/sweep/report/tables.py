@@ -184,13 +184,19 @@ def compare_command(board: Leaderboard, overrides: Sequence[str] = ()) -> str:
     runs = [shorten_run(row.run) for row in board.rows[:2] if row.run and not math.isnan(row.mean)]
     if len(runs) < 2:
         return ""
+    command = f"python -m runner compare baseline={runs[1]} candidate={runs[0]}"
+    return " ".join([command, *list_compare_overrides(board, overrides)])
+
+
+def list_compare_overrides(board: Leaderboard, overrides: Sequence[str] = ()) -> list[str]:
+    """Return the overrides with which `compare` shows the p-values of the leaderboard, after others."""
+    among = [f"compare.among={shorten_run(board.sweep)}"] if board.sweep and len(board.rows) > 2 else []
     statistics = [
         f"statistics.{name}={value}"
         for name, value in vars(board.statistics).items()
         if name != "correction" and value != getattr(Statistics(), name)
     ]
-    command = f"python -m runner compare baseline={runs[1]} candidate={runs[0]}"
-    return " ".join([command, *overrides, *statistics])
+    return [*overrides, *among, *statistics]
 
 
 def systems_table(systems: SystemsByDataset | None, limit: int | None = None) -> Table:

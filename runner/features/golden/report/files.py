@@ -13,14 +13,19 @@ from runner.features.golden.report.markdown import golden_markdown
 
 
 def golden_files(
-    results: Sequence[Result], at: datetime, parallel: bool = False, texts: Texts = "snippets"
+    results: Sequence[Result],
+    at: datetime,
+    parallel: bool = False,
+    rivals: Sequence[Result] = (),
+    texts: Texts = "snippets",
 ) -> dict[str, str]:
     """Return the two files of a report, `eval_YYYYMMDD_HHMMSS_report.json` and `.md`, by their names.
 
-    `at` is when the report is made, with its time zone. Raises as `golden_report` does.
+    `at` is when the report is made, with its time zone, and `rivals` are the results that these were chosen from.
+    Raises as `golden_report` does.
     """
     shown = [without_metadata(result) for result in results] if texts == "none" else results
-    report = golden_report(shown, at, parallel)
+    report = golden_report(shown, at, parallel, rivals)
     name = f"{report['run_id']}_report"
     text = json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False)
     return {f"{name}.json": f"{text}\n", f"{name}.md": golden_markdown(report)}

@@ -199,6 +199,8 @@ def _differences(comparison: Json, types: Sequence[str]) -> Iterator[str]:
 
 
 def _describe_primary(tests: Json) -> str:
+    if tests["among"]:
+        return f"is corrected ({tests['among_correction']}) for all pairs of {tests['among']} combinations of the sweep"
     if tests["comparisons"] == 1:
         return "is one test"
     return f"is corrected ({tests['correction']}) for its {tests['comparisons']} differences"

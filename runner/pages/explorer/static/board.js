@@ -248,8 +248,7 @@ class Board {
     dialog.replaceChildren(create("h2", {id: "details-title"}, title), list,
       ...(command ? [create("h3", {}, "Settings as overrides"), create("pre", {tabindex: "0"}, command)] : []),
       ...describeRun(data, row),
-      ...(own && row ? [create("h3", {}, "Compare with the best"), create("pre", {tabindex: "0"},
-        `python -m runner compare baseline=${best} candidate=${own}`)] : []),
+      ...(own && row ? [create("h3", {}, "Compare with the best"), createCopied(commandOf(data, 0, row), "the comparison")] : []),
       create("p", {class: "buttons"}, ...others, create("button", {type: "button", autofocus: true,
         click: () => dialog.close()}, "Close")));
     dialog.showModal();

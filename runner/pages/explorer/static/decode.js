@@ -14,7 +14,7 @@
  *   events: TaskEvent[] | null}} Task
  * @typedef {{primary: string, kind: string, noun?: string, clusters?: number[] | null, slices?: Record<string, string[]>, tasks?: Task[], order?: string, example?: string, columns: Column[], plots: Plot[], queries: {ids: string[], texts: string[], types: string[],
  *   expected: string[][]}, scores: {systems: number, queries: number, low: number, step: number}, finalists: number[],
- *   rival: number, commands: string[], runs: string[], noise: number | null, systems?: System[], gold: number[][], errors?: string[],
+ *   rival: number, commands: string[], comparing: string, runs: string[], noise: number | null, systems?: System[], gold: number[][], errors?: string[],
  *   documents: {ids: string[], titles: string[], texts: (string | null)[], notes?: string[], keys?: string[], parents?: string[], around?: [string, string][]}, live?: Live,
  *   settings?: Record<string, string | (string | null)[]>, mlflow: {address: string, command: string},
  *   common_words: string[]}} Data

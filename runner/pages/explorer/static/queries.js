@@ -185,7 +185,7 @@ class Queries {
       ...(systems.length ? view.hits(query, systems) : []),
       ...(missing.length ? [create("p", {class: "about"}, `This page has the hits of the ${all.length} best combinations, not `
         + `those of ${missing.map(row => this.name(row)).join("; ")}.`, ...(run !== undefined && data.runs[0] ? [
-        " To see them: ", create("code", {}, `python -m runner compare baseline=${data.runs[0]} candidate=${data.runs[run]}`)] : []))] : []),
+        " To see them: ", create("code", {}, commandOf(data, 0, run))] : []))] : []),
     ];
   }
 

@@ -12,6 +12,11 @@ function listSettings(data, system) {
     .filter(override => override !== null);
 }
 
+/** Return the command that compares two systems of a sweep as its leaderboard does. @param {Data} data @param {number} first @param {number} second */
+function commandOf(data, first, second) {
+  return `python -m runner compare baseline=${data.runs[first]} candidate=${data.runs[second]} ${data.comparing}`.trim();
+}
+
 /** Return a text with a button that copies it. @param {string} text @param {string} what */
 function createCopied(text, what) {
   const button = create("button", {type: "button", "aria-label": `Copy ${what}`, click: async () => {
