@@ -30,6 +30,7 @@ COMMANDS: dict[str, Sequence[str]] = {
     "evaluate": BEIR,
     "evaluate, for a sweep": ("evaluate", "-m", *BEIR, "retriever.k1=0.9,1.2"),
     "plan": (*BEIR, "retriever.k1=0.9,1.2"),
+    "audit": ("n=35", "value=0.418", "baseline=0.479"),
     "compare": ("baseline=good", "candidate=good", "statistics.permutations=100", "output=out"),
     "explain": ("baseline=good", "candidate=good", "statistics.permutations=100"),
     "promote": ("run=good", "name=main"),
