@@ -42,10 +42,11 @@ class ResultExplanation(Explanation):
 
         rows = []
         for measure in self.measures:
+            family = self.find_family(measure)
             for term in [*self.list_terms(measure), self.build_total(measure)]:
                 for part, whole in [(term, ""), *((part, term.name) for part in term.parts)]:
                     row = {name: value for name, value in part.to_dict().items() if name != "parts"}
-                    rows.append({"measure": measure, "part_of": whole, **row})
+                    rows.append({"measure": measure, "family": family, "part_of": whole, **row})
         return pd.DataFrame(rows)
 
     @property

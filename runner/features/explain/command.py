@@ -62,7 +62,7 @@ def main(cfg: DictConfig) -> int:
     bench = cache(lambda: Bench(open_store(store_settings(config))))
     options = replace(own.explain, primary=_parse_primary(own.explain.primary))
     with Status("explaining"):
-        explanation = explain_difference(baseline, candidate, own.statistics, options, bench, consent)
+        explanation = explain_difference(baseline, candidate, own.statistics, options, bench, consent, gate.measures)
         checks = check_term(gate, explanation, options.term)
     if own.output is not None:
         _write(own.output, explanation, checks)

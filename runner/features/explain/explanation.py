@@ -61,12 +61,15 @@ def explain_difference(
     options: ExplanationSettings,
     open_bench: Callable[[], Bench],
     consent: Consent,
+    rules: Sequence[str] = (),
 ) -> Explanation:
     """Explain the difference of a candidate from a baseline; raises `NotComparable` with the reason if it cannot.
 
+    `rules` are the measures of a gate, which are not exploratory (`runner.comparison.families`).
+
     Nothing is evaluated if the records alone suffice: the data are the same, and only one setting or the code differs.
     """
-    task = _Task(baseline, candidate, statistics, options)
+    task = _Task(baseline, candidate, statistics, options, rules)
     if not task.has_same_data:
         return task.explain_by_evaluation(open_bench(), consent)
     if len(task.changes) + task.has_other_code <= 1:
@@ -81,9 +84,14 @@ class _Task:
     """What is to be explained, and what the records say about it."""
 
     def __init__(
-        self, baseline: Named, candidate: Named, statistics: TableStatistics, options: ExplanationSettings
+        self,
+        baseline: Named,
+        candidate: Named,
+        statistics: TableStatistics,
+        options: ExplanationSettings,
+        rules: Sequence[str],
     ) -> None:
-        self._names, self._statistics, self._options = (baseline, candidate), statistics, options
+        self._names, self._statistics, self._options, self._rules = (baseline, candidate), statistics, options, rules
         self._results = first, second = baseline.result, candidate.result
         check_shared_queries(first, second)
         for key, named in (("baseline", baseline), ("candidate", candidate)):
@@ -242,6 +250,7 @@ class _Task:
             on_candidate_data=self._compare(compared, labels),
             evaluations=count,
             notes=[*self._notes, *notes],
+            rules=self._rules,
         )
 
     def _read_states(self, result: Result) -> QueryStates:
@@ -250,8 +259,9 @@ class _Task:
 
     def _compare(self, compared: Sequence[Result], labels: Sequence[str]) -> Comparison:
         return build_comparison(
-            compared, self._measures, self._statistics, labels=labels, sources=labels, same=CANDIDATES_DATA, notes=[]
-        )
+            compared, self._measures, self._statistics, labels=labels, sources=labels, same=CANDIDATES_DATA, notes=[],
+            rules=self._rules,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from retrievers.choices import OneOf
 from runner.comparison.compare import Comparison, TableStatistics, compute_mean
+from runner.comparison.families import Family, find_family
 from runner.evaluation.result import QueryTable
 from runner.features.explain.causes import Causes
 from runner.features.explain.reversals import MovedCounts, MovedQuery, count_moved
@@ -160,7 +161,8 @@ class Explanation:
 
     `values` has, for each measure, the value of each query in each coalition; the queries are those of both sides, the
     shared ones once. `on_candidate_data` compares the baseline's and the candidate's settings on the candidate's data.
-    `moved` are the queries that moved, with what restores them. `evaluations` is how many evaluations this took.
+    `moved` are the queries that moved, with what restores them. `evaluations` is how many evaluations this took, and
+    `rules` are the measures of a gate.
     """
 
     labels: tuple[str, str]
@@ -176,7 +178,9 @@ class Explanation:
     on_candidate_data: Comparison
     evaluations: int
     notes: Sequence[str] = ()
+    rules: Sequence[str] = ()
     _terms: dict[str, list[EffectTerm]] = field(default_factory=dict, repr=False)
+    _totals: dict[str, EffectTerm] = field(default_factory=dict, repr=False)
 
     @property
     def measures(self) -> list[str]:
@@ -200,12 +204,23 @@ class Explanation:
     def list_terms(self, measure: str) -> list[EffectTerm]:
         """Return the four terms of a measure; their effects add up to the difference of the recorded means."""
         if measure not in self._terms:
-            self._terms[measure] = self._build_terms(measure)
+            self._terms.update(self._build_terms(self._list_family(measure)))
         return self._terms[measure]
 
     def build_total(self, measure: str) -> EffectTerm:
         """Return the difference of the recorded means as a term."""
-        return self._test([("total", self.attribute("total", measure))])[0]
+        if measure not in self._totals:
+            family = self._list_family(measure)
+            totals = self._test([[("total", self.attribute("total", other))] for other in family])
+            self._totals.update((other, total) for other, (total,) in zip(family, totals, strict=True))
+        return self._totals[measure]
+
+    def find_family(self, measure: str) -> Family:
+        """Return the family of measures that the tests of a measure are corrected with."""
+        return find_family(measure, self.primary, self.rules)
+
+    def _list_family(self, measure: str) -> list[str]:
+        return [other for other in self.measures if self.find_family(other) == self.find_family(measure)]
 
     def attribute(self, term: TermName, measure: str, selected: NDArray[np.bool_] | None = None) -> Attribution | None:
         """Return a term over all queries, or over those `selected`; None if its factor did not change."""
@@ -241,9 +256,14 @@ class Explanation:
             values = {coalition: np.where(selected, column, np.nan) for coalition, column in values.items()}
         return attribute(values, steps)
 
-    def _build_terms(self, measure: str) -> list[EffectTerm]:
-        terms = self._test([(name, self.attribute(name, measure)) for name in CAUSES])
-        return [replace(terms[0], parts=self._test(self._list_parts(measure))), *terms[1:]]
+    def _build_terms(self, family: Sequence[str]) -> dict[str, list[EffectTerm]]:
+        """Return the terms of each measure of a family."""
+        terms = self._test([[(name, self.attribute(name, measure)) for name in CAUSES] for measure in family])
+        parts = self._test([self._list_parts(measure) for measure in family])
+        return {
+            measure: [replace(code, parts=own), *others]
+            for measure, (code, *others), own in zip(family, terms, parts, strict=True)
+        }
 
     def _list_parts(self, measure: str) -> list[tuple[str, Attribution | None]]:
         """Return the parts of code and settings, if there are several."""
@@ -252,20 +272,21 @@ class Explanation:
         parts += [(str(setting), self.design.list_setting_steps(setting.name)) for setting in settings]
         return [(name, self._attribute(steps, measure)) for name, steps in parts] if len(parts) > 1 else []
 
-    def _test(self, terms: Sequence[tuple[str, Attribution | None]]) -> list[EffectTerm]:
-        """Return terms with intervals and p-values, which are corrected for the changed ones among them."""
-        some = [(name, own) for name, own in terms if own is not None]
+    def _test(self, measures: Sequence[Sequence[tuple[str, Attribution | None]]]) -> list[list[EffectTerm]]:
+        """Return the terms of measures with intervals and p-values, corrected for all changed ones among them."""
+        some = [(name, own) for terms in measures for name, own in terms if own is not None]
         paired = [self.is_paired(name) for name, _ in some]
         tested = iter(compute_significance([own for _, own in some], paired, self.statistics, self.clusters))
-        rows = []
-        for name, own in terms:
-            title = TERMS.get(name, name)  # a part has a name of its own
-            if own is None:
-                unchanged = Difference(0.0, 0.0, 0.0, 1.0, 1.0)
-                rows.append(EffectTerm(title, unchanged, 0.0, 0.0, changed=False))
-            else:
-                rows.append(EffectTerm(title, next(tested), own.least, own.most))
-        return rows
+        unchanged = Difference(0.0, 0.0, 0.0, 1.0, 1.0)
+        return [
+            [
+                EffectTerm(TERMS.get(name, name), unchanged, 0.0, 0.0, changed=False)  # a part has a name of its own
+                if own is None
+                else EffectTerm(TERMS.get(name, name), next(tested), own.least, own.most)
+                for name, own in terms
+            ]
+            for terms in measures
+        ]
 
     def list_shares(self, term: TermName, measure: str) -> list[tuple[int, float]]:
         """Return the queries that add to a term, as positions with their shares, the largest loss first.

@@ -42,6 +42,7 @@ from runner.features.explain.report.waterfall import build_waterfall
 from runner.features.explain.term_gate import check_term
 from runner.features.explain.terms import AFTER, BEFORE, Explanation
 from runner.results.lookup import Named
+from runner.statistics.corrections import holm
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
 from tests.pages.reading import check_markdown, check_page
@@ -104,6 +105,25 @@ def test_four_factors_take_16_evaluations_and_add_up(everything: tuple[Version, 
     values = explanation.values["nDCG@10"]
     np.testing.assert_array_equal(values[BEFORE], values[frozenset()])
     np.testing.assert_array_equal(values[AFTER], values[explanation.design.everything])
+
+
+def test_causes_of_exploratory_measures_are_corrected_together(
+    everything: tuple[Version, Version, Explanation],
+) -> None:
+    explanation = everything[2]
+    primary, *others = explanation.measures
+    assert len(others) == 2
+    for family in ([primary], others):
+        terms = [term.difference for measure in family for term in explanation.list_terms(measure)]
+        totals = [explanation.build_total(measure).difference for measure in family]
+        for tested in (terms, totals):
+            expected = holm(np.array([own.p for own in tested]))
+            np.testing.assert_allclose([own.corrected for own in tested], expected, atol=1e-12)
+            assert {own.p < 1 for own in tested} == {True}
+    gated = replace(explanation, rules=[others[0]], _terms={}, _totals={})
+    assert [gated.find_family(measure) for measure in (primary, *others[:2])] == ["primary", "gate", "exploratory"]
+    own = gated.build_total(others[0]).difference
+    assert own.corrected == own.p < explanation.build_total(others[0]).difference.corrected
 
 
 def test_causes_are_named(everything: tuple[Version, Version, Explanation]) -> None:

@@ -65,4 +65,6 @@ def _convert_measure(explanation: Explanation, measure: str) -> dict[str, Any]:
     before, after = explanation.compute_means(measure)
     names = {title: name for name, title in TERMS.items()}
     terms = {names[term.name]: term.to_dict() for term in explanation.list_terms(measure)}
-    return {"baseline": before, "candidate": after, "total": explanation.build_total(measure).to_dict(), "terms": terms}
+    total = explanation.build_total(measure).to_dict()
+    family = explanation.find_family(measure)
+    return {"baseline": before, "candidate": after, "family": family, "total": total, "terms": terms}

@@ -269,8 +269,10 @@ def about(explanation: Explanation) -> list[str]:
         )
     if explanation.evaluations:
         lines.append(f"{format_count(explanation.evaluations, 'evaluation', 'evaluations')} with today's code.")
-    tested = f"{in_words(statistics.test, statistics.correction)} for the effects of a measure"
-    lines.append(f"Intervals and p-values are over queries: {tested}; seed {statistics.seed}.")
+    tested = f"{in_words(statistics.test, statistics.correction)} for the effects on {explanation.primary}"
+    exploratory = any(explanation.find_family(measure) == "exploratory" for measure in explanation.measures)
+    others = ", and for those on all other measures, which are exploratory, together" if exploratory else ""
+    lines.append(f"Intervals and p-values are over queries: {tested}{others}; seed {statistics.seed}.")
     if "queries" in design.parts:
         lines.append(
             "The queries differ, so the effect of the queries and the total compare two samples of queries, "
