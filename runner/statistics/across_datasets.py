@@ -54,6 +54,7 @@ def compare_across(
     clusters: Sequence[Clusters | None] = (),
     *,
     named: bool = False,
+    measures: int = 1,
 ) -> AcrossDatasets:
     """Compare systems with one of them across datasets (Demsar 2006 explains why scores must not be pooled).
 
@@ -61,17 +62,19 @@ def compare_across(
     signs are flipped query by query within each dataset. The test on new datasets is Student's t over the datasets'
     mean differences, which is a mixed model with a random effect of the dataset and equal weights. If the reference was
     `named` before the scores were known, p-values on new datasets are corrected for the comparisons with it; otherwise
-    for all pairs of systems.
+    for all pairs of systems. If the family has several `measures`, this one gets an equal share of the level, as in
+    `compare_pairs`.
     """
     weighted, numbers = weight_datasets(scores, clusters)
-    pairs = compare_pairs(weighted, statistics, numbers)
+    pairs = compare_pairs(weighted, statistics, numbers, measures=measures)
+    times = measures if CORRECTIONS[statistics.correction].depends_on_family else 1
     means = np.stack([moments(_select_shared(part)[0])[1] for part in scores], axis=1)
     by_dataset = compute_differences(means, means[reference])
     return AcrossDatasets(
         compare_to(reference, weighted, pairs, numbers),
         by_dataset,
         compute_t_intervals(by_dataset, statistics.confidence),
-        _test_new_datasets(means, reference, statistics.correction, named),
+        np.minimum(_test_new_datasets(means, reference, statistics.correction, named) * times, 1),
     )
 
 

@@ -184,13 +184,22 @@ def compare_pairs(
     statistics: Statistics = Statistics(),
     clusters: Clusters | None = None,
     wanted: NDArray[np.bool_] | None = None,
+    measures: int = 1,
 ) -> Pairs:
     """Compare all pairs of systems (m x queries) as one family.
+
+    If the family has several `measures`, this one gets an equal share of the level (Bonferroni), because the joint
+    tests of all pairs take one measure at a time.
 
     Without a correction, only the pairs that are `wanted` (m x m, symmetric) are tested and returned; a correction
     needs all pairs. A paired test draws as many permutations as in `compare`. Holm's correction replaces max-T for a
     test without it.
     """
+    if measures > 1 and CORRECTIONS[statistics.correction].depends_on_family:
+        level = (1 - statistics.confidence) / measures
+        share = replace(statistics, alpha=statistics.alpha / measures, confidence=1 - level)
+        pairs = compare_pairs(scores, share, clusters, wanted)
+        return replace(pairs, p_values=np.minimum(pairs.p_values * measures, 1), alpha=statistics.alpha)
     scores, clusters = _select_counted(scores, clusters)
     order = np.argsort(-np.nan_to_num(moments(scores)[1], nan=-np.inf), kind="stable")
     alpha, seed, test = statistics.alpha, statistics.seed, PAIRED_TESTS[statistics.test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ import orjson
 
 from runner.comparison.comparability import NotComparable, ReportError, check_comparable
 from runner.comparison.datasets import title_datasets
+from runner.comparison.families import find_family
 from runner.comparison.labels import label_results
 from runner.evaluation.result import Result
 from runner.statistics.across_datasets import compare_across, compute_mean_ranks
@@ -146,7 +148,8 @@ def build_paper_table(
 ) -> PaperTable:
     """Return the table of results; a system is a retriever with its settings and chunking, whatever the dataset.
 
-    `measures` are those of the first result's primary measure by default. `datasets` selects and orders datasets by
+    `measures` are those of the first result's primary measure by default. The first of them is primary; the others are
+    exploratory, and corrected together on each dataset. `datasets` selects and orders datasets by
     name, and `names` maps labels of systems to the names to show. Raises `ReportError`.
     """
     grid, systems, titles = _arrange(results, datasets, names or {})
@@ -155,8 +158,10 @@ def build_paper_table(
     if baseline and baseline not in systems:
         raise ReportError(f"baseline={baseline}: no such system; choose from {', '.join(systems)}")
     statistics = resolve_correction(statistics)
+    sizes = Counter(find_family(measure, chosen[0], ()) for measure in chosen)
+    in_family = {measure: sizes[find_family(measure, chosen[0], ())] for measure in chosen}
     tests = {
-        (title, measure): _test_column(grid, dataset, title, measure, statistics)
+        (title, measure): _test_column(grid, dataset, title, measure, statistics, in_family[measure])
         for dataset, title in enumerate(titles)
         for measure in chosen
     }
@@ -167,7 +172,9 @@ def build_paper_table(
     across = [
         row
         for measure in chosen
-        for row in _compare_across([tests[title, measure] for title in titles], systems, measure, baseline, statistics)
+        for row in _compare_across(
+            [tests[title, measure] for title in titles], systems, measure, baseline, statistics, in_family[measure]
+        )
     ]
     return PaperTable(systems, titles, chosen, baseline, statistics, list(zip(*columns, strict=True)), across, grid)
 
@@ -246,9 +253,14 @@ class ColumnTests:
 
 
 def _test_column(
-    grid: Mapping[tuple[int, int], Result], dataset: int, title: str, measure: str, statistics: Statistics
+    grid: Mapping[tuple[int, int], Result],
+    dataset: int,
+    title: str,
+    measure: str,
+    statistics: Statistics,
+    measures: int,
 ) -> ColumnTests:
-    """Test all pairs of systems on a dataset as one family; raises `ReportError`."""
+    """Test all pairs of systems on a dataset by one of the `measures` of a family; raises `ReportError`."""
     rows = sorted(row for row, column in grid if column == dataset)
     some = [grid[row, dataset] for row in rows]
     if any(list(result.queries.ids) != list(some[0].queries.ids) for result in some):
@@ -257,7 +269,7 @@ def _test_column(
     if np.isnan(scores).all():
         raise ReportError(f"{title}: no query counts for {measure}, because none has gold; leave this dataset out")
     clusters = some[0].queries.cluster_numbers
-    return ColumnTests(rows, scores, clusters, compare_pairs(scores, statistics, clusters))
+    return ColumnTests(rows, scores, clusters, compare_pairs(scores, statistics, clusters, measures=measures))
 
 
 def _build_column(
@@ -296,7 +308,12 @@ def mark(difference: Difference) -> str:
 
 
 def _compare_across(
-    tests: Sequence[ColumnTests], systems: Sequence[str], measure: str, baseline: str, statistics: Statistics
+    tests: Sequence[ColumnTests],
+    systems: Sequence[str],
+    measure: str,
+    baseline: str,
+    statistics: Statistics,
+    measures: int,
 ) -> list[AcrossRow]:
     """Return the systems that have results on all datasets, in the order of the table; [] if there are too few."""
     rows = [row for row in range(len(systems)) if all(row in column.rows for column in tests)]
@@ -306,7 +323,8 @@ def _compare_across(
     means = np.stack([np.nanmean(part, axis=1) for part in scores], axis=1)
     ranks = compute_mean_ranks(means)
     reference = rows.index(systems.index(baseline)) if baseline else int(means.mean(axis=1).argmax())
-    across = compare_across(reference, scores, statistics, [column.clusters for column in tests], named=bool(baseline))
+    clusters = [column.clusters for column in tests]
+    across = compare_across(reference, scores, statistics, clusters, named=bool(baseline), measures=measures)
     by_column = [(column, column.compare_to(rows[reference])) for column in tests]
     lines = []
     for i, row in enumerate(rows):

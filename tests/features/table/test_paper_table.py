@@ -110,6 +110,33 @@ def test_every_mark_is_that_of_a_brute_force_max_t_test(baseline: str) -> None:
     assert "" in marks
 
 
+def test_exploratory_measures_are_corrected_together_and_the_primary_one_is_not() -> None:
+    results, others = make_results(queries=20), ["RR", "AP"]
+    table = build_paper_table(results, [PRIMARY, *others], "k1=0", Statistics(test="t", correction="holm"))
+    alone = {
+        measure: build_paper_table(results, [measure], "k1=0", Statistics(test="t", correction="holm"))
+        for measure in (PRIMARY, *others)
+    }
+    several = 0
+    for cell in table.list_cells():
+        single = alone[cell.measure].cells[table.systems.index(cell.system)][table.datasets.index(cell.dataset)]
+        assert single is not None
+        if cell.system == "k1=0":
+            continue
+        times = 1 if cell.measure == PRIMARY else 2
+        assert cell.difference.corrected == pytest.approx(min(single.difference.corrected * times, 1))
+        assert bool(cell.mark) == (cell.difference.corrected < 0.05)
+        assert bool(cell.mark) == (cell.difference.low > 0 or cell.difference.high < 0)
+        several += 0.05 < cell.difference.corrected < 1 and single.mark != ""
+    assert several > 0
+    for line in table.across:
+        (single,) = (own for own in alone[line.measure].across if own.system == line.system)
+        times = 1 if line.measure == PRIMARY else 2
+        if line.system != "k1=0":
+            assert line.new.corrected == pytest.approx(min(single.new.corrected * times, 1))
+            assert line.same.corrected == pytest.approx(min(single.same.corrected * times, 1))
+
+
 def test_marks_of_a_t_test_with_holm_are_those_of_scipy() -> None:
     results = make_results(queries=20)
     table = build_paper_table(results, baseline="k1=1", statistics=Statistics(test="t", correction="holm"))

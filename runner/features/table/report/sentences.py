@@ -19,9 +19,11 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
         f"(differences paired by query; {in_words(statistics.test, statistics.correction)}"
         f"{' for all pairs of systems in the column' if is_corrected else ''}; p < {statistics.alpha:g}).",
     ]
-    if len(table.columns) > 1 and is_corrected:
-        exploratory = f": {measures[0]} is the primary measure, the others are exploratory" if measures[1:] else ""
-        sentences.append(f"Columns are not corrected for one another{exploratory}.")
+    if is_corrected and measures[1:]:
+        together = f" and corrected for all {len(measures) - 1} on each dataset" if measures[2:] else ""
+        sentences.append(f"{measures[0]} is the primary measure; the others are exploratory{together}.")
+    if is_corrected and len(table.datasets) > 1:
+        sentences.append("Datasets are not corrected for one another.")
     return sentences
 
 

@@ -115,9 +115,9 @@ def test_the_caption_names_the_baseline_and_what_is_corrected(table: PaperTable)
     text = " ".join(describe_table(replace(table, baseline="k1=0")))
     assert "than k1=0" in text
     assert "max-T correction for all pairs of systems in the column; p < 0.05" in text
-    assert "Columns are not corrected for one another." in text
-    several = build_paper_table(make_results(), ["nDCG@10", "RR"], names={"k1=2": UNRULY})
+    assert "Datasets are not corrected for one another." in text
+    several = build_paper_table(make_results(), ["nDCG@10", "RR", "AP"], names={"k1=2": UNRULY})
     text = " ".join(describe_table(several))
-    assert "not corrected for one another: nDCG@10 is the primary measure, the others are exploratory." in text
+    assert "nDCG@10 is the primary measure; the others are exploratory and corrected for all 2 on each dataset." in text
     free = replace(table, statistics=replace(table.statistics, correction="none"))
     assert "for all pairs" not in " ".join(describe_table(free))
