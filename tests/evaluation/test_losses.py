@@ -25,8 +25,13 @@ from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import NoStore, Store
 from runner.api.results import with_run
 from runner.comparison.comparability import reorder_queries
+from runner.datasets.anchoring import Anchor
 from runner.datasets.base import Queries, Raw
+from runner.datasets.chunking import Tokens
+from runner.datasets.dataset import Dataset
+from runner.datasets.overlap import attach_spans
 from runner.datasets.source import DatasetSource
+from runner.datasets.spans import AnchoredSpan, GoldSpan
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.losses import (
@@ -38,6 +43,7 @@ from runner.evaluation.losses import (
     Losses,
     StageRanks,
     attribute_losses,
+    find_unreachable,
 )
 from runner.evaluation.records import load_record, save_record
 from runner.evaluation.report.tables import describe_losses
@@ -359,3 +365,24 @@ def test_a_data_frame_lists_the_lost_gold_with_its_ranks(tmp_path: Path) -> None
     assert row["rank.base.lexical"] == row["rank.base.semantic"] == row["rank.base"] <= 5
     with pytest.raises(ResultError, match="the losses by step are not available"):
         _ = with_run(result.light(), None).lost_gold
+
+
+def test_a_span_that_no_chunk_contains_is_lost_in_chunking() -> None:
+    corpus = Corpus(["a", "b"], ["one two three four five six", "seven eight"])
+    whole = Dataset.of(corpus, {"q": "one"}, {"q": ["a", "b"]})
+    anchors = [Anchor(8, 18, "exact"), Anchor(0, 3, "exact"), Anchor(0, 0, "lost")]
+    spans = [AnchoredSpan(GoldSpan("q", "a", offsets=(at.start, at.end)), at) for at in anchors]
+    chunks = attach_spans(whole, spans, ["a[0:0]"], 1.0).split_documents(Tokens(3))  # "three four" is in two chunks
+    codes = find_unreachable(chunks, chunks.judgments)
+    names = [*chunks.corpus.ids, *chunks.judgments.unknown_documents]
+    gold = [names[place] for place in chunks.judgments.documents[chunks.judgments.gold_order].tolist()]
+    assert dict(zip(gold, [BEFORE_SEARCH[code] if code >= 0 else "" for code in codes], strict=True)) == {
+        "a#0": "", "a[8:18]": "chunking", "a[0:0]": "not in the corpus",
+    }  # fmt: skip
+
+
+def test_a_document_without_a_chunk_is_lost_in_chunking() -> None:
+    whole = Dataset.of({"a": "one two", "b": "three"}, {"q": "one"}, {"q": ["a", "b"]})
+    chunks = whole.split_documents(Tokens(1))
+    kept = Corpus(chunks.corpus.ids[:2], chunks.corpus.texts[:2], (), chunks.corpus.metadata[:2])
+    assert find_unreachable(replace(chunks, corpus=kept), chunks.judgments).tolist() == [-1, 2]
