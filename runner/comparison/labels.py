@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,26 @@ def label_results(results: Sequence[Result], swept: Sequence[Mapping[str, Any]] 
     ]
     counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     return [name if count == 1 else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+
+
+def abbreviate_labels(labels: Sequence[str], swept: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return labels for a narrow table, from the swept settings of each result; `labels`, if these are not unique.
+
+    A setting with one value wherever it applies is left out, and so is the key of a word that is a value of this
+    setting only: `hybrid rrf rrf_k=10` stands for `retriever=hybrid encoder=lsa method=rrf rrf_k=10`.
+    """
+    keys, _ = split_swept(swept)
+    values = {key: [format_setting(own[key]) for own in swept if key in own] for key in keys}
+    varying = [key for key in keys if len(set(values[key])) > 1 or key == "retriever"]
+    seen = Counter(value for key in varying for value in set(values[key]))
+    texts: list[list[str]] = [[] for _ in swept]
+    for key in varying:
+        having = [i for i, own in enumerate(swept) if key in own]
+        for i, value in zip(having, _format_settings([swept[i][key] for i in having]), strict=True):
+            is_word = value.isidentifier() and value not in ("None", "True", "False") and seen[value] == 1
+            texts[i].append(value if is_word or key == "retriever" else f"{_short(key, varying)}={value}")
+    brief = [" ".join(words) for words in texts]
+    return brief if all(brief) and len(set(brief)) == len(brief) else list(labels)
 
 
 def _find_differing_settings(results: Sequence[Result]) -> list[list[str]]:

@@ -44,9 +44,12 @@ def show_sections(out: Console, sections: Iterable[ReportSection], most: int | N
 
 
 def show_table(
-    out: Console, table: Table, title: str = "", bold: Collection[int] = (), most: int | None = None
+    out: Console, table: Table, title: str = "", bold: Collection[int] = (), most: int | None = None, legend: str = ""
 ) -> None:
-    """Print a table, unless it is empty: the columns that fit, `most` rows at most, those in `bold` emphasized."""
+    """Print a table, unless it is empty: the columns that fit, `most` rows at most, those in `bold` emphasized.
+
+    Below it stand a legend, the number of other rows, and the columns that do not fit.
+    """
     if not table.rows:
         return
     rest, table = len(table.rows) - len(table.rows[:most]), Table(table.columns, table.rows[:most])
@@ -59,8 +62,11 @@ def show_table(
         grid.add_row(*map(Text, texts), style="bold" if i in bold else "")
     out.print(Text(f"\n{title}" if title else "", style="bold"))
     out.print(grid)
-    if rest:
-        out.print(Text(f"and {rest:,} more", style="dim"))
+    notes = [legend, f"and {rest:,} more" if rest else ""]
+    if hidden := [column.title for column in table.columns if column not in fitting.columns]:
+        notes.append(f"a wider terminal also shows {', '.join(hidden)}")
+    if any(notes):
+        out.print(Text("; ".join(filter(None, notes)), style="dim"))
 
 
 def show_groups(out: Console, table: Table, title: str) -> None:

@@ -8,16 +8,18 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from retrievers.files import replace_texts
+from retrievers.work import kind_of
 from runner.comparison.race import RACE
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA, WinnerSelection
 from runner.evaluation.result import Result
 from runner.pages import console
+from runner.pages.numbers import format_count
 from runner.pages.progress import Status
 from runner.statistics.settings import Statistics
 from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
 from runner.sweep.outcome import SweepOutcome
-from runner.sweep.report.printing import show_compare_command, show_leaderboard, show_systems
+from runner.sweep.report.printing import show_compare_command, show_leaderboard, show_recommendation, show_systems
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen
@@ -156,6 +158,7 @@ def report(run: SweepRun, content: SweepContent, output: Path | None) -> SweepEn
     if not closing.is_empty:
         _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
     _show_work(closing)
+    show_recommendation([board.leaderboard for board in boards])
     best = closing.best if content.chosen else None
     return SweepEnding(outcome.exit_code, boards, parent, best, {of.id: of for of in closing.logged.values()})
 
@@ -203,11 +206,20 @@ def _show_places(parent: LoggedRun | None, names: Sequence[str], output: Path | 
             console.line(f"report: {parent.where(name)}")
 
 
+def _describe_work(work: Mapping[str, int]) -> str:
+    """Return how many searches and parts of indexes were computed; `work` counts pieces of work by kind."""
+    searches = sum(n for kind, n in work.items() if kind_of(kind).stage == "search")
+    others = sum(work.values()) - searches
+    counts = [format_count(searches, "search", "searches")] if searches else []
+    counts += [format_count(others, "part of indexes", "parts of indexes")] if others else []
+    return f"computed {' and '.join(counts)}; later sweeps reuse these"
+
+
 def _show_work(closing: Closing) -> None:
     """Print the work done and what remains."""
     run, outcome = closing.run, closing.outcome
     if outcome.work:
-        console.note(f"work done: {', '.join(f'{kind} {n:,}' for kind, n in sorted(outcome.work.items()))}")
+        console.note(_describe_work(outcome.work))
     if outcome.interrupted:
         done, total = len(closing.results), closing.content.total
         console.line(f"stopped after {done:,} of {total:,}; run the same command to resume")

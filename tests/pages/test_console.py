@@ -79,21 +79,45 @@ def test_columns_go_by_importance(width: pytest.MonkeyPatch, capsys: pytest.Capt
         lines = capsys.readouterr().out.splitlines()
         return next(line for line in lines if "combination " in line).split()
 
-    assert head(45)[:3] == ["#", "combination", PRIMARY]
-    assert "differs" not in head(45)
-    assert head(64) == ["#", "combination", PRIMARY, "to", "best", "max-T", "p", "differs"]
+    assert head(45) == ["#", "combination", PRIMARY]
+    assert head(54) == ["#", "combination", PRIMARY, "95%", "interval"]
+    assert head(64)[5:] == ["to", "best"]
     assert {"W/T/L", "p95", "AUROC", "R@100"} <= set(head(200))
 
 
-@pytest.mark.parametrize("columns", [60, 80, 200])
-def test_runs_are_shown_by_how_their_ids_begin_and_give_way_last(
+def test_a_narrow_terminal_names_the_columns_that_it_hides(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    width.setenv("COLUMNS", "64")
+    show_leaderboard(build_leaderboard(mixed(), PRIMARY))
+    assert "a wider terminal also shows max-T p, W/T/L, R@100" in " ".join(capsys.readouterr().out.split())
+    width.setenv("COLUMNS", "300")
+    show_leaderboard(build_leaderboard(mixed(), PRIMARY))
+    assert "a wider terminal" not in capsys.readouterr().out
+
+
+def test_a_leaderboard_marks_what_does_not_differ_from_the_best(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    width.setenv("COLUMNS", "80")
+    board = build_leaderboard(sweep(25), PRIMARY)
+    show_leaderboard(board, top=25)
+    lines = capsys.readouterr().out.splitlines()
+    for row in board.rows:
+        (line,) = (line for line in lines if line.startswith(f"{row.rank:>2}  "))
+        assert (" = " in line) is not row.difference.significant
+    assert any(row.difference.significant for row in board.rows)
+
+
+@pytest.mark.parametrize("columns", [100, 200])
+def test_runs_are_shown_by_how_their_ids_begin(
     columns: int, width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = mixed()
     runs = [f"{i:08x}{'f' * 24}" for i in range(len(results))]
     board = build_leaderboard(results, PRIMARY, statistics=Statistics(permutations=50), runs=runs)
     width.setenv("COLUMNS", str(columns))
-    show_leaderboard(board)
+    show_leaderboard(board, top=len(results))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(cell_len, lines)) <= columns
     for row in board.rows:

@@ -273,7 +273,7 @@ def test_who_stops_a_sweep_does_not_wait_for_mlflow_and_loses_nothing(
     monkeypatch.undo()
     monkeypatch.chdir(here)
     assert main([*SWEEP, INLINE]) == 0
-    assert "rankings 2" in capsys.readouterr().err  # the other two were kept
+    assert "computed 2 searches" in capsys.readouterr().err  # the other two were kept
     assert sum(_finished(here).values()) == len(_finished(here)) == 4
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.text import Text
 
@@ -11,11 +12,25 @@ from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.systems import SystemsByDataset
 from runner.evaluation.result import Result
 from runner.pages import console
+from runner.pages.tables import Column, Table
 from runner.pages.terminal import show_sections, show_table
 from runner.sweep.report import plan as plan_tables
 from runner.sweep.report import tables
+from runner.sweep.report.board_columns import list_board_columns
 from runner.sweep.report.sections import iter_sections
 from runner.sweep.work import Plan, SearchPlan
+
+SHOWN = 10
+"""How many combinations a terminal shows; the report has them all, and the lines below the table matter as well."""
+
+WIDEST_LABEL = 44
+"""The longest label that is not wrapped, in characters."""
+
+LIKE_BEST = "="
+"""Marks a combination that does not differ significantly from the best."""
+
+IMPORTANCE = ("rank", "label", "mean", "differs", "interval", "run", "difference", "p")
+"""The columns of a leaderboard that a terminal of any width shows first, most important first."""
 
 
 def show_systems(systems: SystemsByDataset, primary: str, top: int = 20) -> None:
@@ -29,7 +44,7 @@ def show_compare_command(board: Leaderboard, overrides: Sequence[str]) -> None:
         console.line(f"compare the best two: {command}")
 
 
-def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: int = 20) -> None:
+def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: int = SHOWN) -> None:
     """Print the best combinations, which of them really differ, and the sections of the report that are printed."""
     out = console.open_output()
     if board.dataset is not None:
@@ -41,11 +56,38 @@ def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: in
                 style="dim",
             )
         )
-    show_table(out, tables.leaderboard_table(board), bold=tables.alike(board), most=top)
+    show_table(out, _build_table(board), bold=tables.alike(board), most=top, legend=_explain_mark(board))
     out.print(Text(f"\n{tables.verdict(board)}"))
     for notice in tables.notices(board):
         out.print(Text(notice))
     show_sections(out, iter_sections(board, results), top)
+
+
+def show_recommendation(boards: Sequence[Leaderboard]) -> None:
+    """Print what to use on the data of each leaderboard, as the last words of a sweep."""
+    for board in boards:
+        if advice := tables.recommend(board):
+            where = f"{board.dataset.name}: " if len(boards) > 1 and board.dataset else ""
+            console.open_output().print(Text(f"\n{where}{advice}", style="bold"))
+
+
+def _build_table(board: Leaderboard) -> Table:
+    """Return the leaderboard with one line for each combination if possible, and a mark for those like the best."""
+    columns, labels = {of.id: of for of in list_board_columns(board) if of.shown}, tables.abbreviate(board)
+    label = replace(columns["label"].column, least=min(max(map(len, labels), default=0), WIDEST_LABEL))
+    columns["label"] = replace(columns["label"], column=label, value=lambda row: labels[row.rank - 1])
+    mark = Column("", lambda differs: "" if differs else LIKE_BEST)
+    columns["differs"] = replace(columns["differs"], column=mark)
+    order = [*(of for of in IMPORTANCE if of in columns), *(of for of in columns if of not in IMPORTANCE)]
+    own = [columns[of] for of in order]
+    rest = tables.criteria_columns(board)
+    shown = [replace(of.column, spare=max(0, place - 3)) for place, of in enumerate(own)]
+    rows = [[*(of.value(row) for of in own), *(row.means[name] for name in rest)] for row in board.rows]
+    return Table([*shown, *(replace(column, spare=column.spare + len(own)) for column in rest.values())], rows)
+
+
+def _explain_mark(board: Leaderboard) -> str:
+    return f"{LIKE_BEST} not significantly different from the best" if len(board.rows) > 1 and board.queries else ""
 
 
 def show_plan(plan: Plan | SearchPlan) -> None:

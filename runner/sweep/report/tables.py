@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from runner.comparison.criteria import COSTS
+from runner.comparison.labels import abbreviate_labels
 from runner.comparison.leaderboard import FINALISTS, Leaderboard
 from runner.comparison.report.significance import in_brief
 from runner.comparison.swept_settings import SettingEffect, estimate_shares
@@ -79,7 +80,7 @@ def cards(board: Leaderboard) -> list[tuple[str, str, str]]:
     """
     row, chosen = board.rows[0], board.selection
     of_best = [(board.primary, score4(row.mean), interval((row.low, row.high)))]
-    of_best += [(column.title, column.show(row.means[name]), "") for name, column in _criteria_columns(board).items()]
+    of_best += [(column.title, column.show(row.means[name]), "") for name, column in criteria_columns(board).items()]
     if chosen is None or chosen.is_on_reported_data:
         return of_best
     reported = [
@@ -143,6 +144,36 @@ def describe_search_gain(board: Leaderboard) -> str:
     )
 
 
+def abbreviate(board: Leaderboard) -> list[str]:
+    """Return the labels of the rows for narrow tables and sentences."""
+    return abbreviate_labels([row.label for row in board.rows], [row.swept for row in board.rows])
+
+
+def recommend(board: Leaderboard) -> str:
+    """Return what to use, and the fastest row that does not differ from the best; "" if there is no choice."""
+    if len(board.rows) < 2 or not board.queries or missing(board.rows[0].mean):
+        return ""
+    best, labels, chosen = board.rows[0], abbreviate(board), board.selection
+    if chosen is not None and not chosen.is_on_reported_data:
+        return f"Use {describe_best(board)}."
+    advice = f"Use {labels[0]} ({board.primary} {score4(best.mean)})"
+    queries, others = f"on these {observations(board.queries, board.clusters)}", sorted(alike(board) - {0})
+    if not others:
+        return f"{advice}; all others are significantly worse {queries}."
+    count = f"{len(others):,} others do" if len(others) > 1 else f"{labels[others[0]]} does"
+    cost = COSTS["median_ms"]
+    times = {i: board.rows[i].means.get(cost.name, math.nan) for i in [0, *others]}
+    known = {i: ms for i, ms in times.items() if not math.isnan(ms)}
+    fastest = min(known, key=known.__getitem__, default=None)
+    advice = f"{advice}; {count} not differ significantly from it {queries}."
+    if fastest is None:
+        return advice
+    time = f"{FORMATS[cost.format](known[fastest])} ms a query"
+    if fastest == 0:
+        return f"{advice} It is also the fastest of these ({time})."
+    return f"{advice} The fastest of these: {labels[fastest]} ({time})."
+
+
 def notices(board: Leaderboard) -> list[str]:
     """Return what a leaderboard can show, and remarks on its search, selection, race, data, and what reports omit."""
     search = [describe_search(board.search)] if board.search else []
@@ -163,7 +194,7 @@ def alike(board: Leaderboard) -> set[int]:
     return {i for i, row in enumerate(board.rows) if not row.difference.significant}
 
 
-def _criteria_columns(board: Leaderboard) -> dict[str, Column]:
+def criteria_columns(board: Leaderboard) -> dict[str, Column]:
     """Return the columns of a leaderboard besides the primary measure, by name."""
     return {
         c.name: Column(c.title, FORMATS[c.format], numeric=True, spare=c.priority)
@@ -174,7 +205,7 @@ def _criteria_columns(board: Leaderboard) -> dict[str, Column]:
 
 def leaderboard_table(board: Leaderboard, limit: int | None = None) -> Table:
     """Return the leaderboard, or its first rows."""
-    own, others = [of for of in list_board_columns(board) if of.shown], _criteria_columns(board)
+    own, others = [of for of in list_board_columns(board) if of.shown], criteria_columns(board)
     rows = [[*(of.value(row) for of in own), *(row.means[name] for name in others)] for row in board.rows[:limit]]
     return Table([*(of.column for of in own), *others.values()], rows)
 
