@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 
+from benchmarks.simulations.explanation import draw_version
+from benchmarks.simulations.verified_causes import CHANGES, check_plan, plant
 from runner.features.explain.reversals import MovedCounts, MovedQuery, QueryStates, count_moved, find_moved_queries
 
 NAMES = {"setting retriever.k1": "retriever.k1", "documents": "documents", "judgments": "judgments"}
@@ -50,3 +53,12 @@ def test_a_query_that_stops_counting_moved_and_an_unknown_rank_is_not_compared()
     before, after = read((0.5, 2), (0.5, nan), (nan, math.inf)), read((nan, math.inf), (0.5, 3), (nan, math.inf))
     (query,) = find_moved_queries(["gone", "unknown", "empty"], before, after, {frozenset({K1}): before}, NAMES)
     assert query == MovedQuery("gone", query.values, (2, math.inf), [["retriever.k1"]])
+
+
+def test_a_planted_cause_is_named_and_none_where_two_are_needed(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    planted = plant(rng, draw_version(rng, 100))
+    plans = [("retriever.k1", "documents"), ("documents", "judgments"), CHANGES]
+    tallies = [check_plan(planted, plan, tmp_path / str(i)) for i, plan in enumerate(plans)]
+    assert sum(tally.single for tally in tallies) > 50 and sum(tally.several for tally in tallies) > 5
+    assert [(tally.named, tally.unnamed) for tally in tallies] == [(tally.single, tally.several) for tally in tallies]
