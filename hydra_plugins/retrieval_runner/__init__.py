@@ -16,6 +16,8 @@ from omegaconf import DictConfig
 from runner.config.features import list_conf_folders
 
 if TYPE_CHECKING:
+    from runner.evaluation.failures import Lexicon
+    from runner.evaluation.result import Result
     from runner.sweep.declared import Declared
     from runner.sweep.reporting import ReportWriter
 
@@ -71,6 +73,7 @@ def report_writer(declared: Declared) -> ReportWriter:
     """Return the functions that write the reports of a sweep, which lead to its runs."""
     from functools import partial
 
+    from runner.comparison.insights import find_insights
     from runner.evaluation.report.files import evaluation_files
     from runner.features.golden.report.files import golden_files
     from runner.sweep.report.files import sweep_files
@@ -79,7 +82,11 @@ def report_writer(declared: Declared) -> ReportWriter:
     from runner.tracking.pages import create_place
 
     place, texts = create_place(declared.tracking), declared.texts
-    evaluation = partial(evaluation_files, place=place, texts=texts)
+
+    def evaluation(result: Result, lexicon: Lexicon | None) -> dict[str, str]:
+        insight = find_insights(result, lexicon)
+        return evaluation_files(result, insight, None if lexicon is None else lexicon.corpus, place, texts)
+
     sweep = partial(sweep_files, place=place, texts=texts)
     return ReportWriter(evaluation, sweep, partial(golden_files, texts=texts), selection_tags)
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from retrievers.base import NOTHING
+from retrievers.lexical.analyzer import Analyzer
+from retrievers.store import MemoryStore
 from runner.api.notebook import render_result
+from runner.comparison.insights import find_insights
+from runner.config.objects import build
+from runner.datasets.dataset import Dataset
+from runner.evaluation.failure_classes import ADVICE
+from runner.evaluation.failures import Lexicon
 from runner.evaluation.records import load_record, write_trec
 from runner.evaluation.result import Hits, Result, ResultError
 from runner.pages import numbers
@@ -69,6 +76,28 @@ class RunResult(Result):
         }
         measured = dict(zip(self.measures, self.scores, strict=True))
         return pd.DataFrame({name: np.asarray(column) for name, column in {**columns, **measured}.items()})
+
+    def explain_misses(self, data: Dataset | None = None) -> DataFrame:
+        """Return a data frame with a row for each missed query and class of failure, with what to try first.
+
+        Classes that need texts are assigned if the searched `data` is given. Raises `ResultError` as `rankings` does.
+        """
+        import pandas as pd
+
+        lexicon = None
+        if data is not None:
+            own = self.config.get("analyzer")
+            analyzer = build(own, "analyzer", self.config.get("plugins") or ()) if own else Analyzer()
+            lexicon = Lexicon(data.documents, analyzer, MemoryStore())
+        insight = find_insights(replace(self, hits=self.rankings.hits), lexicon)
+        columns = ("query_id", "query", "class", "meaning", "try_first", "gold", "gold_rank")
+        rows = [
+            (self.queries.ids[of.query], self.queries.texts[of.query], name, ADVICE[name].meaning,
+             ADVICE[name].first_step, of.gold, of.gold_rank)
+            for of in insight.failures
+            for name in of.labels
+        ]  # fmt: skip
+        return pd.DataFrame(rows, columns=columns).astype({"gold_rank": "Int32"})
 
     @property
     def lost_gold(self) -> DataFrame:

@@ -17,6 +17,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import RetrieverError
 from retrievers.index_facts import describe_indexes
+from runner.comparison.insights import Insights, find_insights
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings, Texts
@@ -116,7 +117,7 @@ def run_experiment(
     bench: Bench,
     tracking: Tracking,
     with_exchanges: bool = False,
-    show: Callable[[Result], object] = lambda result: None,
+    show: Callable[[Result, Insights], object] = lambda result, insight: None,
     resume: bool = True,
     texts: Texts = "snippets",
 ) -> tuple[Result, LoggedRun | None]:
@@ -132,11 +133,16 @@ def run_experiment(
     experiment = replace(experiment, index=describe_indexes(experiment.retriever))
     identity = combination_id(experiment, bench.dataset(experiment))
 
-    def render(result: Result) -> dict[str, str]:
+    def render(result: Result) -> tuple[Insights, dict[str, str]]:
         if not tracker.keeps_runs:
-            return {}
-        files = evaluation_files(result, bench.lexicon(experiment, result), create_place(tracking), texts)
-        return files | (golden_files([result], datetime.now(UTC), texts=texts) if experiment.source.golden else {})
+            return Insights(), {}
+        lexicon = bench.lexicon(experiment, result)
+        insight = find_insights(result, lexicon)
+        files = evaluation_files(
+            result, insight, None if lexicon is None else lexicon.corpus, create_place(tracking), texts
+        )
+        golden = golden_files([result], datetime.now(UTC), texts=texts) if experiment.source.golden else {}
+        return insight, files | golden
 
     with log_exchanges(tracking, with_exchanges), BackgroundTracker(tracking) as tracker:
         tracker.start()
@@ -144,10 +150,11 @@ def run_experiment(
         entry = waiting and waiting.read()
         if waiting and entry:
             console.note(f"already evaluated; logging the result saved in {waiting.file}")
-            entry = replace(entry, reports=render(entry.result))
+            insight, files = render(entry.result)
+            entry = replace(entry, reports=files)
             with suppress(OSError):  # the result is then logged without reports
                 waiting = earlier.keep(identity, entry, waiting)
-            return entry.result, _finish(entry.result, waiting, tracker, bench, show)
+            return entry.result, _finish(entry.result, insight, waiting, tracker, bench, show)
         try:
             with Status(experiment.name):
                 measured = bench.measure(experiment)
@@ -163,25 +170,27 @@ def run_experiment(
             if spent := describe_spending(paid):
                 console.note(spent)
         result = build_result(experiment, measured, grades, compute_figures(measure_spending(paid), before))
-        entry = Finished(result, experiment.parameters, render(result))
+        insight, files = render(result)
+        entry = Finished(result, experiment.parameters, files)
         try:
             waiting = Unlogged(earlier.folder, shared=False).keep(identity, entry)
         except OSError as error:
             console.note(f"{earlier.folder}: the result cannot be saved before it is logged ({error.strerror})")
-        return result, _finish(result, waiting or entry, tracker, bench, show)
+        return result, _finish(result, insight, waiting or entry, tracker, bench, show)
 
 
 def _finish(
     result: Result,
+    insight: Insights,
     entry: Finished | Waiting,
     tracker: BackgroundTracker,
     bench: Bench,
-    show: Callable[[Result], object],
+    show: Callable[[Result, Insights], object],
 ) -> LoggedRun | None:
     """Show a result and log it; return its run, None if it cannot be logged now."""
     run: LoggedRun | None = None
     try:
-        show(result)
+        show(result, insight)
     finally:  # even if the result cannot be shown
         run = _log(entry, tracker)
     if run is not None:
@@ -189,8 +198,8 @@ def _finish(
     return run
 
 
-def _show(result: Result) -> None:
-    show_result(result)
+def _show(result: Result, insight: Insights) -> None:
+    show_result(result, insight)
     if result.grades is not None:
         console.show_table(grade_table(result))
         console.show_table(verdict_table(result))

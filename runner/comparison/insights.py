@@ -19,12 +19,14 @@ from runner.statistics.thresholds import ThresholdSettings, Tuning, Untunable, t
 class Insights:
     """The insights of a result; all are empty if its rankings were not kept.
 
-    `failures` are the queries without gold in the first `cutoff` ranks, classified with the texts if `by_text`.
+    `failures` are the queries without gold in the first `cutoff` ranks of a search of `depth` hits, classified with the
+    texts if `by_text`.
     `predictors` are the correlations of query performance predictors with the primary measure. `tunings` are the
     thresholds selected for each target; `untunable` is the reason why there are none, with no-result queries.
     """
 
     cutoff: int = 0
+    depth: int = 0
     by_text: bool = False
     failures: Sequence[QueryFailure] = ()
     predictors: Mapping[str, Correlation] = field(default_factory=dict)
@@ -49,6 +51,7 @@ def find_insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     tunings, untunable = _tunings(result)
     return Insights(
         cutoff=cutoff,
+        depth=run.depth,
         by_text=lexicon is not None,
         failures=explain_failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
         predictors=correlations(predict(hits.rankings, lengths), truth, queries.cluster_numbers),

@@ -1,4 +1,4 @@
-"""Explain why queries miss their gold: classes of failure, each with its evidence and what may help.
+"""Explain why queries miss their gold: classes of failure, each with its evidence.
 
 The input is rankings by document id, their grades and, optionally, a lexicon of the corpus. Without a lexicon, classes
 that need the texts are not assigned.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,22 +19,11 @@ from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.lexical.postings import Postings, load_postings
 from retrievers.store import Store
+from runner.evaluation.failure_classes import UNCLASSIFIED, FailureClass, FailureLabel
 from runner.evaluation.meaning import Meaning
 from runner.metrics.formulas import MISSED_CUTOFF
 
 Floats = NDArray[np.float64]
-
-FailureClass = Literal[
-    "absent from the corpus", "vocabulary mismatch", "specificity gap", "distractor overlap", "unjudged above gold"
-]
-
-REMEDIES: dict[FailureClass, str] = {
-    "absent from the corpus": "index the document, or correct the judgments",
-    "vocabulary mismatch": "vector search",
-    "specificity gap": "query expansion",
-    "distractor overlap": "reranking or contrastive training",
-    "unjudged above gold": "judge the document above the gold that resembles it; it may be relevant",
-}
 
 UNJUDGED = -1
 """The grade of a document that was found but not judged."""
@@ -153,6 +141,11 @@ class QueryFailure:
     lookalike: str | None = None
     likeness: float | None = None
     absent: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> tuple[FailureLabel, ...]:
+        """Return the classes, or that there are none."""
+        return self.classes or (UNCLASSIFIED,)
 
 
 @dataclass(frozen=True, eq=False)

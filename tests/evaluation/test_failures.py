@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from retrievers.base import NOTHING, Corpus, Rankings
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import MemoryStore
+from runner.evaluation.failure_classes import ADVICE, UNCLASSIFIED, FailureClass
 from runner.evaluation.failures import (
-    REMEDIES,
-    FailureClass,
     FailureSettings,
     JudgedRun,
     Lexicon,
@@ -265,6 +264,6 @@ def test_overlaps_are_those_of_the_sets_of_terms_by_what_each_tells(query: str) 
     assert np.isnan(found[-1])
 
 
-def test_every_class_has_a_remedy() -> None:
-    assert REMEDIES.keys() == {*get_args(FailureClass)}
-    assert all(REMEDIES.values())
+def test_every_class_has_advice() -> None:
+    assert ADVICE.keys() == {*get_args(FailureClass), UNCLASSIFIED}
+    assert all(all(vars(advice).values()) for advice in ADVICE.values())

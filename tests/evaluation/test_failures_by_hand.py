@@ -16,7 +16,8 @@ from runner.datasets.beir import Beir
 from runner.datasets.dataset import Dataset
 from runner.datasets.needle import Needle
 from runner.datasets.source import DatasetSource
-from runner.evaluation.failures import FailureClass, FailureSettings, JudgedRun, Lexicon, explain_failures
+from runner.evaluation.failure_classes import FailureClass
+from runner.evaluation.failures import FailureSettings, JudgedRun, Lexicon, explain_failures
 from runner.metrics.scores import Grader
 
 LABELS: Mapping[str, Mapping[str, list[FailureClass]]] = orjson.loads(

@@ -11,7 +11,7 @@ from runner.api import notebook
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.data_effect import DataEffect, measure_data_effect
 from runner.comparison.gate import Check, Gate, check_gate
-from runner.comparison.insights import Insights, find_insights
+from runner.comparison.insights import find_insights
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.comparison.report.page import comparison_page
@@ -141,13 +141,14 @@ def test_printed_sections_of_an_evaluation_are_in_the_terminal_and_in_notebooks(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
     found = build_full_evaluation()
-    show_result(found)
+    insight = find_insights(found)
+    show_result(found, insight)
     out = capsys.readouterr().out
     shown = notebook.render_result(found)
-    printed = [section.title for section in iter_result_sections(found, Insights(), 3) if section.printed]
-    assert printed[-2:] == ["Queries that raised an error", "Hardest queries"]
+    printed = [section.title for section in iter_result_sections(found, insight, 3) if section.printed]
+    assert printed[-3:] == ["Queries that raised an error", "Missed queries and their causes", "Hardest queries"]
     assert all(f"\n{title}\n" in out for title in printed)
-    assert [title for title in printed if f"<em>{title}</em>" in shown] == printed[:-1]
+    assert [title for title in printed if f"<em>{title}</em>" in shown] == printed[:-2]
 
 
 def test_a_section_is_a_table_tables_or_lines_and_an_empty_one_is_left_out() -> None:

@@ -1,10 +1,10 @@
-"""The report of one evaluation as files; with the texts of the documents, failures are explained in more detail."""
+"""The report of one evaluation as files."""
 
 from __future__ import annotations
 
-from runner.comparison.insights import find_insights
+from retrievers.base import Corpus
+from runner.comparison.insights import Insights
 from runner.config.report import Texts
-from runner.evaluation.failures import Lexicon
 from runner.evaluation.report.page import result_page
 from runner.evaluation.report.sections import result_markdown
 from runner.evaluation.result import Result
@@ -12,9 +12,8 @@ from runner.pages.explorer.place import FILE, PagePlace
 
 
 def evaluation_files(
-    result: Result, lexicon: Lexicon | None = None, place: PagePlace = FILE, texts: Texts = "snippets"
+    result: Result, insight: Insights, corpus: Corpus | None = None, place: PagePlace = FILE, texts: Texts = "snippets"
 ) -> dict[str, str]:
-    """Return the report in Markdown and HTML, by file name."""
-    insight = find_insights(result, lexicon)
-    page = result_page(result, insight, None if lexicon is None else lexicon.corpus, place, texts)
+    """Return the report in Markdown and HTML, by file name; `corpus` has the texts of the documents."""
+    page = result_page(result, insight, corpus, place, texts)
     return {"report.md": result_markdown(result, insight), "report.html": page}

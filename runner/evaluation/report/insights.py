@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from runner.comparison.insights import Insights
-from runner.evaluation.failures import REMEDIES, QueryFailure
+from runner.evaluation.failure_summary import summarize_failures
+from runner.evaluation.failures import QueryFailure
 from runner.evaluation.result import Result
 from runner.pages.numbers import gist, number, p_value, percent, score
 from runner.pages.tables import Column, Table
@@ -17,14 +18,21 @@ from runner.statistics.thresholds import ThresholdOutcome, ThresholdSettings
 
 
 def classes_table(insight: Insights) -> Table:
-    """Return the number of missed queries in each class, with remedies; empty if none is missed."""
-    columns = [Column("class"), Column("queries", number, numeric=True), Column("of the missed", percent, numeric=True)]
-    columns.append(Column("remedy", least=24))
+    """Return the missed queries in each class, what it means, what to try first, and what the rankings show of that."""
+    columns = [
+        Column("class", least=12),
+        Column("queries", number, numeric=True),
+        Column("of the missed", percent, numeric=True, spare=3),
+        Column("meaning", least=24, spare=2),
+        Column("try first", least=32),
+        Column("in these rankings", least=24, spare=1),
+    ]
     n = len(insight.failures)
-    counts = {name: sum(name in failure.classes for failure in insight.failures) for name in REMEDIES}
-    rows: list[list[Any]] = [[name, c, c / n, REMEDIES[name]] for name, c in counts.items() if c]
-    unclassified = sum(not failure.classes for failure in insight.failures)
-    return Table(columns, rows + ([["unclassified", unclassified, unclassified / n, ""]] if unclassified else []))
+    rows = [
+        [of.name, of.failures, of.failures / n, of.advice.meaning, of.advice.first_step, of.proof]
+        for of in summarize_failures(insight.failures, insight.cutoff, insight.depth)
+    ]
+    return Table(columns, rows)
 
 
 def failures_note(insight: Insights) -> str:
@@ -66,7 +74,7 @@ def failures_table(result: Result, insight: Insights, limit: int) -> Table:
         [
             q.ids[f.query],
             q.texts[f.query],
-            f.classes,
+            f.labels,
             (f.gold, f.gold_rank, f.absent),
             f.semantic_rank,
             _beaten_by(f),

@@ -80,7 +80,7 @@ def build_columns(result: Result, insight: Insights) -> list[DataColumn]:
     lengths = [describe_length(text) for text in queries.texts]
     statuses = [status.replace("_", " ") for status in queries.statuses]
     outcomes = [build_query_outcome(result, i) for i in places]
-    classes = {failure.query: ", ".join(failure.classes) or "unclassified" for failure in insight.failures}
+    classes = {failure.query: ", ".join(failure.labels) for failure in insight.failures}
     primary = result.primary
     columns = [
         DataColumn("query", "query", "query", list(queries.ids)),

@@ -13,7 +13,7 @@ from runner.pages.console import open_output
 from runner.pages.terminal import show_sections, show_table
 
 
-def show_result(result: Result, hardest: int = 3) -> None:
+def show_result(result: Result, insight: Insights = Insights(), hardest: int = 3) -> None:  # noqa: B008 (immutable)
     """Print an evaluation: its measures, its query types, what went wrong, and what it cost."""
     out = open_output()
     low_high = numbers.interval(result.intervals.get(result.primary))
@@ -35,5 +35,5 @@ def show_result(result: Result, hardest: int = 3) -> None:
         tables.describe_losses(result),
     ]
     out.print(Text("\n".join(["", *filter(None, lines)])))
-    show_sections(out, iter_sections(result, Insights(), hardest))
+    show_sections(out, iter_sections(result, insight, hardest))
     out.print(Text(f"\n{tables.cost(result)}", style="dim"))

@@ -12,6 +12,8 @@ import numpy as np
 from retrievers.base import NOTHING, Corpus
 from runner.comparison.insights import Insights
 from runner.config.report import Texts
+from runner.evaluation.failure_classes import ADVICE
+from runner.evaluation.failures import QueryFailure
 from runner.evaluation.report.insights import EVIDENCE
 from runner.evaluation.result import Hits, QueryTable, Result, without_metadata
 from runner.pages.explorer.data import DataColumn
@@ -187,7 +189,7 @@ def build_rankings(
             system["scores"][i] = [float(f"{s:.6g}") for s in result.hits.rankings.scores[i, : len(shown)].tolist()]
             system["grades"][i] = result.hits.grades[i, : len(shown)].tolist()
     for system, insight in zip(systems, insights, strict=False):
-        system["failures"] = {str(f.query): describe_failure(f.classes, vars(f)) for f in insight.failures}
+        system["failures"] = {str(f.query): _describe_failure(f) for f in insight.failures}
     return {"documents": table.to_dict(), "systems": systems, "gold": gold}
 
 
@@ -234,15 +236,18 @@ _EVIDENCE = {
 }  # fmt: skip
 
 
-def describe_failure(classes: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the classes of a missed query and the evidence for them, as pairs of a meaning and a value."""
+def _describe_failure(failure: QueryFailure) -> dict[str, Any]:
+    """Return the classes of a missed query with their advice, and its evidence, as pairs of a meaning and a value."""
+    advice = [(name, ADVICE[name]) for name in failure.labels]
+    values = vars(failure)
     evidence = [
-        [EVIDENCE[title], float(f"{values[name]:.4g}")]
-        for name, title in _EVIDENCE.items()
-        if values[name] is not None and values[name] == values[name]
+        [EVIDENCE[title], float(f"{values[name]:.4g}")] for name, title in _EVIDENCE.items() if values[name] is not None
     ]
-    named = [["the document above the gold", values["rival"]], ["similar to the gold", values["lookalike"]]]
-    return {"classes": list(classes), "evidence": [*evidence, *(pair for pair in named if pair[1])]}
+    named = [["the document above the gold", failure.rival], ["similar to the gold", failure.lookalike]]
+    return {
+        "classes": [[name, f"{of.meaning} {of.first_step}"] for name, of in advice],
+        "evidence": [*evidence, *(pair for pair in named if pair[1])],
+    }
 
 
 def replace_nan(values: Sequence[float]) -> list[float | None]:

@@ -73,7 +73,7 @@ def iter_sections(result: Result, insight: Insights, limit: int) -> Iterator[Rep
     yield ReportSection("Diagnostics", tables.diagnostics_table(result), "summary")
     yield ReportSection("Queries that raised an error", tables.errors_table(result), "failures", printed="errors")
     title, note = "Missed queries and their causes", insights.failures_note(insight)
-    yield ReportSection(title, insights.classes_table(insight), "missed", note)
+    yield ReportSection(title, insights.classes_table(insight), "missed", note, printed="table")
     table = insights.failures_table(result, insight, limit)
     yield ReportSection("Missed queries, with evidence", table, "missed", insights.evidence_note(table))
     table = tables.hardest_table(result, limit)

@@ -13,7 +13,8 @@ from retrievers.base import Corpus
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import MemoryStore
 from runner.comparison.insights import Insights, find_insights
-from runner.evaluation.failures import REMEDIES, FailureSettings, Lexicon, QueryFailure
+from runner.evaluation.failure_classes import ADVICE
+from runner.evaluation.failures import FailureSettings, Lexicon, QueryFailure
 from runner.evaluation.records import save_record
 from runner.evaluation.report import insights as insight_tables
 from runner.evaluation.report.page import result_page
@@ -63,9 +64,7 @@ def test_classes_are_counted_over_the_missed(hard: Result, lexicon: Lexicon) -> 
     assert table.columns[2].title == "of the missed"
     counted = {row[0]: row[1:3] for row in table.rows}
     for name, (count, share) in counted.items():
-        having = sum(
-            name in failure.classes or (not failure.classes and name == "none of these") for failure in found.failures
-        )
+        having = sum(name in failure.labels for failure in found.failures)
         assert count == having
         assert share == pytest.approx(count / len(found.failures))
 
@@ -174,8 +173,10 @@ def test_every_setting_is_documented_with_its_default(heading: str, settings: An
 
 
 def test_every_class_and_predictor_is_documented() -> None:
-    for name in REMEDIES:
-        assert f"| {name} |" in DOCS["Missed queries and their causes"]
+    for name, advice in ADVICE.items():
+        page, _, anchor = advice.page.removeprefix("docs/").partition("#")
+        link = f"[{page}]({page}{anchor and '#'}{anchor})"
+        assert f"| {name} | {advice.meaning} | {advice.remedy} | {link} |" in DOCS["Missed queries and their causes"]
     for name in PREDICTORS:
         assert f"| {name} |" in DOCS["Query performance prediction"]
 

@@ -7,7 +7,7 @@
  *   definition: string, order?: Float64Array, width?: number}} Column
  * @typedef {{id: string, title: string, text: string, spec: any, choices?: Record<string, string[]>}} Plot
  * @typedef {{name: string, row?: number, hits: number[][], scores: number[][], grades: number[][], values?: (number | null)[],
- *   failures: Record<string, {classes: string[], evidence: [string, any][]}>}} System
+ *   failures: Record<string, {classes: [string, string][], evidence: [string, any][]}>}} System
  * @typedef {{step: number, tool: string, kind: string, files: [string, number][], others: number, time?: string,
  *   text?: string}} TaskEvent
  * @typedef {{note: string, degraded: string, files: [string, number][], others: number, missed: string[],

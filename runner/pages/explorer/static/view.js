@@ -117,7 +117,7 @@ class QueryView {
       create("h4", {}, system.name),
       create("p", {class: "about"}, value === null || value === undefined || value !== value ? "" : `${this.data.primary} ${value.toFixed(3)} \u00b7 `,
         position),
-      ...(failure ? [create("p", {}, create("strong", {}, failure.classes.join(", ") || "unclassified"))] : []),
+      ...(failure?.classes ?? []).map(([name, advice]) => create("p", {}, create("strong", {}, name), `: ${advice}`)),
       ...(failure?.evidence.length ? [create("details", {}, create("summary", {}, "Evidence"), create("ul", {},
         ...failure.evidence.map(([meaning, shown]) => create("li", {}, `${meaning}: ${shown}`))))] : []),
       items.length ? create("ol", {}, ...items) : create("p", {class: "about"}, "No results."));

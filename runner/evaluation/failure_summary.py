@@ -1,0 +1,54 @@
+"""Count the failures of each class, and say what the rankings at hand already show about its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runner.evaluation.failure_classes import ADVICE, FailureAdvice, FailureLabel
+from runner.evaluation.failures import QueryFailure
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """The number of failures of a class, its advice, and `proof`: what rankings show about the remedy, or ""."""
+
+    name: FailureLabel
+    failures: int
+    advice: FailureAdvice
+    proof: str
+
+
+def summarize_failures(failures: Sequence[QueryFailure], cutoff: int, depth: int) -> list[ClassSummary]:
+    """Return a summary of each class that has failures, in the order of the classes.
+
+    A query is missed if it has no gold among its first `cutoff` hits; `depth` hits were searched. Nothing is searched
+    again.
+    """
+    summaries = []
+    for name, advice in ADVICE.items():
+        own = [failure for failure in failures if name in failure.labels]
+        if own:
+            summaries.append(ClassSummary(name, len(own), advice, _prove(name, own, cutoff, depth)))
+    return summaries
+
+
+def _prove(name: FailureLabel, failures: Sequence[QueryFailure], cutoff: int, depth: int) -> str:
+    n = len(failures)
+    if name == "absent from the corpus":
+        return f"{_count({i for failure in failures for i in failure.absent})} missing"
+    if name == "unjudged above gold":
+        return f"{_count({failure.lookalike for failure in failures})} to judge"
+    if name == "vocabulary mismatch":
+        if all(failure.semantic_rank is None for failure in failures):
+            return ""
+        by_meaning = sum((failure.semantic_rank or cutoff + 1) <= cutoff for failure in failures)
+        return f"LSA finds gold in its first {cutoff} for {by_meaning} of {n}"
+    if depth <= cutoff:
+        return ""
+    below = sum(failure.gold_rank is not None for failure in failures)
+    return f"gold of {below} of {n} is at ranks {cutoff + 1} to {depth}, within reach of a reranker"
+
+
+def _count(documents: set[str | None] | set[str]) -> str:
+    return f"{len(documents):,} document" + ("" if len(documents) == 1 else "s")

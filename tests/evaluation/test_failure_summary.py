@@ -1,0 +1,123 @@
+"""Each class of failure has one sentence, one remedy and one count, which every output shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import runner
+from retrievers.lexical.bm25 import BM25
+from runner.__main__ import main
+from runner.evaluation.failure_classes import ADVICE, FailureLabel
+from runner.evaluation.failure_summary import summarize_failures
+from runner.evaluation.failures import QueryFailure
+from tests.pages.reading import Page, read_explorer_data, rows
+
+COUNTS: dict[FailureLabel, tuple[str, str]] = {
+    "absent from the corpus": ("2", "3 documents missing"),
+    "vocabulary mismatch": ("2", "LSA finds gold in its first 3 for 0 of 2"),
+    "distractor overlap": ("3", "gold of 2 of 3 is at ranks 4 to 8, within reach of a reranker"),
+}
+"""The number of missed queries of the data below in each class, and what their rankings show."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the working directory: a dataset with seven queries that BM25 misses, and one that it answers.
+
+    Two expect documents that are not in the corpus, two others no word of which they have. Above the gold of three is a
+    document judged irrelevant; the gold is at ranks 5 and 6, and deeper than the search.
+    """
+    monkeypatch.chdir(tmp_path)
+    texts, queries, grades = {}, {}, []
+    for query, above in (("lamp", 4), ("sail", 5), ("gull", 9)):
+        queries[query] = f"{query} light"
+        texts |= {f"{query}{place}": f"{query} light" for place in range(above)}
+        texts[query] = f"{query} " + " ".join(f"{query}word{n}" for n in range(9))
+        grades += [(query, query, 1), (query, f"{query}{above - 1}", 0)]
+    for query, gold in (("storm", "wind"), ("bread", "loaf")):
+        queries[query] = query
+        texts |= {f"{query}{place}": f"{query} of {place} days" for place in range(4)}
+        texts[gold] = f"{gold} for a whole {gold}"
+        grades.append((query, gold, 1))
+    queries |= {"north": "north", "south": "south", "ferry": "ferry"}
+    grades += [("north", "gone1", 1), ("north", "gone2", 1), ("south", "gone3", 1), ("ferry", "ferry", 1)]
+    texts |= {"ferry": "ferry", "pole": "north south"}
+    folder = tmp_path / "data"
+    (folder / "qrels").mkdir(parents=True)
+    for name, content in (("corpus", texts), ("queries", queries)):
+        lines = (json.dumps({"_id": i, "text": text}) for i, text in content.items())
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    table = ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in grades)]
+    (folder / "qrels" / "test.tsv").write_text("\n".join(table))
+    return tmp_path
+
+
+SETTINGS = ("metrics.primary=nDCG@3", "metrics.depth=8", "metrics.k_values=[1,3]", "analyzer=plain")
+
+
+def test_every_output_of_a_command_has_the_same_count_advice_and_proof(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert (
+        main(
+            ["dataset=beir", "dataset.path=data", "dataset.unknown_judged=keep", *SETTINGS, "tracking.background=false"]
+        )
+        == 0
+    )
+    terminal = " ".join(capsys.readouterr().out.split())
+    (page,) = (here / "mlruns").rglob("report.html")
+    html = page.read_text()
+    shown = Page(html).table("class")
+    expected = [
+        [name, count, f"{int(count) / 7:.1%}", ADVICE[name].meaning, ADVICE[name].first_step, proof]
+        for name, (count, proof) in COUNTS.items()
+    ]
+    assert shown == expected
+    assert rows((page.with_name("report.md")).read_text(), "Missed queries and their causes") == expected
+    assert [" ".join(row) in terminal for row in expected] == [True] * 3
+    data = read_explorer_data(html)
+    (system,) = data["systems"]
+    for name, (count, _) in COUNTS.items():
+        classes = [failure["classes"] for failure in system["failures"].values()]
+        assert sum([name, f"{ADVICE[name].meaning} {ADVICE[name].first_step}"] in of for of in classes) == int(count)
+
+
+def test_python_has_a_row_for_each_missed_query_and_class(here: Path) -> None:
+    data = runner.load_dataset("beir", path="data", unknown_judged="keep")
+    result = runner.evaluate(BM25(), data, *SETTINGS[:-1], "tracking.background=false")
+    frame = result.explain_misses(data)
+    assert {name: str(n) for name, n in frame["class"].value_counts().items()} == {
+        name: count for name, (count, _) in COUNTS.items()
+    }
+    lamp = frame.set_index("query_id").loc["lamp"]
+    advice = ADVICE["distractor overlap"]
+    assert lamp.tolist() == ["lamp light", "distractor overlap", advice.meaning, advice.first_step, "lamp", 5]
+    without = result.explain_misses()
+    assert set(without["class"]) == {"absent from the corpus", "distractor overlap", "unclassified"}
+
+
+def test_the_rankings_show_what_they_can_of_each_remedy() -> None:
+    failures = [
+        QueryFailure(0, ("vocabulary mismatch", "distractor overlap"), "a", gold_rank=12, semantic_rank=3),
+        QueryFailure(1, ("vocabulary mismatch",), "b", semantic_rank=11),
+        QueryFailure(2, ("vocabulary mismatch",), "c", semantic_rank=10),
+        QueryFailure(3, ("unjudged above gold", "specificity gap"), "d", gold_rank=70, lookalike="x"),
+        QueryFailure(4, ("unjudged above gold",), "e", lookalike="x"),
+        QueryFailure(5, ("absent from the corpus",), "f", absent=("f",)),
+        QueryFailure(6, (), "g", gold_rank=11),
+    ]
+    shown = {of.name: (of.failures, of.proof) for of in summarize_failures(failures, 10, 100)}
+    assert shown == {
+        "absent from the corpus": (1, "1 document missing"),
+        "vocabulary mismatch": (3, "LSA finds gold in its first 10 for 2 of 3"),
+        "specificity gap": (1, "gold of 1 of 1 is at ranks 11 to 100, within reach of a reranker"),
+        "distractor overlap": (1, "gold of 1 of 1 is at ranks 11 to 100, within reach of a reranker"),
+        "unjudged above gold": (2, "1 document to judge"),
+        "unclassified": (1, "gold of 1 of 1 is at ranks 11 to 100, within reach of a reranker"),
+    }
+    shallow = {of.name: of.proof for of in summarize_failures(failures, 10, 10)}
+    assert shallow["distractor overlap"] == shallow["specificity gap"] == ""
