@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import re
@@ -38,6 +39,8 @@ _GOLD_SEPARATORS = ("|", ",", ";", " ")
 """Characters that often separate ids."""
 _LIST = re.compile(r"\[.*\]|\(.*\)", re.DOTALL)
 """A list as written by Python or NumPy."""
+_NUMPY_GAP = re.compile(r"""(?<=['"])\s+(?=['"])""")
+"""What is between two texts of a list of NumPy."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -152,9 +155,11 @@ class Tabular(DatasetSource):
         golds = record.fields[self.query_golds]
         if golds is None or golds == "":
             return []
-        if isinstance(golds, str) and self.gold_separator:
+        if isinstance(golds, str) and (listed := _parse_list(golds)) is not None:
+            golds = listed
+        elif isinstance(golds, str) and self.gold_separator:
             golds = _parts(golds, self.gold_separator)
-        listed = golds if isinstance(golds, list) else [golds]
+        listed = list(dict.fromkeys(_flatten(golds)))
         return [record._replace(fields={self.query_golds: gold}).identifier(self.query_golds) for gold in listed]
 
     def _check_lists(self, records: Sequence[SourceRecord], documents: Collection[str]) -> None:
@@ -162,7 +167,8 @@ class Tabular(DatasetSource):
         name = self.query_golds
         for record in records:
             golds = record.fields[name]
-            if isinstance(golds, str) and _LIST.fullmatch(golds.strip()) and golds not in documents:
+            is_list = isinstance(golds, str) and _LIST.fullmatch(golds.strip()) and _parse_list(golds) is None
+            if is_list and golds not in documents:
                 raise record.fault(
                     f"{name!r} is {golds[:60]!r}, a list as written by pandas; join its ids, df[{name!r}] = "
                     f"df[{name!r}].map(ast.literal_eval).str.join('|') for a column of text, and set "
@@ -222,6 +228,26 @@ def is_table(path: Path, *others: str) -> bool:
     """Tell files with named columns from others by their extension: CSV, Parquet, or one of `others`."""
     ending = Path(strip_compression(path.name)).suffix.lower()
     return ending in others or TABLES.get(ending) in ("csv", "parquet")
+
+
+def _parse_list(text: str) -> list[Any] | None:
+    """Return the list of texts that a text is in JSON, Python or NumPy; None for any other, such as an id [7]."""
+    if not _LIST.fullmatch(text.strip()):
+        return None
+    try:
+        value = ast.literal_eval(_NUMPY_GAP.sub(", ", text.strip()))  # literals only: nothing is run
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, list) and value and all(isinstance(v, str) for v in value) else None
+
+
+def _flatten(value: object) -> Iterator[Any]:
+    """Yield the values of nested lists; ids of AutoRAG are lists of lists."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _flatten(item)
+    else:
+        yield value
 
 
 def _parts(text: str, separator: str) -> list[str]:

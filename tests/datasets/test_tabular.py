@@ -339,7 +339,21 @@ def test_a_repeated_id_names_both_of_its_places(tmp_path: Path, row: int, first:
         load(tmp_path, "csv")
 
 
-@pytest.mark.parametrize("gold", ["['7', '8']", "['7' '8']", "(7, 8)", "[]"])
+@pytest.mark.parametrize("gold", ["['8', '7']", '["8", "7"]', "['8' '7']"])
+def test_gold_in_csv_may_be_a_list_of_texts(tmp_path: Path, gold: str) -> None:
+    assert create_table(tmp_path, gold).load().judgments.documents.tolist() == [0, 1]
+    without = create_table(tmp_path, gold, documents=None).load()
+    assert without.judgments.unknown_documents == ("7", "8")
+
+
+def test_nested_lists_of_gold_are_one_list(tmp_path: Path) -> None:
+    write(tmp_path / "docs.jsonl", [{"id": name, "text": "t"} for name in "abc"])
+    write(tmp_path / "queries.jsonl", [{"id": "q", "text": "t", "gold": [["b"], ["c", "b"]]}])
+    source = Tabular(documents=str(tmp_path / "docs.jsonl"), queries=str(tmp_path / "queries.jsonl"))
+    assert source.load().judgments.documents.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("gold", ["(7, 8)", "[7, 8]", "[]"])
 def test_a_list_as_pandas_writes_it_points_to_the_separator(tmp_path: Path, gold: str) -> None:
     write(tmp_path / "docs.csv", [{"id": "7", "text": "a"}, {"id": "8", "text": "b"}])
     write(tmp_path / "queries.csv", [{"id": "q", "text": "a", "gold": gold}])
