@@ -20,7 +20,7 @@ from runner.datasets.filtering import DocumentFields
 from runner.datasets.ratings import QrelsFormat, grade, grade_ratings, match_queries, read_ratings, recognise_format
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.tabular import Tabular, is_table
-from runner.datasets.trec import Trec
+from runner.datasets.trec import TEXT_TAGS, TITLE_TAGS, Format, Trec
 from runner.datasets.ubi import THRESHOLDS, ClickModel, iter_shown, read_clicks
 
 logger = logging.getLogger("runner.datasets")
@@ -36,8 +36,9 @@ class JudgedFiles(DatasetSource):
     `qrels_format`, which is detected if null. Such formats name queries by their text, so `queries` may be null; with
     other qrels, queries then have ids without texts, which is enough for rankings from a file.
     Ratings that are not whole numbers are converted by `grade_thresholds`. A click log is a file, a folder or a glob:
-    `click_actions` and the settings after it are those of `ClickModel`. `documents` are read as by `Trec`; a retriever
-    with its own index does not need them, and their texts are only for readers.
+    `click_actions` and the settings after it are those of `ClickModel`. `documents` are read as by `Trec`,
+    whose settings of formats, tags and fields apply to them and to topics; a retriever with its own index does not need
+    them, and their texts are only for readers.
     """
 
     access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "qrels", "queries", "documents"))
@@ -48,6 +49,11 @@ class JudgedFiles(DatasetSource):
     query_id: str | None = None
     query_text: str = "text"
     query_type: str | None = None
+    topics_format: Format | None = None
+    topic_fields: tuple[str, ...] = ("title",)
+    documents_format: Format | None = None
+    title_tags: tuple[str, ...] = TITLE_TAGS
+    text_tags: tuple[str, ...] = TEXT_TAGS
     qrel_query: str = "query_id"
     qrel_document: str = "document_id"
     qrel_grade: str | None = "grade"
@@ -118,7 +124,7 @@ class JudgedFiles(DatasetSource):
         return paths, self.qrels_format or ("ubi" if several else self._recognise(paths[0]))
 
     def _has_columns(self, queries: Path) -> bool:
-        return self.query_id is not None or is_table(queries)
+        return self.topics_format is None and (self.query_id is not None or is_table(queries))
 
     def _read_queries(self) -> Queries:
         topics = files.resolve_path(str(self.queries), "queries")
@@ -154,7 +160,9 @@ class JudgedFiles(DatasetSource):
     def _lines(self) -> Trec:
         return Trec(
             topics=self.queries or "", qrels=self.qrels, documents=self.documents, cluster_field=self.cluster_field,
-            filter_field=self.filter_field, exclude_self=self.exclude_self,
+            filter_field=self.filter_field, exclude_self=self.exclude_self, topics_format=self.topics_format,
+            topic_fields=self.topic_fields, documents_format=self.documents_format, title_tags=self.title_tags,
+            text_tags=self.text_tags,
         )  # fmt: skip
 
     @property

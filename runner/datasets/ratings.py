@@ -23,13 +23,15 @@ logger = logging.getLogger("runner.datasets")
 QrelsFormat = Literal["qrels", "table", "ratings", "quepid", "rank_eval", "opensearch", "ubi"]
 
 _QUERY, _DOCUMENT = ("query", "query_text"), ("docid", "doc_id")
-_RATINGS = ("rating", "grade", "relevance", "rel", "label", "judgment", "judgement")
+_RATINGS = ("rating", "grade", "relevance", "rel", "label", "judgment", "judgement", "score")
 """Columns of a list of ratings that hold them; without one, each column is that of a judge, as in a book of Quepid."""
 _NOT_RATERS = re.compile(
     r"(.*_)?q?id|docid|query|query_text|position|rank|year|date|timestamp|version|title|url|comment|notes?",
     re.IGNORECASE,
 )
 """Columns that are not those of judges."""
+HITS = ("query_response_hit_ids", "query_response_object_ids", "query_response_objects_ids")
+"""Fields of a click log with the ids of the results that a search showed; earlier versions of UBI have the latter."""
 _HIGHEST_RATING = 100
 """The highest rating of a judge; a higher number is a year or a count."""
 
@@ -54,7 +56,7 @@ def recognise_format(path: Path) -> QrelsFormat | None:
         header = next((set(_split_header(line, ending)) for _, line in files.text_lines(path)), set())
         return "ratings" if _find(header, _QUERY) and _find(header, _DOCUMENT) else None
     if ending in (".jsonl", ".ndjson"):
-        first = next(files.json_lines(path), None)
+        first = next(iter_records(path), None)
         return _recognise_keys(unwrap(first).fields) if first else None
     if ending == ".json":
         content = files.json_content(path)
@@ -146,6 +148,23 @@ def unwrap(record: SourceRecord) -> SourceRecord:
     return record._replace(fields=source) if isinstance(source, Mapping) else record
 
 
+def iter_records(path: Path) -> Iterator[SourceRecord]:
+    """Yield the objects of a JSONL file, or of the body of a `_bulk` request without the lines of its actions."""
+    records = files.json_lines(path)
+    for record in records:
+        action = next(iter(record.fields)) if len(record.fields) == 1 else ""
+        if action in ("update", "delete") and isinstance(record.fields[action], Mapping):
+            raise record.fault(
+                f"the action {action!r} of a _bulk request changes another record; keep only index and create"
+            )
+        if action not in ("index", "create") or not isinstance(record.fields[action], Mapping):
+            yield record
+        elif (indexed := next(records, None)) is not None:
+            yield indexed
+        else:
+            raise record.fault("the record of this action is missing; the file may be truncated")
+
+
 def iter_objects(path: Path, content: object) -> Iterator[SourceRecord]:
     """Yield the objects of a JSON file: those of a list, of the hits of a search response, or the only one."""
     if isinstance(content, Mapping) and isinstance(content.get("hits"), Mapping):
@@ -164,7 +183,7 @@ def _recognise_keys(keys: Mapping[str, Any]) -> QrelsFormat | None:
     queries = keys.get("queries")
     if isinstance(queries, list) and all(isinstance(query, Mapping) and "ratings" in query for query in queries):
         return "quepid"
-    return "ubi" if {"action_name", "query_response_hit_ids"} & keys.keys() else None
+    return "ubi" if {"action_name", *HITS} & keys.keys() else None
 
 
 def _iter_table(path: Path) -> Iterator[Rating]:

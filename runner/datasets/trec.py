@@ -19,6 +19,8 @@ from runner.datasets.filtering import DocumentFields
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 Format = Literal["trec", "tsv", "jsonl"]
+TITLE_TAGS = ("title", "headline", "hl")
+TEXT_TAGS = ("text", "leadpara", "lp", "body")
 
 
 def _elements(tags: Iterable[str]) -> re.Pattern[str]:
@@ -57,8 +59,8 @@ class Trec(DatasetSource):
     documents: str | None = None
     documents_format: Format | None = None
     topics_format: Format | None = None
-    title_tags: tuple[str, ...] = ("title", "headline", "hl")
-    text_tags: tuple[str, ...] = ("text", "leadpara", "lp", "body")
+    title_tags: tuple[str, ...] = TITLE_TAGS
+    text_tags: tuple[str, ...] = TEXT_TAGS
     topic_fields: tuple[str, ...] = ("title",)
     encoding: str = "utf-8"
 
@@ -172,10 +174,20 @@ class Trec(DatasetSource):
             topics = list(_tsv_topics(path, self.encoding))
         else:
             topics = [
-                (record.identifier("num"), " ".join(filter(None, map(record.text, self.topic_fields))))
+                (
+                    record.identifier("num"),
+                    " ".join(filter(None, (self._topic_text(record, n) for n in self.topic_fields))),
+                )
                 for record in self._sgml_topics(path)
             ]
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
+
+    def _topic_text(self, topic: files.SourceRecord, name: str) -> str:
+        if name not in topic.fields:
+            raise topic.fault(
+                f"<{name}> is missing; set dataset.topic_fields=[NAME] to one of {', '.join(topic.fields) or 'none'}"
+            )
+        return topic.text(name)
 
     def _sgml_topics(self, path: Path) -> Iterator[files.SourceRecord]:
         content, place = _content(path, self.encoding), 0

@@ -20,12 +20,10 @@ from runner.datasets import files
 from runner.datasets.base import DatasetError, GradeInterval
 from runner.datasets.clicks import ClickError, Impressions, estimate_attractiveness, fit_examination
 from runner.datasets.files import Place, SourceRecord
-from runner.datasets.ratings import Rating, count_reached, iter_objects, normalise, unwrap
+from runner.datasets.ratings import HITS, Rating, count_reached, iter_objects, iter_records, normalise, unwrap
 
 THRESHOLDS = (0.1, 0.3, 0.5)
 """The default attractiveness from which a pair has grade 1, 2 and 3."""
-
-_HITS = ("query_response_hit_ids", "query_response_objects_ids")
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def iter_shown(paths: Iterable[Path]) -> Iterator[Place]:
 
 def _list_hits(record: SourceRecord) -> list[str]:
     """Return the documents that a search returned."""
-    hits = next((record.fields[name] for name in _HITS if record.fields.get(name)), None) or []
+    hits = next((record.fields[name] for name in HITS if record.fields.get(name)), None) or []
     if not isinstance(hits, list):
         raise record.fault(f"'query_response_hit_ids' is {str(hits)[:60]!r}; it must be a list of ids")
     return [_parse_id(document, record) for document in hits]
@@ -150,7 +148,7 @@ def _iter_records(path: Path) -> Iterator[SourceRecord]:
     if Path(strip_compression(path.name)).suffix.lower() == ".json":
         yield from iter_objects(path, files.json_content(path))
     else:
-        yield from map(unwrap, files.json_lines(path))
+        yield from map(unwrap, iter_records(path))
 
 
 def _event_object(record: SourceRecord) -> tuple[str | None, int | None]:

@@ -92,6 +92,18 @@ def test_queries_and_events_may_be_hits_of_a_search_in_files_of_a_folder(tmp_pat
     assert JudgedFiles(qrels=str(folder)).load().judgments.intervals == read_log(tmp_path, log).judgments.intervals
 
 
+def test_the_body_of_a_bulk_request_is_read_without_its_actions(tmp_path: Path) -> None:
+    log = ubi_log()
+    expected = read_log(tmp_path, log).judgments.intervals
+    renamed = [{k.replace("response_hit_ids", "response_object_ids"): v for k, v in row.items()} for row in log]
+    lines = [row for record in renamed for row in ({"index": {"_index": "ubi"}}, record)]
+    assert read_log(tmp_path, lines).judgments.intervals == expected
+    with pytest.raises(DatasetError, match="the record of this action is missing"):
+        read_log(tmp_path, lines[:-1])
+    with pytest.raises(DatasetError, match="the action 'delete' of a _bulk request"):
+        read_log(tmp_path, [*lines, {"delete": {"_id": "1"}}])
+
+
 def test_impression_events_replace_lists_of_results(tmp_path: Path) -> None:
     events: list[dict[str, Any]] = []
     for record in ubi_log():

@@ -137,3 +137,13 @@ def test_a_list_in_place_of_a_document_is_refused_without_documents(tmp_path: Pa
 def test_an_id_in_brackets_is_not_a_list(tmp_path: Path) -> None:
     (tmp_path / "q.tsv").write_text("q1\t[7]\t1\nq1\t(E)-2\t1\n")
     assert JudgedFiles(qrels=str(tmp_path / "q.tsv")).load().judgments.unknown_documents == ("(E)-2", "[7]")
+
+
+def test_the_settings_of_topics_that_messages_name_work(folder: Path) -> None:
+    (folder / "descriptions.txt").write_text(TOPICS.replace("title>", "desc>"))
+    with pytest.raises(DatasetError, match=r"set dataset.topic_fields=\[NAME\] to one of num, desc"):
+        judged(folder, "descriptions.txt").load()
+    source = replace(judged(folder, "descriptions.txt"), topic_fields=("desc",))
+    assert contents(source) == (QUERIES, set(QRELS), 0)
+    (folder / "queries.tsv").rename(folder / "queries.csv")
+    assert contents(judged(folder, "queries.csv", topics_format="tsv"))[0] == QUERIES

@@ -121,7 +121,7 @@ def test_several_judges_of_a_book_count_by_their_mean_rounded_half_up(tmp_path: 
     }
 
 
-@pytest.mark.parametrize("rating", ["grade", "relevance", "rel", "label"])
+@pytest.mark.parametrize("rating", ["grade", "relevance", "rel", "label", "score"])
 def test_a_column_of_grades_is_not_averaged_with_others(tmp_path: Path, rating: str) -> None:
     content = f"qid,docid,{rating},query,year\n1,r1,0,pasta,2021\n1,r2,2,pasta,2020\n7,r3,3,soup,2021\n"
     assert grades_of(read_file(tmp_path, content, "judgments.csv")) == {
