@@ -17,7 +17,7 @@ from runner.config.addresses import LocalPath, RequiredPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.evaluation.records import save_record
-from runner.features.table.paper_table import PaperTable, build_paper_table
+from runner.features.table.paper_table import Marks, PaperTable, build_paper_table
 from runner.features.table.report.documents import (
     DOCUMENT,
     table_csv,
@@ -46,6 +46,7 @@ class PaperSettings:
     measures: Sequence[str] | None = None
     baseline: str | None = None
     names: Mapping[str, str] = Field(default_factory=dict)
+    marks: Marks | None = None
     digits: int = Field(default=3, ge=1, le=6)
     statistics: Statistics = Statistics()
 
@@ -59,7 +60,7 @@ def main(cfg: DictConfig) -> int:
     results = [result.light() for word in words for result in list_results(word, tracking, Path(own.baselines))]
     try:
         table = build_paper_table(
-            results, _parse_measures(own), own.baseline or "", own.statistics, own.datasets or (), own.names
+            results, _parse_measures(own), own.baseline or "", own.statistics, own.datasets or (), own.names, own.marks
         )
     except ReportError as error:
         raise ConfigError(str(error)) from None

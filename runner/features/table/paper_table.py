@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import orjson
@@ -21,12 +21,15 @@ from runner.statistics.comparison import Difference, Differences, Pairs, compare
 from runner.statistics.settings import Statistics
 from runner.statistics.significance import Floats, mean_interval
 
+Marks = Literal["letters", "signs"]
+"""How cells show which differences are significant: between all pairs of systems, or from the reference."""
+
 BETTER, WORSE = "+", "-"
 """The marks of cells that differ significantly from the reference."""
 
 COLUMNS = (
     *("id", "system", "dataset", "measure", "mean", "low", "high", "queries", "is_best", "reference"),
-    *("difference", "difference_low", "difference_high", "effect", "p", "mark", "wins", "ties", "losses"),
+    *("difference", "difference_low", "difference_high", "effect", "p", "mark", "letters", "wins", "ties", "losses"),
 )
 """The columns of a table of all cells, in order."""
 
@@ -39,6 +42,8 @@ class PaperCell:
     """A mean with its interval, and the difference from the reference of its column, corrected for all pairs.
 
     The position of a cell in the table is its `id`, as in a spreadsheet: B3 is in the second column and the third row.
+    Two cells of a column differ significantly if and only if they share none of their `letters`, which are "" in a
+    column with a single system.
     The numbers of the difference are NaN and 0 for the reference itself.
     """
 
@@ -53,6 +58,7 @@ class PaperCell:
     is_best: bool
     reference: str
     difference: Difference = field(default_factory=Difference)
+    letters: str = ""
 
     @property
     def mark(self) -> str:
@@ -65,7 +71,7 @@ class PaperCell:
         values = (
             *(self.id, self.system, self.dataset, self.measure, self.mean, self.low, self.high, self.queries),
             *(self.is_best, self.reference, own.mean, own.low, own.high, own.effect, own.corrected, self.mark),
-            *(own.wins, own.ties, own.losses),
+            *(self.letters, own.wins, own.ties, own.losses),
         )
         return dict(zip(COLUMNS, values, strict=True))
 
@@ -114,9 +120,9 @@ class AcrossRow:
 class PaperTable:
     """Systems (rows) by datasets and measures (columns), as `cells` by row and column, None where a result is missing.
 
-    `baseline` is the system that all marks refer to; if it is "", they refer to the best system of each column.
-    `across` is empty unless at least two systems have results on all of several datasets. `results` are those of a
-    system (row) on a dataset (position).
+    `baseline` is the system that signs refer to; if it is "", they refer to the best system of each column. `marks`
+    says whether cells show signs, or letters for all pairs of systems in a column. `across` is empty unless at least
+    two systems have results on all of several datasets. `results` are those of a system (row) on a dataset (position).
     """
 
     systems: Sequence[str]
@@ -127,6 +133,7 @@ class PaperTable:
     cells: Sequence[Sequence[PaperCell | None]]
     across: Sequence[AcrossRow]
     results: Mapping[tuple[int, int], Result]
+    marks: Marks = "signs"
 
     @property
     def columns(self) -> list[tuple[int, str]]:
@@ -145,12 +152,13 @@ def build_paper_table(
     statistics: Statistics = Statistics(),
     datasets: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
+    marks: Marks | None = None,
 ) -> PaperTable:
     """Return the table of results; a system is a retriever with its settings and chunking, whatever the dataset.
 
     `measures` are those of the first result's primary measure by default. The first of them is primary; the others are
-    exploratory, and corrected together on each dataset. `datasets` selects and orders datasets by
-    name, and `names` maps labels of systems to the names to show. Raises `ReportError`.
+    exploratory, and corrected together on each dataset. `datasets` selects and orders datasets by name, `marks` are
+    letters unless there is a baseline, and `names` maps labels of systems to the names to show. Raises `ReportError`.
     """
     grid, systems, titles = _arrange(results, datasets, names or {})
     first = next(iter(grid.values()))
@@ -176,7 +184,17 @@ def build_paper_table(
             [tests[title, measure] for title in titles], systems, measure, baseline, statistics, in_family[measure]
         )
     ]
-    return PaperTable(systems, titles, chosen, baseline, statistics, list(zip(*columns, strict=True)), across, grid)
+    return PaperTable(
+        systems,
+        titles,
+        chosen,
+        baseline,
+        statistics,
+        list(zip(*columns, strict=True)),
+        across,
+        grid,
+        marks or ("signs" if baseline else "letters"),
+    )
 
 
 def name_column(position: int) -> str:
@@ -282,6 +300,7 @@ def _build_column(
     means = np.nanmean(tests.scores[:, counted], axis=1)
     reference = systems.index(baseline) if baseline else tests.rows[int(means.argmax())]
     compared = tests.compare_to(reference)
+    letters = tests.pairs.letters(range(len(tests.rows))) if len(tests.rows) > 1 else [""]
     cells: list[PaperCell | None] = [None] * len(systems)
     for place, row in enumerate(tests.rows):
         cells[row] = PaperCell(
@@ -296,6 +315,7 @@ def _build_column(
             is_best=bool(means[place] >= means.max() - _EQUAL),
             reference="" if compared is None else systems[reference],
             difference=Difference() if compared is None or row == reference else compared.describe(place),
+            letters=letters[place],
         )
     return cells
 

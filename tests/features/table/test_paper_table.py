@@ -137,6 +137,22 @@ def test_exploratory_measures_are_corrected_together_and_the_primary_one_is_not(
             assert line.same.corrected == pytest.approx(min(single.same.corrected * times, 1))
 
 
+def test_two_systems_share_no_letter_where_a_brute_force_max_t_test_tells_them_apart(table: PaperTable) -> None:
+    results, outcomes = make_results(), []
+    for column, name in enumerate(DATASETS):
+        for (i, j), p in adjust_by_brute_force(of_dataset(results, name)).items():
+            one, other = (cells[column] for cells in (table.cells[i], table.cells[j]))
+            assert one is not None and other is not None
+            outcomes.append(p < 0.05)
+            assert {*one.letters}.isdisjoint(other.letters) == outcomes[-1]
+        assert all("a" in cell.letters for cells in table.cells if (cell := cells[column]) and cell.is_best)
+    assert {*outcomes} == {True, False}
+    assert table.marks == "letters"
+    assert build_paper_table(results, baseline="k1=0").marks == "signs"
+    assert build_paper_table(results, baseline="k1=0", marks="letters").marks == "letters"
+    assert {cell.letters for cell in build_paper_table(results[::6]).list_cells()} == {""}
+
+
 def test_marks_of_a_t_test_with_holm_are_those_of_scipy() -> None:
     results = make_results(queries=20)
     table = build_paper_table(results, baseline="k1=1", statistics=Statistics(test="t", correction="holm"))
@@ -175,7 +191,7 @@ def test_the_csv_has_a_row_per_cell_in_columns_of_fixed_order(table: PaperTable)
     rows = list(csv.DictReader(io.StringIO(table_csv(table))))
     assert list(rows[0]) == [
         "id", "system", "dataset", "measure", "mean", "low", "high", "queries", "is_best", "reference", "difference",
-        "difference_low", "difference_high", "effect", "p", "mark", "wins", "ties", "losses",
+        "difference_low", "difference_high", "effect", "p", "mark", "letters", "wins", "ties", "losses",
     ]  # fmt: skip
     for row, cell in zip(rows, table.list_cells(), strict=True):
         own = cell.difference

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runner.comparison.comma_separated import format_csv
-from runner.features.table.paper_table import COLUMNS, AcrossRow, PaperCell, PaperTable, name_column
+from runner.features.table.paper_table import COLUMNS, AcrossRow, Marks, PaperCell, PaperTable, name_column
 from runner.features.table.report.sentences import describe_across, describe_table
 from runner.pages.latex import escape_latex, render_float, render_tabular
 from runner.pages.markdown import escape, render_rows
@@ -39,7 +39,7 @@ def table_latex(table: PaperTable, folder: str, digits: int = 3) -> str:
         measures = [escape_latex(measure) for _, measure in table.columns]
         header += ["".join(spans), f" & {' & '.join(measures)} \\\\"]
     rows = [
-        [escape_latex(system), *(_format_latex(cell, digits) for cell in cells)]
+        [escape_latex(system), *(_format_latex(cell, digits, table.marks) for cell in cells)]
         for system, cells in zip(table.systems, table.cells, strict=True)
     ]
     last = name_column(len(table.columns) - 1)
@@ -65,7 +65,7 @@ def table_markdown(table: PaperTable, folder: str, digits: int = 3) -> str:
         for dataset, measure in table.columns
     ]
     rows = [
-        [escape(system), *(_format_markdown(cell, digits) for cell in cells)]
+        [escape(system), *(_format_markdown(cell, digits, table.marks) for cell in cells)]
         for system, cells in zip(table.systems, table.cells, strict=True)
     ]
     parts = [
@@ -144,18 +144,20 @@ def _escape_number(text: str) -> str:
     return re.sub(r"(?<!\w)\{-\}(?=\d)", "$-$", escape_latex(text))
 
 
-def _format_latex(cell: PaperCell | None, digits: int) -> str:
+def _format_latex(cell: PaperCell | None, digits: int, marks: Marks) -> str:
     if cell is None:
         return "--"
     mean = score(cell.mean, digits)
-    return (rf"\textbf{{{mean}}}" if cell.is_best else mean) + (f"$^{{{cell.mark}}}$" if cell.mark else "")
+    mark = rf"\mathrm{{{cell.letters}}}" if marks == "letters" and cell.letters else cell.mark
+    return (rf"\textbf{{{mean}}}" if cell.is_best else mean) + (f"$^{{{mark}}}$" if mark else "")
 
 
-def _format_markdown(cell: PaperCell | None, digits: int) -> str:
+def _format_markdown(cell: PaperCell | None, digits: int, marks: Marks) -> str:
     if cell is None:
         return DASH
-    mean = score(cell.mean, digits)
-    mark = {"+": "⁺", "-": "⁻"}.get(cell.mark, "")
+    mean, mark = score(cell.mean, digits), {"+": "⁺", "-": "⁻"}.get(cell.mark, "")
+    if marks == "letters" and cell.letters:
+        mark = f"<sup>{cell.letters}</sup>"
     return (f"**{mean}**" if cell.is_best else mean) + mark
 
 

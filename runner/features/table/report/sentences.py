@@ -6,6 +6,11 @@ from runner.comparison.report.significance import in_words
 from runner.features.table.paper_table import PaperTable
 from runner.statistics.corrections import CORRECTIONS
 
+_MARKS = {
+    "signs": "+ and -: significantly better and worse than {}",
+    "letters": "Letters: two systems of a column differ significantly if and only if they share no letter",
+}
+
 
 def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
     """Return the sentences of the caption: what is shown, what `best` and the marks mean, what is corrected."""
@@ -15,8 +20,8 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
     sentences = [
         f"Mean {listed} by dataset, over queries.",
         f"{best}: the highest mean of the column, whether or not others differ significantly from it.",
-        f"+ and -: significantly better and worse than {table.baseline or 'the highest mean of the column'} "
-        f"(differences paired by query; {in_words(statistics.test, statistics.correction)}"
+        f"{_MARKS[table.marks].format(table.baseline or 'the highest mean of the column')} (differences paired by "
+        f"query; {in_words(statistics.test, statistics.correction)}"
         f"{' for all pairs of systems in the column' if is_corrected else ''}; p < {statistics.alpha:g}).",
     ]
     if is_corrected and measures[1:]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from runner.features.table.paper_table import PaperCell, PaperTable
 from runner.pages.numbers import DASH, format_signed, interval, p_value, score
 from runner.pages.tables import Column, Table
@@ -9,17 +11,27 @@ from runner.pages.tables import Column, Table
 
 def systems_table(table: PaperTable, digits: int = 3) -> Table:
     """Return the means with their marks, a row per system; the best of each column has an asterisk."""
-
-    def show(cell: PaperCell | None) -> str:
-        return DASH if cell is None else f"{score(cell.mean, digits)}{'*' if cell.is_best else ''}{cell.mark}"
-
-    several = len(table.measures) > 1
+    several, has_letters = len(table.measures) > 1, table.marks == "letters"
     columns = [
-        Column(f"{table.datasets[dataset]} {measure}" if several else table.datasets[dataset], show, numeric=True)
+        Column(
+            f"{table.datasets[dataset]} {measure}" if several else table.datasets[dataset],
+            partial(_format_cell, digits=digits, has_letters=has_letters),
+            numeric=not has_letters,  # means of equal length stay aligned before letters of any
+        )
         for dataset, measure in table.columns
     ]
     rows = [[system, *cells] for system, cells in zip(table.systems, table.cells, strict=True)]
     return Table([Column("system", least=12), *columns], rows)
+
+
+def _format_cell(cell: PaperCell | None, digits: int, has_letters: bool) -> str:
+    """Return a mean with its sign or its letters."""
+    if cell is None:
+        return DASH
+    mean = score(cell.mean, digits)
+    if has_letters:
+        return f"{mean}{'*' if cell.is_best else ' '} {cell.letters}".rstrip()
+    return f"{mean}{'*' if cell.is_best else ''}{cell.mark}"
 
 
 def across_table(table: PaperTable) -> Table:

@@ -15,6 +15,7 @@ import pytest
 from runner.features.table.paper_table import PaperTable, build_paper_table
 from runner.features.table.report.documents import DOCUMENT, table_csv, table_json, table_latex, table_markdown
 from runner.features.table.report.sentences import describe_table
+from runner.features.table.report.tables import systems_table
 from runner.pages.latex import escape_latex
 from tests.features.table.test_paper_table import make_results
 
@@ -25,12 +26,19 @@ PDFLATEX = shutil.which("pdflatex")
 @pytest.fixture(scope="module")
 def table() -> PaperTable:
     """Return six systems on six datasets, one of them with a name that LaTeX would not take as it is."""
+    return build_paper_table(make_results(), names={"k1=2": UNRULY}, marks="signs")
+
+
+@pytest.fixture(scope="module")
+def lettered() -> PaperTable:
+    """Return the same systems with letters for all their pairs, which is the default without a baseline."""
     return build_paper_table(make_results(), names={"k1=2": UNRULY})
 
 
 @pytest.mark.skipif(PDFLATEX is None, reason="needs pdflatex: apt-get install texlive-latex-recommended")
 @pytest.mark.parametrize("measures", [1, 2])
-def test_six_systems_on_six_datasets_compile(tmp_path: Path, table: PaperTable, measures: int) -> None:
+def test_six_systems_on_six_datasets_compile(tmp_path: Path, lettered: PaperTable, measures: int) -> None:
+    table = lettered
     if measures == 2:
         table = build_paper_table(make_results(), ["nDCG@10", "RR"], "k1=0", names={"k1=2": UNRULY})
     (tmp_path / "table.tex").write_text(table_latex(table, "paper"), encoding="utf-8")
@@ -86,6 +94,30 @@ def test_markdown_shows_the_same_cells_and_every_difference(table: PaperTable) -
         assert (f"| {cell.id} | " in text) == (cell.system != cell.reference)
     assert "k1=3" in text
     assert "python -m runner reproduce paper@A1" in text
+
+
+def test_every_output_has_the_letters_of_all_pairs(lettered: PaperTable) -> None:
+    assert max(len(cell.letters) for cell in lettered.list_cells()) > 1
+    latex, markdown = table_latex(lettered, "paper"), table_markdown(lettered, "paper")
+    shown = systems_table(lettered).texts()
+    csv_rows = list(csv.DictReader(io.StringIO(table_csv(lettered))))
+    for row, (system, cells) in enumerate(zip(lettered.systems, lettered.cells, strict=True)):
+        for column, cell in enumerate(cells):
+            assert cell is not None
+            mean, letters = f"{cell.mean:.3f}", cell.letters
+            best = (rf"\textbf{{{mean}}}", f"**{mean}**", f"{mean}*") if cell.is_best else (mean, mean, f"{mean} ")
+            assert rf"{best[0]}$^{{\mathrm{{{letters}}}}}$" in latex
+            assert f"| {best[1]}<sup>{letters}</sup> |" in markdown
+            assert shown[row][column + 1] == f"{best[2]} {letters}"
+            assert csv_rows[row * len(cells) + column]["letters"] == letters
+        assert shown[row][0] == system
+    text = " ".join(describe_table(lettered))
+    assert (
+        "Letters: two systems of a column differ significantly if and only if they share no letter (differences paired "
+        "by query; p by random flips of their signs, with the step-down max-T correction for all pairs of systems in "
+        "the column; p < 0.05)."
+    ) in text
+    assert escape_latex(text) in latex
 
 
 def test_csv_has_a_row_per_cell_with_every_figure(table: PaperTable) -> None:
