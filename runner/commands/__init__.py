@@ -48,7 +48,10 @@ CORE = {
                 "baseline primary same notes statistics tests systems data verdicts measures "
                 "no_result agreement headroom by_type queries gate",
                 "as in `comparison.json`: `gate.passed`, `gate.checks`, `measures`, `data`, changed `queries`",
-            )
+            ),
+            Document(
+                "baseline candidates gate", "`gate.passed`, and `gate.checks` with each `look`", "for gate.locked"
+            ),
         ],
     ),
     "promote": Command(

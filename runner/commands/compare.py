@@ -20,9 +20,11 @@ from retrievers.runs.run_formats import find_format
 from runner.comparison.compare import Comparison, TableStatistics, is_same_evaluation
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, Gate, check_gate, find_exit_code
+from runner.comparison.locked import ask_locked_split
 from runner.comparison.report import data, tables
 from runner.comparison.report.ci import comparison_junit, cut_summary, is_github, iter_annotations
 from runner.comparison.report.json import comparison_json
+from runner.comparison.report.locked import WHY, answers_json, answers_markdown, answers_page
 from runner.comparison.report.page import comparison_page
 from runner.comparison.report.sections import comparison_markdown
 from runner.config.addresses import LocalPath
@@ -105,6 +107,8 @@ def main(cfg: DictConfig) -> int:
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
     rivals: Sequence[Result] = ()
+    if own.compare.among is not None and gate.locked is not None:
+        raise ConfigError("compare.among: a locked split corrects for all looks at it; remove compare.among")
     if own.compare.among is not None:
         (sweep,) = as_typed(config["compare"]["among"], "compare.among", overrides)
         _, rivals = results_of_run(sweep, tracking)
@@ -113,19 +117,49 @@ def main(cfg: DictConfig) -> int:
             results, statistics, _parse_primary(own.compare), own.compare.re_evaluate, bench, consent,
             rules=gate.measures, rivals=rivals,
         )  # fmt: skip
+    if gate.locked is not None:
+        checks = ask_locked_split(gate, comparison, open_store(store_settings(config)).run_files)
+        return _answer_locked(own, gate, comparison, checks)
     checks = check_gate(gate, comparison)
     if own.output is not None:
         with Status("documents"):
             documents = load_documents(comparison.results[-1], bench(), consent)
         place = create_place(tracking, [find_run_id(source) for source in comparison.sources])
-        page = comparison_page(comparison, checks, effect, documents, place, own.report.texts)
-        _write(own.output, comparison, checks, own.compare, effect, page)
+        files = {
+            "comparison.md": comparison_markdown(comparison, checks, own.compare.queries, effect),
+            "comparison.json": comparison_json(comparison, checks, effect),
+            "comparison.html": comparison_page(comparison, checks, effect, documents, place, own.report.texts),
+        }
+        _write(own.output, files)
     if own.junit is not None:
         write_junit(comparison_junit(comparison, checks, gate), Path(own.junit))
     console.document(lambda: comparison_json(comparison, checks, effect))
     _show(comparison, checks, own.compare, effect)
     if is_github(own.compare.github):
         _write_for_github(comparison, checks, own.compare, effect, gate)
+    if warning := tables.warn_undecided(checks, gate):
+        console.note(warning)
+    return find_exit_code(gate, checks)
+
+
+def _answer_locked(own: CompareSettings, gate: Gate, comparison: Comparison, checks: Sequence[Check]) -> int:
+    """Show and write only the answers of a locked split; return the exit code."""
+    if own.output is not None:
+        files = {
+            "comparison.md": answers_markdown(comparison, checks),
+            "comparison.json": answers_json(comparison, checks),
+            "comparison.html": answers_page(comparison, checks),
+        }
+        _write(own.output, files)
+    if own.junit is not None:
+        write_junit(comparison_junit(comparison, checks, gate), Path(own.junit))
+    console.document(lambda: answers_json(comparison, checks))
+    _show_reasons(checks)
+    console.paragraph(WHY)
+    if is_github(own.compare.github):
+        for command in iter_annotations(comparison, checks, 0, gate):
+            console.note(command)
+        _write_summary(answers_markdown(comparison, checks))
     if warning := tables.warn_undecided(checks, gate):
         console.note(warning)
     return find_exit_code(gate, checks)
@@ -254,9 +288,14 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings,
 def _show_checks(checks: Sequence[Check]) -> None:
     if checks:
         console.show_table(tables.gate_table(checks, _MOST_RULES), "Rules of the gate")
-        console.line(f"\n{tables.gate_verdict(checks)}")
-        for check in tables.list_reasons(checks):
-            console.paragraph(tables.describe_check(check), indent=2)
+        console.line("")
+        _show_reasons(checks)
+
+
+def _show_reasons(checks: Sequence[Check]) -> None:
+    console.line(tables.gate_verdict(checks))
+    for check in tables.list_reasons(checks):
+        console.paragraph(tables.describe_check(check), indent=2)
 
 
 def _show_effect(effect: DataEffect | None) -> None:
@@ -272,8 +311,12 @@ def _write_for_github(
     """Write annotations for open rules and the worst queries, and add the report to the step summary, if any."""
     for command in iter_annotations(comparison, checks, shown.queries, gate):
         console.note(command)
+    _write_summary(comparison_markdown(comparison, checks, shown.queries, effect))
+
+
+def _write_summary(markdown: str) -> None:
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        text = cut_summary(comparison_markdown(comparison, checks, shown.queries, effect))
+        text = cut_summary(markdown)
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
                 file.write(text)
@@ -281,18 +324,6 @@ def _write_for_github(
             console.note(f"GITHUB_STEP_SUMMARY={summary}: cannot be written ({error.strerror})")
 
 
-def _write(
-    output: str,
-    comparison: Comparison,
-    checks: Sequence[Check],
-    shown: ShownSettings,
-    effect: DataEffect | None,
-    page: str,
-) -> None:
-    files = {
-        "comparison.md": comparison_markdown(comparison, checks, shown.queries, effect),
-        "comparison.json": comparison_json(comparison, checks, effect),
-        "comparison.html": page,
-    }
+def _write(output: str, files: Mapping[str, str]) -> None:
     with writing_to(output) as folder:
         console.note(write_texts(folder, files))

@@ -58,7 +58,8 @@ class Gate:
     With `proof` regression, a drop within its limit passes, a larger one fails if it is significant at `alpha`, and is
     undecided otherwise. With noninferior, a drop passes if a loss beyond the limit is excluded, fails if a loss is
     significant, and is undecided otherwise. If `alpha` is null, every drop beyond its limit fails. `undecided` says
-    whether an undecided gate fails, passes, or passes with a warning.
+    whether an undecided gate fails, passes, or passes with a warning. `locked` names a locked split, which only answers
+    whether all rules hold, and `looks` is how many questions it answers (`runner.comparison.locked`).
     """
 
     access: ClassVar[Access] = Access()
@@ -71,6 +72,8 @@ class Gate:
     proof: Literal["regression", "noninferior"] = "regression"
     undecided: Literal["fail", "pass", "warn"] = "fail"
     max_errors: int | None = Field(default=None, ge=0)
+    locked: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+    looks: int = Field(default=100, ge=1, le=10_000)
 
     @field_validator("floors", "drops")
     @classmethod
@@ -88,10 +91,35 @@ class Gate:
             raise ValueError("proof=noninferior excludes a loss at a level; set alpha, for example to 0.05")
         return self
 
+    @model_validator(mode="after")
+    def _check_locked(self) -> Gate:
+        if self.locked is not None and self.proof != "noninferior":
+            raise ValueError(f"locked={self.locked} answers what is proven; set proof=noninferior")
+        if self.locked is not None and not (self.drops or self.drops_by_type):
+            raise ValueError(
+                f"locked={self.locked} needs a rule on a drop, for example drops={{primary: 0}}: not worse"
+            )
+        return self
+
     @property
     def measures(self) -> list[str]:
         """Return the measures of the drops over all queries, other than the primary one."""
         return [name for name in self.drops if name != PRIMARY]
+
+
+@dataclass(frozen=True)
+class Look:
+    """A question to the locked split `split`: its number, at which level it was answered, and how many are left.
+
+    `budget` is the number of all questions, and `is_repeated` whether this one was asked before.
+    """
+
+    split: str
+    number: int
+    budget: int
+    left: int
+    level: float
+    is_repeated: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,11 +130,11 @@ class Check:
     value, the largest drop or the largest number of errors. `p` is the corrected p-value of a drop, and `hidden` the
     largest drop that the data do not exclude. If it is undecided, `more` further queries would decide it, on
     `differing` of which the systems would differ; both are NaN otherwise. `cost` of a TN rate is the share of the
-    answerable queries that get no results.
+    answerable queries that get no results. The rule "locked" is that all rules hold, and `look` the look at the split.
     """
 
     system: str
-    rule: Literal["floor", "drop", "errors"]
+    rule: Literal["floor", "drop", "errors", "locked"]
     measure: str
     type: str
     before: float
@@ -120,6 +148,7 @@ class Check:
     more: float = math.nan
     differing: float = math.nan
     cost: float | None = None
+    look: Look | None = None
 
     @property
     def drop(self) -> float:
@@ -258,7 +287,7 @@ def judge_drops(
     own_level = gate.alpha / (systems if CORRECTIONS[correction].depends_on_family else 1)
     of_family = level_of_each(rows.uncorrected, gate.alpha, correction)
     limits = np.array([check.limit for check, _ in family])
-    ranges = np.array([_measure_span(check.measure) for check, _ in family])
+    ranges = np.array([measure_span(check.measure) for check, _ in family])
     intervals = test.compute_intervals(
         differences, own_level, statistics.permutations, statistics.seed, clusters, weights
     )
@@ -352,7 +381,7 @@ def _resolve_measure(name: str, limit: float, place: str, comparison: Comparison
     return measure
 
 
-def _measure_span(measure: str) -> float:
+def measure_span(measure: str) -> float:
     """Return the largest possible drop of a measure, infinite if unknown."""
     least, greatest = _range(measure)
     return greatest - least

@@ -136,11 +136,11 @@ class Race:
             rivals[first] = np.argmax(np.where(own == first, -np.inf, sums))
             seen = self.seen + i
             left, leads, gains = self.queries - seen, sums[rivals] - sums, values[rivals, i] - values[own, i]
-            capital += _log_growth(gains, -leads / left, 1.0)
+            capital += log_growth(gains, -leads / left, 1.0)
             if len(champion):
                 leads = sums[champion] - sums + self.margin * seen
                 gains = values[champion, i] - values[own, i] + self.margin
-                margin_capital += _log_growth(gains, -leads / left, 1.0 - self.margin)
+                margin_capital += log_growth(gains, -leads / left, 1.0 - self.margin)
             most = np.maximum(most, self._pool(capital, margin_capital))
             sums = sums + values[:, i]
         most[sums + (self.queries - self.seen - values.shape[1]) < sums.max() - 1e-9] = np.inf  # they cannot catch up
@@ -154,14 +154,14 @@ class Race:
         return pooled
 
 
-def _log_growth(gains: Floats, bound: Floats, most_lost: float) -> Floats:
-    """Return the logarithm of the factor of each gambler's capital (configurations x bets).
+def log_growth(gains: Floats, bound: Floats | float, most_lost: float) -> Floats:
+    """Return the logarithm of the factor of each gambler's capital, with the bets as the last axis.
 
     `bound` is the largest possible mean of the remaining gains under the hypothesis; a gain is at least `-most_lost`.
     """
     room = bound + most_lost
     with np.errstate(divide="ignore", invalid="ignore"):
-        growth: Floats = np.log1p(BETS * np.where(room > 0, (gains - bound) / room, 0.0)[:, None])
+        growth: Floats = np.log1p(BETS * np.where(room > 0, (gains - bound) / room, 0.0)[..., None])
     return growth
 
 

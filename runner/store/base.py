@@ -55,7 +55,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class RunFiles:
-    """The files of running experiments, in a folder on this machine: locks, results to log, journals of gradings."""
+    """The files of running experiments, in a folder on this machine: locks, results to log, journals, counted looks."""
 
     folder: Path
 
@@ -68,6 +68,11 @@ class RunFiles:
     def unlogged(self) -> Path:
         """Return the folder of results still to be logged, with a subfolder for each sweep."""
         return self.folder / "unlogged"
+
+    @property
+    def looks(self) -> Path:
+        """Return the folder of the looks at locked splits, with a subfolder for each split."""
+        return self.folder / "looks"
 
     @property
     def jobs(self) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 
 from runner.comparison.compare import TableStatistics
 from runner.comparison.gate import EXIT_CODES, Gate, check_gate, find_exit_code, load_gate
+from runner.comparison.locked import ask_locked_split
 from runner.comparison.report import data, tables
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build_settings
@@ -68,17 +69,21 @@ def assert_no_regression(
     comparison, effect = compare_on_same_data(
         results, own, primary, re_evaluate, lambda: Bench(open_store(place)), consent, dataset, rules.measures
     )
-    checks = check_gate(rules, comparison)
+    if rules.locked is not None:
+        checks = ask_locked_split(rules, comparison, open_store(place).run_files)
+    else:
+        checks = check_gate(rules, comparison)
     unmet = tables.list_open_checks(checks)
     lines = [tables.gate_verdict(checks), *(f"  {tables.describe_check(check)}" for check in unmet)]
     if find_exit_code(rules, checks) == EXIT_CODES["pass"]:
         if unmet and rules.undecided == "warn":
             warnings.warn("\n".join(lines), UndecidedWarning, stacklevel=2)
         return
-    lines += tables.verdicts(comparison) + (data.describe(effect) if effect else [])
-    losses = tables.losses(comparison, 1)[:_LISTED]
-    lines += [f"Largest losses in {comparison.primary}:"] if losses else []
-    lines += [f"  {format_signed(loss.difference)}  {loss.after.id}: {loss.after.text}" for loss in losses]
+    if rules.locked is None:
+        lines += tables.verdicts(comparison) + (data.describe(effect) if effect else [])
+        losses = tables.losses(comparison, 1)[:_LISTED]
+        lines += [f"Largest losses in {comparison.primary}:"] if losses else []
+        lines += [f"  {format_signed(loss.difference)}  {loss.after.id}: {loss.after.text}" for loss in losses]
     raise AssertionError("\n".join(lines))
 
 

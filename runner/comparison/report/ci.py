@@ -42,7 +42,8 @@ def comparison_junit(comparison: Comparison, checks: Sequence[Check], gate: Gate
 
 def _case(check: Check, outcomes: Mapping[Verdict, Outcome]) -> JUnitCase:
     limits = {"floor": f"at least {check.limit:g}", "drop": f"drops at most {check.limit:g}"}
-    name = f"{check.measure} {limits[check.rule]}" if check.rule in limits else f"at most {check.limit:g} errors"
+    others = {"errors": f"at most {check.limit:g} errors", "locked": f"every rule, at the locked split {check.measure}"}
+    name = f"{check.measure} {limits[check.rule]}" if check.rule in limits else others[check.rule]
     of_type = f", queries of type {check.type}" if check.type else ""
     return JUnitCase(f"gate.{check.rule}", name + of_type, outcomes[check.verdict], tables.describe_check(check))
 

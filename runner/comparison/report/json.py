@@ -66,19 +66,24 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
             for i, label in enumerate(comparison.labels)
             if i
         },
-        "gate": {
-            "verdict": conclude(checks),
-            "passed": conclude(checks) == "pass",
-            "violations": [tables.describe_check(check) for check in checks if check.verdict == "fail"],
-            "undecided": [tables.describe_check(check) for check in checks if check.verdict == "undecided"],
-            "checks": [
-                vars(check) | {"cost": tables.describe_cost(check), "reason": tables.describe_check(check)}
-                for check in checks
-            ],
-        },
+        "gate": convert_checks(checks),
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     return orjson.dumps(content, option=options).decode()
+
+
+def convert_checks(checks: Sequence[Check]) -> dict[str, Any]:
+    """Return the verdict of a gate and its rules, each with its reason."""
+    return {
+        "verdict": conclude(checks),
+        "passed": conclude(checks) == "pass",
+        "violations": [tables.describe_check(check) for check in checks if check.verdict == "fail"],
+        "undecided": [tables.describe_check(check) for check in checks if check.verdict == "undecided"],
+        "checks": [
+            vars(check) | {"cost": tables.describe_cost(check), "reason": tables.describe_check(check)}
+            for check in checks
+        ],
+    }
 
 
 def _by_label(comparison: Comparison, row: Sequence[Versus]) -> Mapping[str, Any]:

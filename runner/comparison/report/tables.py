@@ -18,7 +18,7 @@ from runner.comparison.compare import (
     compute_mean,
     summarise_times,
 )
-from runner.comparison.gate import Check, Gate, Verdict, conclude
+from runner.comparison.gate import Check, Gate, Look, Verdict, conclude
 from runner.comparison.report.significance import in_words
 from runner.evaluation.report.tables import abstention_table
 from runner.pages import numbers
@@ -290,6 +290,8 @@ def changes_table(changes: Sequence[Change], primary: str) -> Table:
 def describe_check(check: Check) -> str:
     """Return in a line whether a rule is followed, with the values that it compares."""
     what = f"{check.system}: {check.measure}" + (f" of type {check.type}" if check.type else "")
+    if check.look is not None:
+        return f"{check.system}: {describe_look(check.look, check.verdict)}"
     if check.rule == "errors":
         failed = format_count(int(check.after), "query", "queries")
         return f"{check.system}: {failed} raised an error; {number(int(check.limit))} allowed"
@@ -301,6 +303,16 @@ def describe_check(check: Check) -> str:
         return f"{what} is {score4(check.after)}{cost}, {side} {check.limit:g}"
     fell = f"{what} fell by {score4(check.drop)}, from {score4(check.before)} to {score4(check.after)}{cost}"
     return f"{fell if check.drop > 0 else f'{what} did not fall{cost}'}: {describe_proof(check)}"
+
+
+def describe_look(look: Look, verdict: Verdict) -> str:
+    """Return the answer of a locked split, which look it was, at which level, and how many looks are left."""
+    shown = "every rule holds" if verdict == "pass" else "not shown that every rule holds"
+    counted = " (the same question as before, which is not counted again)" if look.is_repeated else ""
+    return (
+        f"{shown}, at level {look.level:.2g}; look {look.number:,} of {look.budget:,} at the locked split "
+        f"{look.split}{counted}, {format_count(look.left, 'look', 'looks')} left"
+    )
 
 
 def describe_proof(check: Check) -> str:
@@ -345,6 +357,11 @@ def gate_verdict(checks: Sequence[Check]) -> str:
     """Return in a line whether all rules are followed."""
     if not checks:
         return "gate: no rules"
+    if split := next((check.look.split for check in checks if check.look), ""):
+        passed = conclude(checks) == "pass"
+        return (
+            f"gate {'passed' if passed else 'undecided'}: the locked split {split} answers {'yes' if passed else 'no'}"
+        )
     count = Counter(check.verdict for check in checks)
     unsure = f", {count['undecided']} undecided" if count["undecided"] else ""
     return {
@@ -366,8 +383,9 @@ def list_open_checks(checks: Sequence[Check]) -> list[Check]:
 
 
 def list_reasons(checks: Sequence[Check]) -> list[Check]:
-    """Return the rules that explain the verdict: those that do not pass, or else the drops over all queries."""
-    return list_open_checks(checks) or [check for check in checks if check.rule == "drop" and not check.type]
+    """Return the rules that explain the verdict: those that do not pass, or else drops over all queries, or looks."""
+    explaining = [check for check in checks if check.look or (check.rule == "drop" and not check.type)]
+    return list_open_checks(checks) or explaining
 
 
 def _order(check: Check) -> int:

@@ -53,6 +53,10 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(ExplainSettings, config)
     consent = Consent.of(config)
     gate: Gate = build(config["gate"], "gate")
+    if gate.locked is not None:
+        raise ConfigError(
+            f"gate.locked={gate.locked}: explain shows what a locked split hides; use compare, or remove gate.locked"
+        )
     tracking = build(config["tracking"], "tracking")
     overrides = HydraConfig.get().overrides.task
     baseline, candidate = (
