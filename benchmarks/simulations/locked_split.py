@@ -36,7 +36,7 @@ Gate = Literal["usual", "locked"]
 def find_better(differences: Floats, gate: Gate) -> NDArray[np.bool_]:
     """Return which samples of differences (m x n) a gate calls better; for a locked split, before any earlier yes."""
     if gate == "locked":
-        better: NDArray[np.bool_] = bet(differences, 0.0, 1.0)[:, -1] >= -np.log(compute_level(ALPHA, LOOKS, 0))
+        better: NDArray[np.bool_] = bet(differences, 1.0)[:, -1] >= -np.log(compute_level(ALPHA, LOOKS, 0))
         return better
     return (t_test(differences) < ALPHA) & (differences.mean(axis=1) > 0)
 
@@ -71,7 +71,7 @@ def measure_power(scores: Floats, truth: float, n: int, trials: int, bound: floa
     if not pairs:
         return ["-"] * len(BUDGETS)
     samples = np.concatenate([rng.choice(d, (-(-trials // len(pairs)), n), p=weights) for d, weights in pairs])
-    capital = bet(samples, bound, 1.0)[:, -1]
+    capital = bet(samples - bound, 1.0 + bound)[:, -1]
     rates = [[np.mean(capital >= -np.log(compute_level(ALPHA, b, yes))) for yes in (0, 1)] for b in BUDGETS]
     return [f"{first:.2f} ({second:.2f})" for first, second in rates]
 

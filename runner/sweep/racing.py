@@ -14,15 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.blocks import join_blocks
 from retrievers.capabilities import is_live
-from retrievers.index_facts import remember_facts
 from retrievers.llm.model_calls import iter_model_calls
-from retrievers.search import search_block
 from runner.comparison.race import DroppedCombination, RaceRecord, parse_race
 from runner.config.objects import ConfigError
-from runner.datasets.own_documents import exclude_own, leave_room
 from runner.evaluation.bench import Bench
+from runner.evaluation.blocks import score_block
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.result import Result
 from runner.metrics.formulas import FORMULAS
@@ -93,23 +90,9 @@ class RaceBlock:
 
 
 def measure_block(block: RaceBlock, bench: Bench) -> Floats | None:
-    """Search a block and return the primary measure of its queries; None if a query failed.
-
-    The rankings go through the store, where the evaluation of the combination finds them.
-    """
-    experiment, dataset = block.experiment, bench.dataset(block.experiment)
-    rows, inputs = np.array(block.rows, dtype=np.intp), dataset.queries.inputs
-    retriever, depth = leave_room(experiment.retriever, dataset, experiment.metrics.depth)
-    queries = [inputs[row] for row in block.rows]
-    with remember_facts():
-        rankings = search_block(retriever, dataset.corpus, queries, depth, bench.store)
-    if rankings.errors or not rankings.settled:
-        return None
-    joined = join_blocks([(rows, rankings)], len(dataset.queries), depth, len(dataset.corpus))
-    grader, *_ = bench.datasets.build_grader(experiment)
-    ranked = exclude_own(dataset, joined, experiment.metrics.depth)
-    values: Floats = grader.score(ranked, [experiment.metrics.primary_measure]).values[0][rows]
-    return values
+    """Search a block and return the primary measure of its queries; None if a query failed."""
+    scored = score_block(block.experiment, block.rows, bench, [block.experiment.metrics.primary_measure])
+    return None if scored.errors or not scored.settled else scored.values[0]
 
 
 Measure = Callable[[Mapping[str, RaceBlock]], Mapping[str, Floats | None]]

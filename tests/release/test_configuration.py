@@ -42,6 +42,7 @@ threads: 4 # parallel calls
 
 
 WITHOUT_CLASS = {
+    "accept": "sets a rule of its gate, whose class is that of the chosen gate",
     "_shared": "its keys are settings of every command, which no class has",
     "cache": "ages and sizes are texts with a unit, but numbers in the class",
     "plan": "has the settings of evaluate",

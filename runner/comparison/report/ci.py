@@ -28,7 +28,7 @@ def comparison_junit(comparison: Comparison, checks: Sequence[Check], gate: Gate
 
     An undecided rule is an error if an undecided gate fails, passes if it passes, and is skipped if it warns.
     """
-    outcomes: dict[Verdict, Outcome] = {"pass": "passed", "fail": "failed", "undecided": _UNDECIDED[gate.undecided]}
+    outcomes = list_outcomes(gate)
     return render_junit(
         [
             JUnitSuite(
@@ -38,6 +38,11 @@ def comparison_junit(comparison: Comparison, checks: Sequence[Check], gate: Gate
             for label in comparison.labels[1:]
         ]
     )
+
+
+def list_outcomes(gate: Gate) -> dict[Verdict, Outcome]:
+    """Return the outcome in JUnit of each verdict."""
+    return {"pass": "passed", "fail": "failed", "undecided": _UNDECIDED[gate.undecided]}
 
 
 def _case(check: Check, outcomes: Mapping[Verdict, Outcome]) -> JUnitCase:
