@@ -158,7 +158,8 @@ def report(run: SweepRun, content: SweepContent, output: Path | None) -> SweepEn
     if not closing.is_empty:
         _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
     _show_work(closing)
-    show_recommendation([board.leaderboard for board in boards])
+    if not (outcome.interrupted or run.waiting):  # otherwise, the last words are how to go on
+        show_recommendation([board.leaderboard for board in boards])
     best = closing.best if content.chosen else None
     return SweepEnding(outcome.exit_code, boards, parent, best, {of.id: of for of in closing.logged.values()})
 

@@ -45,14 +45,17 @@ def test_labels_are_abbreviated_while_they_stay_unique(swept: Swept, brief: list
     assert abbreviate_labels([str(i) for i in range(len(swept))], swept) == brief
 
 
-settings = st.dictionaries(
-    st.sampled_from(["retriever", "retriever.k1", "retriever.method", "encoder", "parts.a.k1"]),
-    st.sampled_from(["bm25", "rrf", 0.5, 10, None, "max"]),
-    max_size=4,
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["retriever", "retriever.k1", "retriever.method", "encoder", "parts.a.k1"]),
+            st.sampled_from(["bm25", "rrf", 0.5, 10, None, "max"]),
+            max_size=4,
+        ),
+        min_size=1,
+        max_size=6,
+    )
 )
-
-
-@given(st.lists(settings, min_size=1, max_size=6))
 def test_no_two_abbreviated_labels_are_equal(swept: Swept) -> None:
     whole = [f"combination {i}" for i in range(len(swept))]
     assert len(set(abbreviate_labels(whole, swept))) == len(swept)
