@@ -21,7 +21,7 @@ from runner.comparison.compare import Comparison, TableStatistics, is_same_evalu
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, Gate, check_gate, find_exit_code
 from runner.comparison.locked import ask_locked_split
-from runner.comparison.report import data, tables
+from runner.comparison.report import data, steps, tables
 from runner.comparison.report.ci import comparison_junit, cut_summary, is_github, iter_annotations
 from runner.comparison.report.json import comparison_json
 from runner.comparison.report.locked import WHY, answers_json, answers_markdown, answers_page
@@ -267,6 +267,7 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings,
         console.show_table(tables.primary_table(comparison), f"{comparison.primary} minus that of {baseline}")
     for i in detailed:
         console.show_table(tables.differences_table(comparison, i, few), f"{comparison.labels[i]} minus {baseline}")
+        console.show_table(steps.steps_table(comparison, i), f"Gold lost by step: {comparison.labels[i]}")
     console.show_table(tables.no_result_table(comparison), "Queries without gold")
     console.show_table(tables.types_table(comparison, [comparison.primary]), "By query type")
     console.show_table(tables.agreement_table(comparison), "Agreement")

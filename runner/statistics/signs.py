@@ -54,3 +54,10 @@ def most_extreme(level: float, units: int, permutations: int) -> int:
         most = math.ceil(level * 2**units - 1e-9) - 1
         return most if most > 1 else -1  # no flip, and the flip of all signs, are always as extreme
     return math.ceil(level * (permutations + 1) - 1e-9) - 2
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Return the two-sided p-value of an exact sign test, on units of which none is equal (Conover 1999, 3.4)."""
+    from scipy.special import bdtr
+
+    return min(1.0, 2 * float(bdtr(min(better, worse), better + worse, 0.5))) if better + worse else 1.0

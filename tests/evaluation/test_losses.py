@@ -25,6 +25,7 @@ from retrievers.rerankers.base import CandidateScores, Rerank
 from retrievers.store import NoStore, Store
 from runner.api.results import with_run
 from runner.comparison.comparability import reorder_queries
+from runner.comparison.insights import find_insights
 from runner.datasets.anchoring import Anchor
 from runner.datasets.base import Queries, Raw
 from runner.datasets.chunking import Tokens
@@ -46,7 +47,8 @@ from runner.evaluation.losses import (
     find_unreachable,
 )
 from runner.evaluation.records import load_record, save_record
-from runner.evaluation.report.tables import describe_losses
+from runner.evaluation.report.sections import result_markdown
+from runner.evaluation.report.tables import describe_losses, losses_table
 from runner.evaluation.result import Result, ResultError
 from runner.metrics.scores import UNRANKED
 from runner.metrics.settings import MetricSettings
@@ -354,6 +356,15 @@ def test_a_sentence_and_the_metrics_of_a_run_name_the_losses(tmp_path: Path) -> 
     metrics = {name: value for name, value, _ in metrics_of(result) if "lost_at" in name}
     assert sum(metrics.values()) == 7 * PLANTS + metrics["threshold_-2.5/lost_at_5"]
     assert (metrics["lost_at_5/fusion"], metrics["lost_at_5/not_in_the_corpus"]) == (PLANTS, PLANTS)
+
+
+def test_a_table_lists_the_queries_of_each_step(tmp_path: Path) -> None:
+    result = evaluate(build_pipeline([]), tmp_path)
+    rows = losses_table(result, most=2).texts()
+    assert [row[:3] for row in rows] == [[step, "20", "14.3%"] for step in result.losses.counts]  # type: ignore[union-attr]
+    assert all(row[4].endswith(f" and {int(row[3]) - 2} more") for row in rows)
+    report = result_markdown(result, find_insights(result))
+    assert f"| fusion | 20 | 14.3% | {rows[4][3]} |" in report
 
 
 def test_a_data_frame_lists_the_lost_gold_with_its_ranks(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from retrievers.base import NOTHING, Rankings
 from retrievers.work import Cost
+from runner.evaluation.losses import Losses
 from runner.evaluation.result import DatasetSummary, Hits, QueryTable, Result, Timings
 from runner.metrics.abstention import Abstention, AtThreshold
 
@@ -155,6 +156,13 @@ def mixed() -> list[Result]:
         "retriever=hybrid", retriever="hybrid", swept={"retriever": "hybrid"}, seed=60, quality=0.74, mean_ms=14.5
     )
     return [*of_bm25, *dense, hybrid]
+
+
+def lose_gold(found: Result, seed: int) -> Result:
+    """Return a result that missed some of its gold documents, each by one of two steps."""
+    gold = sum(map(len, found.queries.expected))
+    codes = np.random.default_rng(seed).integers(-1, 2, gold).astype(np.int8)
+    return replace(found, losses=Losses(10, ("not retrieved", "cutoff"), codes, ("",), np.zeros((1, gold), np.int32)))
 
 
 def _measure(measure: str, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -37,7 +37,7 @@ from runner.sweep.report.sections import iter_sections as iter_sweep_sections
 from runner.sweep.report.sections import sweep_markdown
 from tests.comparison.test_datasets import groups, rank
 from tests.features.traces.report.factory import finding, told_of
-from tests.pages.factory import result, sweep
+from tests.pages.factory import lose_gold, result, sweep
 from tests.pages.reading import check_markdown, check_page
 from tests.sweep.report.test_selection import search, selection
 
@@ -46,7 +46,7 @@ PRIMARY = "nDCG@10"
 
 def build_full_sweep() -> tuple[Leaderboard, list[Result]]:
     """Return a sweep whose report has all of its sections."""
-    results = sweep(6)
+    results = [lose_gold(one, i) for i, one in enumerate(sweep(6))]
     dropped = DroppedCombination("c", "k1=9", {"k1": "9"}, 12, "k1=1.2", 0.001, 0.2, 0.5)
     board = build_leaderboard(results, PRIMARY, [FailedCombination("x", "boom", "Traceback")])
     race = RaceRecord(PRIMARY, 0.05, 0.0, 10, 0, 30, ["c"], [dropped])
@@ -61,12 +61,13 @@ def build_full_evaluation() -> Result:
     verdicts = [[GradeVerdict(9.0, "graded", "all is there", calls=1)] for _ in range(n)]
     diagnostics = {"queries.filter_up_to_1_percent": 12.0, "index_recall_at_10": 0.5}
     grades = Grades("judge", "hash", 5, (1.0, 0.8, 0.5), verdicts, np.ones(n), [False] * n)
-    return replace(found, grades=grades, diagnostics=diagnostics)
+    return lose_gold(replace(found, grades=grades, diagnostics=diagnostics), 0)
 
 
 def build_full_comparison() -> tuple[Comparison, list[Check], DataEffect]:
     """Return a comparison whose report has all of its sections, with the effect of changed data."""
     recorded, again, candidate = result("a", seed=1), result("a", seed=5), result("b", seed=2, quality=0.7)
+    again, candidate = lose_gold(again, 0), lose_gold(candidate, 1)
     comparison = compare_results([again, candidate], TableStatistics(permutations=50))
     effect = measure_data_effect(recorded, again, [candidate], ["b"], comparison)
     return comparison, check_gate(Gate(floors={"mrr": 0.2}), comparison), effect

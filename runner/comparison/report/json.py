@@ -12,6 +12,7 @@ from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, conclude
 from runner.comparison.report import tables
 from runner.comparison.report.data import convert_effect
+from runner.comparison.report.steps import convert_steps
 
 
 def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: DataEffect | None = None) -> str:
@@ -59,6 +60,7 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
         "agreement": {
             label: {"queries": pair.queries, **pair.coefficients} for label, pair in comparison.agreement.items()
         },
+        "steps": {label: convert_steps(comparison, i) for i, label in enumerate(comparison.labels) if i},
         "headroom": vars(comparison.headroom),
         "by_type": tables.by_type(comparison, list(comparison.table)),
         "queries": {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from runner.comparison.compare import Change, Comparison
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, Verdict, conclude
-from runner.comparison.report import data, tables
+from runner.comparison.report import data, steps, tables
 from runner.pages.markdown import escape, render_sections
 from runner.pages.numbers import format_signed, score
 from runner.pages.sections import ReportSection
@@ -53,6 +53,8 @@ def iter_sections(
     yield ReportSection("Measures", tables.measures_table(comparison, few), "measures")
     for i, title in enumerate(differences, 1):
         yield ReportSection(title, tables.differences_table(comparison, i, few), "summary")
+        lost = steps.steps_table(comparison, i)
+        yield ReportSection(f"Gold lost by step{suffixes[i]}", lost, "summary", steps.NOTE if lost.rows else "")
     yield ReportSection("Queries without gold", tables.no_result_table(comparison), "details")
     yield ReportSection("By query type", tables.types_table(comparison), "details")
     yield ReportSection("Agreement", tables.agreement_table(comparison), "details")

@@ -72,6 +72,7 @@ def iter_sections(result: Result, insight: Insights, limit: int) -> Iterator[Rep
     yield ReportSection("Filters, by selectivity", tables.filters_table(result), "summary")
     yield ReportSection("Diagnostics", tables.diagnostics_table(result), "summary")
     yield ReportSection("Queries that raised an error", tables.errors_table(result), "failures", printed="errors")
+    yield ReportSection("Gold lost by step", tables.losses_table(result), "summary", tables.describe_losses(result))
     title, note = "Missed queries and their causes", insights.failures_note(insight)
     yield ReportSection(title, insights.classes_table(insight), "missed", note, printed="table")
     table = insights.failures_table(result, insight, limit)

@@ -10,7 +10,7 @@ import numpy as np
 from retrievers.filters import SELECTIVITY
 from retrievers.work import kind_of
 from runner.comparison.headline import select_headline
-from runner.comparison.notes import describe_unknown_hits
+from runner.comparison.notes import describe_unknown_hits, list_some
 from runner.comparison.queries import list_hardest
 from runner.evaluation.losses import CANDIDATES, CHUNKING, NOT_IN_CORPUS, NOT_OBSERVABLE, NOT_RETRIEVED
 from runner.evaluation.result import Result, count_statuses
@@ -165,6 +165,26 @@ def hole_rate(result: Result) -> str:
         return ""
     hits = f"{holes.unjudged:,} of {holes.hits:,} hits" if holes.unjudged else f"none of {holes.hits:,} hits"
     return f"{percent(holes.rate)} ({hits} in the top {holes.cutoff} are unjudged)"
+
+
+def losses_table(result: Result, most: int = 5) -> Table:
+    """Return the gold documents that each step lost, with the first few queries; empty if none is missed."""
+    losses = result.losses
+    if losses is None or not losses.missed:
+        return Table([], [])
+    ids = [query for query, gold in zip(result.queries.ids, result.queries.expected, strict=True) for _ in gold]
+    rows = []
+    for code, (step, lost) in enumerate(losses.counts.items()):
+        queries = list(dict.fromkeys(ids[place] for place in np.flatnonzero(losses.codes == code).tolist()))
+        rows.append([step, lost, lost / losses.missed, len(queries), list_some(queries, most)])
+    columns = [
+        Column("step"),
+        Column("gold lost", number, numeric=True),
+        Column("share", percent, numeric=True),
+        Column("queries", number, numeric=True),
+        Column("such as", least=20),
+    ]
+    return Table(columns, [row for row in rows if row[1]])
 
 
 def describe_losses(result: Result) -> str:

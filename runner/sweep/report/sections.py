@@ -46,6 +46,8 @@ def iter_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 
     yield ReportSection(f"{board.primary} by query type", by_type, "plots", figure="types")
     note = "No other combination is both faster and better than one of these."
     yield ReportSection("Quality against time", tables.pareto_table(board), "plots", note, figure="tradeoff")
+    note = "Gold documents that are not among the first hits, by the step that lost them."
+    yield ReportSection("Gold lost by step", tables.losses_table(board, results), "plots", note)
     by_setting = {
         f"{effect.setting}: range of the mean {score4(effect.reach)}": tables.effect_table(effect)
         for effect in measure_effects(board)

@@ -278,6 +278,26 @@ def finalists_by_type(board: Leaderboard, results: Sequence[Result]) -> Table:
     return Table(columns, rows if len(types) > 1 else [])
 
 
+def losses_table(board: Leaderboard, results: Sequence[Result]) -> Table:
+    """Return the gold documents that each step of the finalists lost; empty if the losses of one are not known."""
+    losses = {row.rank: results[row.position].losses for row in board.finalists} if results else {}
+    known = [own for own in losses.values() if own is not None]
+    if not known or len(known) < len(losses):
+        return Table([], [])
+    steps = list(dict.fromkeys(step for own in known for step, lost in own.counts.items() if lost))
+    columns = [
+        Column("#", number, numeric=True),
+        Column("combination", least=28),
+        Column(f"missed in the first {known[0].cutoff}", number, numeric=True),
+        *(Column(step, number, numeric=True) for step in steps),
+    ]
+    rows = [
+        [row.rank, row.label, own.missed, *(own.counts.get(step) for step in steps)]
+        for row, own in zip(board.finalists, known, strict=True)
+    ]
+    return Table(columns, rows if steps else [])
+
+
 def pareto_table(board: Leaderboard, cost: str = "median_ms") -> Table:
     """Return the Pareto front of quality and a cost, which is the median time per query by default."""
     costs = [COSTS[name] for name in dict.fromkeys([cost, "median_ms", "p95_ms", "index_s"])]
