@@ -1,15 +1,13 @@
 """Measure every case, or those named, print a table, and write `results.json`: `python -m benchmarks [CASE ...]`.
 
-Each case is written when it ends; earlier results of other cases stay in the file, with their dates.
+Each case is written when it ends; earlier results of other cases stay in the file, with their commits and dates. The
+table shows the change of each ratio against `reference.json` (`benchmarks.reference`).
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -21,54 +19,65 @@ from benchmarks.learned_sparse import LEARNED_SPARSE
 from benchmarks.measure import Figure
 from benchmarks.million_vectors import MILLION_VECTORS
 from benchmarks.reading import READING
+from benchmarks.reference import REFERENCE, RESULTS, describe_changes, find_changes, keep_figures, read_figures
 from benchmarks.scale import SCALE
 from benchmarks.serving import SERVING
 from benchmarks.sweeps import SWEEPS
 from benchmarks.ten_million import TEN_MILLION
 
-RESULTS = Path(__file__).with_name("results.json")
+EVERY = (
+    *CASES,
+    *SWEEPS,
+    *SCALE,
+    *SERVING,
+    *READING,
+    *AGREEMENT,
+    *MILLION_VECTORS,
+    *LEARNED_SPARSE,
+    *FIRST_GATE,
+    *TEN_MILLION,
+)
 
 
-def main() -> int:
-    """Return 1 if a bar is not met."""
+def choose_cases(names: Sequence[str]) -> list[Callable[[], list[Figure]]]:
+    """Return the cases of these names, every case without names; raises `ValueError` for an unknown one."""
+    known = [case.__name__ for case in EVERY]
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"unknown case: {', '.join(unknown)}; the cases are {', '.join(known)}")
+    return [case for case in EVERY if not names or case.__name__ in names]
+
+
+def main(names: Sequence[str]) -> int:
+    """Return 1 if a bar is not met, 2 if nothing can be measured."""
+    try:
+        chosen = choose_cases(names)
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     for folder in (DATA, PEER):
         if not folder.is_dir():
             print(
                 f"error: {folder} is not there: RETRIEVAL_DATA and BENCH_PEER say where else to look", file=sys.stderr
             )
             return 2
-    every = (
-        *CASES,
-        *SWEEPS,
-        *SCALE,
-        *SERVING,
-        *READING,
-        *AGREEMENT,
-        *MILLION_VECTORS,
-        *LEARNED_SPARSE,
-        *FIRST_GATE,
-        *TEN_MILLION,
-    )
-    chosen = [case for case in every if not sys.argv[1:] or case.__name__ in sys.argv[1:]]
     figures: list[Figure] = []
     for case in chosen:
         print(f"{case.__name__}: {(case.__doc__ or '').strip().partition(chr(10))[0]}", flush=True)
         measured = case()
         figures += measured
-        _keep(measured)
-    table = Table("what", "ours", "peer", "ratio", "bar", "met")
+        keep_figures(measured, RESULTS)
+    reference = read_figures(REFERENCE)
+    changes = find_changes(figures, reference)
+    table = Table("what", "ours", "peer", "ratio", "bar", "met", "change")
     for f in figures:
         values = (f"{f.ours:.4g} {f.unit}", f"{f.peer:.4g} {f.unit}", f"{f.ratio:.3f}", f"{f.bar:.3f}")
-        table.add_row(f.name, *values, "yes" if f.met else "NO")
-    Console().print(table)
+        change = f"{changes[f.name] - 1:+.1%}" if f.name in changes else "new"
+        table.add_row(f.name, *values, "yes" if f.met else "NO", change)
+    console = Console()
+    console.print(table)
+    console.print(describe_changes(changes, reference))
     return 0 if all(figure.met for figure in figures) else 1
 
 
-def _keep(figures: Sequence[Figure]) -> None:
-    kept = {figure["name"]: figure for figure in json.loads(RESULTS.read_text())} if RESULTS.is_file() else {}
-    kept |= {figure.name: {**figure.to_dict(), "on": date.today().isoformat()} for figure in figures}
-    RESULTS.write_text(json.dumps(list(kept.values()), indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
