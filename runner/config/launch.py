@@ -14,6 +14,7 @@ from pathlib import Path
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 from hydra.types import RunMode
@@ -40,6 +41,10 @@ LONG_NUMBER = re.compile(r"\d{1000}")
 
 NESTED = 20
 """Brackets in a setting that is likely to be the one that is nested too deeply."""
+
+_TEXT = r"""(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|(?:\$\{{[^}}]*\}}|[^][{{}}(),=\\'"{}])+)"""
+TEXTS = re.compile(_TEXT.format("")), re.compile(_TEXT.format(":"))
+"""The texts in a value, quoted or not: of any value, and of a mapping, in which a colon follows a key."""
 
 TAKES_TEXT = ("sweep.exclude", "sweep.include", "grading.document_pattern")
 """Settings whose value is an expression, in which Hydra would read operators as its own syntax."""
@@ -153,11 +158,11 @@ def _check_launcher() -> None:
 
 
 def order_overrides(words: Sequence[str]) -> list[str]:
-    """Return overrides in the form for Hydra: expressions quoted, then `trust`, and `plugins` last.
+    """Return overrides in the form for Hydra: expressions and letters beyond ASCII quoted, `trust`, and `plugins` last.
 
     Both are always set, so that no YAML file can name them.
     """
-    return _with_plugins_last(_with_trust_last([_quote_expression(word) for word in words]))
+    return _with_plugins_last(_with_trust_last([_quote_letters(_quote_expression(word)) for word in words]))
 
 
 def _check_once(verb: str, words: Sequence[str]) -> None:
@@ -174,6 +179,25 @@ def _quote_expression(word: str) -> str:
     if key.lstrip("+") not in TAKES_TEXT or value[:1] in ("'", '"', "[", "{", "") or value == "null":
         return word
     return f"{key}={QuotedString(value, Quote.single).with_quotes()}"
+
+
+def _quote_letters(word: str) -> str:
+    """Return an override with quotes around each text beyond ASCII, which Hydra reads only in quotes."""
+    key, _, value = word.partition("=")
+    if value.isascii():
+        return word
+
+    def quote(text: re.Match[str]) -> str:
+        plain = text[0].strip(" \t")
+        is_plain = plain.isascii() or plain[0] in "\"'"
+        return text[0] if is_plain else QuotedString(plain, Quote.double).with_quotes()
+
+    quoted = f"{key}={TEXTS[value.startswith('{')].sub(quote, value)}"
+    try:
+        OverridesParser.create().parse_overrides([quoted])
+    except HydraException:
+        return word  # explained when the whole config is composed
+    return quoted
 
 
 def _with_trust_last(overrides: Sequence[str]) -> list[str]:

@@ -134,7 +134,12 @@ def _suggest_several_values(key: str, values: str, verb: str, overrides: Sequenc
 def _suggest_quotes(override: str) -> str:
     """Return how to write an override that cannot be parsed: with its value in quotes, inside those of the shell."""
     key, equals, value = override.partition("=")
+    if not key.isascii() or (value.startswith("{") and not value.isascii()):
+        return "cannot be parsed; names are ASCII on the command line, and texts in {} quoted; or set it in a YAML file"
     quoted = _quote_text(key, value)
+    if value[:1] + value[-1:] == "[]":
+        texts = (QuotedString(text.strip(" \"'"), Quote.double).with_quotes() for text in value[1:-1].split(","))
+        quoted = shlex.quote(f"{key}=[{','.join(texts)}]")
     try:
         OverridesParser.create().parse_overrides(shlex.split(quoted))
     except HydraException:

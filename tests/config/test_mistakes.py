@@ -149,7 +149,7 @@ def test_a_mistake_is_reported_in_one_line(arguments: str, line: str, capsys: py
 
 
 @pytest.mark.parametrize(
-    "name", ["café", "epoch=3", "a(b)", "a[1]", "a{x}", "a;b", "a#b", "a&b", "~x", "it's", 'a"b', "a\\'"]
+    "name", ["café (1)", "epoch=3", "a(b)", "a[1]", "a{x}", "a;b", "a#b", "a&b", "~x", "it's", 'a"b', "a\\'"]
 )
 def test_a_value_that_cannot_be_parsed_is_shown_in_quotes_that_work(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -162,6 +162,33 @@ def test_a_value_that_cannot_be_parsed_is_shown_in_quotes_that_work(
         assert main([words[0], shown]) == 2
         message = capsys.readouterr().err
     assert message == f"error: dataset.path=X/{name}: no such file or folder\n"
+
+
+@pytest.mark.parametrize("word", ["dataset.query_text=問題", 'dataset.query_text="問題"', "dataset.query_text='問題'"])
+def test_letters_of_any_script_need_no_quotes(word: str) -> None:
+    config, _ = compose_config("evaluate", ["dataset=csv", "dataset.queries=${oc.env:HOME}/Bücher/x.csv", word])
+    assert config.dataset.query_text == "問題"
+    assert config.dataset.queries.endswith("/Bücher/x.csv")
+
+
+def test_letters_of_any_script_work_in_lists_mappings_and_sweeps(capsys: pytest.CaptureFixture[str]) -> None:
+    config, _ = compose_config("evaluate", ["dataset=csv", "dataset.document_text=[題名, 本文,text]"])
+    assert config.dataset.document_text == ["題名", "本文", "text"]
+    config, _ = compose_config("table", [r"+names={k1\=0.9: Größe,k: a,l:種 類}"])
+    assert config.names == {"k1=0.9": "Größe", "k": "a", "l": "種 類"}
+    assert main(["plan", "-m", "dataset=beir", "dataset.path=Bücher,ポスト"]) == 2
+    assert "dataset.path=Bücher: no such file or folder" in capsys.readouterr().err
+
+
+def test_the_form_of_texts_in_a_list_and_of_names_that_cannot_be_quoted_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = read_error("dataset=csv dataset.document_text=[本文(1),text]", capsys)
+    (shown,) = shlex.split(line.rpartition(" of its own: ")[2])
+    config, _ = compose_config("evaluate", ["dataset=csv", shown])
+    assert config.dataset.document_text == ["本文(1)", "text"]
+    for word in ("dataset.種類=a", "dataset.query_text={種類:a}"):
+        assert "names are ASCII on the command line" in read_error(f"dataset=csv {word}", capsys)
 
 
 @pytest.mark.parametrize(
