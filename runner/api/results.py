@@ -12,7 +12,7 @@ from retrievers.base import NOTHING
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import MemoryStore
 from runner.api.notebook import render_result
-from runner.comparison.insights import find_insights
+from runner.comparison.insights import find_failures
 from runner.config.objects import build
 from runner.datasets.dataset import Dataset
 from runner.evaluation.failure_classes import ADVICE
@@ -89,7 +89,7 @@ class RunResult(Result):
             own = self.config.get("analyzer")
             analyzer = build(own, "analyzer", self.config.get("plugins") or ()) if own else Analyzer()
             lexicon = Lexicon(data.documents, analyzer, MemoryStore())
-        insight = find_insights(replace(self, hits=self.rankings.hits), lexicon)
+        insight = find_failures(replace(self, hits=self.rankings.hits), lexicon)
         columns = ("query_id", "query", "class", "meaning", "try_first", "gold", "gold_rank")
         rows = [
             (self.queries.ids[of.query], self.queries.texts[of.query], name, ADVICE[name].meaning,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,6 +38,22 @@ def find_insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     """Compute the insights of a result; `lexicon` is that of its corpus, if the texts are available."""
     if result.hits is None:
         return Insights()
+    queries, lengths = result.queries, [len(text.split()) for text in result.queries.texts]
+    tunings, untunable = _tunings(result)
+    return replace(
+        find_failures(result, lexicon),
+        predictors=correlations(
+            predict(result.hits.rankings, lengths), result.of(result.primary), queries.cluster_numbers
+        ),
+        tunings=tunings,
+        untunable=untunable,
+    )
+
+
+def find_failures(result: Result, lexicon: Lexicon | None = None) -> Insights:
+    """Compute only the missed queries of a result and their causes, as `find_insights` does."""
+    if result.hits is None:
+        return Insights()
     hits, queries, truth = result.hits, result.queries, result.of(result.primary)
     cutoff = find_missed_cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
@@ -47,17 +63,8 @@ def find_insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
         *(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth)),
         *(known, compute_depth(result)),
     )
-    lengths = [len(text.split()) for text in queries.texts]
-    tunings, untunable = _tunings(result)
-    return Insights(
-        cutoff=cutoff,
-        depth=run.depth,
-        by_text=lexicon is not None,
-        failures=explain_failures(run, lexicon, settings=FailureSettings(cutoff=cutoff)),
-        predictors=correlations(predict(hits.rankings, lengths), truth, queries.cluster_numbers),
-        tunings=tunings,
-        untunable=untunable,
-    )
+    failures = explain_failures(run, lexicon, settings=FailureSettings(cutoff=cutoff))
+    return Insights(cutoff, run.depth, lexicon is not None, failures)
 
 
 def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from retrievers.base import Rankings, Retriever
+from retrievers.base import Corpus, Rankings, Retriever
 from retrievers.blocks import search_in_blocks
 from retrievers.encoders.cuts import CutKind
 from retrievers.index_facts import describe_indexes, remember_facts
@@ -192,6 +192,10 @@ class Bench:
         documents = self.dataset(experiment).documents
         if not len(documents):
             documents = fetch_documents(experiment.retriever, documents, _list_evidence(result))
+        return self.read_words(experiment, documents)
+
+    def read_words(self, experiment: Experiment, documents: Corpus) -> Lexicon | None:
+        """Return the words of documents, as the analyzer of an experiment splits them; None without documents."""
         if not len(documents):
             return None
         own = experiment.config.get("analyzer")

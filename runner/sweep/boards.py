@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from retrievers.base import Corpus
 from runner.comparison.datasets import rank_systems
+from runner.comparison.insights import Insights
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
@@ -17,16 +20,24 @@ from runner.comparison.selection import WinnerSelection
 from runner.evaluation.result import Result
 from runner.statistics.settings import Statistics
 
-BestRankings = tuple[Mapping[int, Result], Corpus | None]
-"""The best results with their rankings, by rank, and the documents that these name (None if they are unknown)."""
-
 BEST = 5
 """The number of results whose rankings the report of a sweep shows."""
 
 
+class BestRankings(NamedTuple):
+    """The best results with their rankings, by rank, the documents that these name, and the misses of the first.
+
+    `corpus` is None if the documents are unknown, and `insight` is empty if the rankings of the first are.
+    """
+
+    results: Mapping[int, Result] = MappingProxyType({})
+    corpus: Corpus | None = None
+    insight: Insights = Insights()
+
+
 def load_nothing(best: Mapping[int, str]) -> BestRankings:
     """Return no rankings."""
-    return {}, None
+    return BestRankings()
 
 
 @dataclass(frozen=True, eq=False)

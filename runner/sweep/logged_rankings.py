@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from retrievers.texts import fetch_documents
+from runner.comparison.insights import Insights, find_failures
 from runner.config.objects import ConfigError
 from runner.evaluation.bench import Bench
+from runner.evaluation.failures import FailureSettings
 from runner.evaluation.result import Result, ResultError
 from runner.sweep.boards import BestRankings
 from runner.sweep.finished import load_result
@@ -26,7 +28,8 @@ class LoggedRankings:
     def load(self, combinations: Mapping[int, str], runs: Mapping[str, LoggedRun]) -> BestRankings:
         """Return the results of combinations, given by rank, with their rankings, and the documents that these name.
 
-        Rankings are in memory or in the logged `runs`; a result whose rankings are in neither is left out.
+        Rankings are in memory or in the logged `runs`; a result whose rankings are in neither is left out. The misses
+        of the first are explained with the texts of a corpus that is small enough for it.
         """
         best: dict[int, Result] = {}
         for rank, combination in combinations.items():
@@ -37,10 +40,12 @@ class LoggedRankings:
             if result.hits is not None:
                 best[rank] = result
         if not best:
-            return {}, None
+            return BestRankings()
         experiment = self._parent.experiments[combinations[min(best)]]
         documents = self._bench.dataset(experiment).documents
         if not len(documents):
             names = [name for result in best.values() if result.hits for name in result.hits.documents]
             documents = fetch_documents(experiment.retriever, documents, names)
-        return best, documents
+        small = len(documents) <= FailureSettings().semantic_documents
+        lexicon = self._bench.read_words(experiment, documents) if small else None
+        return BestRankings(best, documents, find_failures(best[1], lexicon) if 1 in best else Insights())

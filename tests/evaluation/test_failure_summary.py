@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,19 @@ import pytest
 import runner
 from retrievers.lexical.bm25 import BM25
 from runner.__main__ import main
+from runner.comparison.compare import TableStatistics
+from runner.config.consent import Consent
+from runner.evaluation.bench import Bench
 from runner.evaluation.failure_classes import ADVICE, FailureLabel
 from runner.evaluation.failure_summary import summarize_failures
-from runner.evaluation.failures import QueryFailure
+from runner.evaluation.failures import FailureSettings, QueryFailure
+from runner.features.look.pages import PageBuilder
+from runner.features.look.results import StoredResults
+from runner.features.look.shown import select_shown
+from runner.store.opening import open_store
+from runner.store.settings import StoreSettings
+from runner.tracking.fetching import Runs
+from runner.tracking.settings import Tracking
 from tests.pages.reading import Page, read_explorer_data, rows
 
 COUNTS: dict[FailureLabel, tuple[str, str]] = {
@@ -84,6 +95,34 @@ def test_every_output_of_a_command_has_the_same_count_advice_and_proof(
     for name, (count, _) in COUNTS.items():
         classes = [failure["classes"] for failure in system["failures"].values()]
         assert sum([name, f"{ADVICE[name].meaning} {ADVICE[name].first_step}"] in of for of in classes) == int(count)
+
+
+def test_the_reports_of_a_sweep_have_the_failure_classes_of_the_best(here: Path) -> None:
+    sweep = ["-m", "dataset=beir", "dataset.path=data", "dataset.unknown_judged=keep", "retriever.k1=1.2,1.3"]
+    assert main([*sweep, *SETTINGS, "tracking.background=false"]) == 0
+    (page,) = (here / "mlruns").rglob("report.html")
+    html, markdown = page.read_text(), page.with_name("report.md").read_text()
+    shown = Page(html).table("class")
+    assert {row[0]: (row[1], row[-1]) for row in shown} == COUNTS
+    assert rows(markdown, "Missed queries and their causes") == shown
+    assert "k1=1.2, the best: 7 queries have no gold in the first 3" in markdown
+    best, other = read_explorer_data(html)["systems"]
+    assert (best["row"], len(best["failures"]), other["failures"]) == (0, 7, {})
+    runs = Runs(Tracking(uri=f"sqlite:///{here}/mlruns/mlflow.db"))
+    results = StoredResults(runs, Bench(open_store(StoreSettings(str(here / "cache")))), Consent())
+    look = PageBuilder(results, TableStatistics(permutations=50)).build(select_shown((), None, runs))
+    assert Page(look.html).table("class") == shown
+
+
+def test_the_texts_of_a_large_corpus_are_not_read_for_the_page_of_a_sweep(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.sweep.logged_rankings.FailureSettings", partial(FailureSettings, semantic_documents=30))
+    sweep = ["-m", "dataset=beir", "dataset.path=data", "dataset.unknown_judged=keep", "retriever.k1=1.2,1.3"]
+    assert main([*sweep, *SETTINGS, "tracking.background=false"]) == 0
+    (page,) = (here / "mlruns").rglob("report.html")
+    shown = {row[0]: row[1] for row in Page(page.read_text()).table("class")}
+    assert shown == {"distractor overlap": "3", "unclassified": "4"}
 
 
 def test_python_has_a_row_for_each_missed_query_and_class(here: Path) -> None:

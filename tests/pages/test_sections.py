@@ -11,7 +11,7 @@ from runner.api import notebook
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.data_effect import DataEffect, measure_data_effect
 from runner.comparison.gate import Check, Gate, check_gate
-from runner.comparison.insights import find_insights
+from runner.comparison.insights import find_failures, find_insights
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.comparison.report.page import comparison_page
@@ -86,9 +86,10 @@ def build_full_traces() -> TraceReport:
 
 def test_every_section_of_a_sweep_is_in_markdown_and_on_the_page() -> None:
     board, results = build_full_sweep()
-    check_markdown(iter_sweep_sections(board, results), sweep_markdown(board, results))
-    sections = iter_sweep_sections(board, results, HARDEST)
-    check_page(sections, sweep_page(board, results), "Leaderboard", "1 failed")
+    insight = find_failures(result(quality=0.2))
+    check_markdown(iter_sweep_sections(board, results, insight), sweep_markdown(board, results, insight))
+    sections = iter_sweep_sections(board, results, insight, HARDEST)
+    check_page(sections, sweep_page(board, results, insight=insight), "Leaderboard", "1 failed")
 
 
 def test_every_section_of_an_evaluation_is_in_markdown_and_on_the_page() -> None:

@@ -11,7 +11,6 @@ from runner.comparison.insights import find_insights
 from runner.comparison.report.page import comparison_page
 from runner.config.consent import restore_values
 from runner.config.objects import ConfigError, build_settings
-from runner.evaluation.failures import Lexicon
 from runner.evaluation.report.page import result_page
 from runner.evaluation.report.rankings import DocumentText
 from runner.evaluation.result import Result
@@ -80,8 +79,7 @@ class PageBuilder:
         ranked = [self.results.read(run) for run in shown.runs]
         corpus = self.results.read_documents(ranked[0])
         if shown.kind == "evaluation":
-            lexicon = Lexicon(corpus, self.results.bench.analyzer, self.results.bench.store) if len(corpus) else None
-            html = result_page(ranked[0], find_insights(ranked[0], lexicon), corpus, place)
+            html = result_page(ranked[0], find_insights(ranked[0], self.results.read_words(corpus)), corpus, place)
             return LivePage(state, html, ranked)
         rivals = list(self.results.read_combinations(self._list_rivals(shown.runs)).values())
         statistics = read_statistics(rivals[0]) if rivals else self._statistics
@@ -104,9 +102,9 @@ class PageBuilder:
         if len(boards) > 1:
             summaries = [next(iter(of.results.values())).dataset for of in boards]
             place = replace(place, datasets=tuple(f"{of.name}, {of.split}" for of in summaries))
-        best, corpus = self.results.read_best(chosen, finished)
-        html = sweep_page(chosen.leaderboard, list(chosen.results.values()), place, best, corpus)
-        return LivePage(state, html, list(best.values()))
+        best = self.results.read_best(chosen, finished)
+        html = sweep_page(chosen.leaderboard, list(chosen.results.values()), place, *best)
+        return LivePage(state, html, list(best.results.values()))
 
     def _list_rivals(self, runs: Sequence[Run]) -> list[Run]:
         """Return the combinations of the sweep that all these runs are combinations of; none without such a sweep."""

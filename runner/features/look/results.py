@@ -7,10 +7,12 @@ from contextlib import suppress
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.texts import fetch_documents
+from runner.comparison.insights import Insights, find_failures
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.consent import Consent, NotAllowedError, restore_values
 from runner.config.objects import ConfigError, build
 from runner.evaluation.bench import Bench
+from runner.evaluation.failures import FailureSettings, Lexicon
 from runner.evaluation.report.rankings import DEPTH, MOST_GOLD, DocumentText, ShownDocument
 from runner.evaluation.result import Result, ResultError
 from runner.pages import console
@@ -55,7 +57,15 @@ class StoredResults:
             with suppress(ResultError):  # the page can do without
                 if (result := self.read(runs[name])).hits is not None:
                     best[rank] = result
-        return best, self.read_documents(next(iter(best.values()))) if best else None
+        if not best:
+            return BestRankings()
+        corpus = self.read_documents(next(iter(best.values())))
+        lexicon = self.read_words(corpus) if len(corpus) <= FailureSettings().semantic_documents else None
+        return BestRankings(best, corpus, find_failures(best[1], lexicon) if 1 in best else Insights())
+
+    def read_words(self, corpus: Corpus) -> Lexicon | None:
+        """Return the words of documents; None without documents."""
+        return Lexicon(corpus, self.bench.analyzer, self.bench.store) if len(corpus) else None
 
     def read_documents(self, result: Result) -> Corpus:
         """Return the documents of a result's dataset; none if it cannot be loaded, or has changed since."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from retrievers.base import Corpus
+from runner.comparison.insights import Insights
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.search import Search
@@ -53,11 +54,13 @@ def sweep_page(
     place: PagePlace = FILE,
     best: Mapping[int, Result] = MappingProxyType({}),
     corpus: Corpus | None = None,
+    insight: Insights = Insights(),  # noqa: B008 (immutable)
     texts: Texts = "snippets",
 ) -> str:
     """Return the page of a sweep; `results` are those that the leaderboard was built from, in the same order.
 
-    `best` are results with their rankings, by rank, whose hits are shown; `corpus` has the texts of the documents.
+    `best` are results with their rankings, by rank, whose hits are shown; `corpus` has the texts of the documents, and
+    `insight` the misses of the first.
     """
     columns = build_columns(board, results)
     figures, query_figures = list(_list_plots(board, results, columns)), list(_list_query_plots(board))
@@ -66,9 +69,9 @@ def sweep_page(
     return render_explorer(
         TEMPLATE,
         _build_data(board, ranked, columns, [*figures, *query_figures], place)
-        | _build_hits(board, best, corpus, texts),
+        | _build_hits(board, best, corpus, insight, texts),
         place,
-        iter_sections(board, results, HARDEST),
+        iter_sections(board, results, insight, HARDEST),
         scores,
         board=board,
         format_setting=format_setting,
@@ -116,12 +119,14 @@ def _list_slices(queries: QueryTable) -> dict[str, list[str]]:
     return {name: values for name, values in slices.items() if len(set(values)) > 1}
 
 
-def _build_hits(board: Leaderboard, best: Mapping[int, Result], corpus: Corpus | None, texts: Texts) -> dict[str, Any]:
+def _build_hits(
+    board: Leaderboard, best: Mapping[int, Result], corpus: Corpus | None, insight: Insights, texts: Texts
+) -> dict[str, Any]:
     if not best:
         return {}
     labels = {row.rank: row.label for row in board.rows}
     names = [f"{rank}. {labels[rank]}" for rank in best]
-    rankings = build_rankings(list(best.values()), names, corpus, texts=texts, snippet=SNIPPET)
+    rankings = build_rankings(list(best.values()), names, corpus, [insight] if 1 in best else [], texts, SNIPPET)
     for system, rank in zip(rankings["systems"], best, strict=True):
         system["row"] = rank - 1
     return rankings

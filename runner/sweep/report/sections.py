@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from runner.comparison.insights import Insights
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard
 from runner.comparison.swept_settings import measure_effects
+from runner.evaluation.report.insights import classes_table, failures_note
 from runner.evaluation.report.tables import fingerprints_table, settings_table
 from runner.evaluation.result import Result
 from runner.pages.markdown import escape, render_sections
@@ -15,8 +17,15 @@ from runner.pages.sections import ReportSection, iter_added
 from runner.sweep.report import difficulty, selection, tables
 
 
-def sweep_markdown(board: Leaderboard, results: Sequence[Result]) -> str:
-    """Return the report of a sweep; `results` are those that the leaderboard was built from, in the same order."""
+def sweep_markdown(
+    board: Leaderboard,
+    results: Sequence[Result],
+    insight: Insights = Insights(),  # noqa: B008 (immutable)
+) -> str:
+    """Return the report of a sweep; `results` are those that the leaderboard was built from, in the same order.
+
+    `insight` has the missed queries of the best.
+    """
     settings = [f"- `{key}`: {escape(format_setting(value))}" for key, value in board.shared.items()]
     parts = [
         "# Retrieval sweep",
@@ -25,13 +34,21 @@ def sweep_markdown(board: Leaderboard, results: Sequence[Result]) -> str:
         escape(tables.verdict(board)),
         *map(escape, tables.notices(board)),
         *(["Shared settings:\n\n" + "\n".join(settings)] if settings else []),
-        *render_sections(iter_sections(board, results)),
+        *render_sections(iter_sections(board, results, insight)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def iter_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 15) -> Iterator[ReportSection]:
-    """Yield the sections; `results` are those that the leaderboard was built from, in the same order."""
+def iter_sections(
+    board: Leaderboard,
+    results: Sequence[Result],
+    insight: Insights = Insights(),  # noqa: B008 (immutable)
+    hardest: int = 15,
+) -> Iterator[ReportSection]:
+    """Yield the sections; `results` are those that the leaderboard was built from, in the same order.
+
+    `insight` has the missed queries of the best.
+    """
     if (chosen := board.selection) is not None:
         yield ReportSection(selection.selection_heading(chosen), selection.selection_table(chosen), "selection")
         yield ReportSection("Winner without each fold", selection.folds_table(chosen), "selection")
@@ -48,6 +65,9 @@ def iter_sections(board: Leaderboard, results: Sequence[Result], hardest: int = 
     yield ReportSection("Quality against time", tables.pareto_table(board), "plots", note, figure="tradeoff")
     note = "Gold documents that are not among the first hits, by the step that lost them."
     yield ReportSection("Gold lost by step", tables.losses_table(board, results), "plots", note)
+    if insight.failures:
+        note = f"{board.rows[0].label}, the best: {failures_note(insight)}"
+        yield ReportSection("Missed queries and their causes", classes_table(insight), "queries", note)
     by_setting = {
         f"{effect.setting}: range of the mean {score4(effect.reach)}": tables.effect_table(effect)
         for effect in measure_effects(board)
