@@ -49,10 +49,11 @@ def json_rows(content: bytes) -> list[dict[str, Any]]:
 
 
 def table_rows(content: bytes, delimiter: str) -> list[dict[str, Any]]:
+    """Read a table between delimiters or semicolons, in UTF-8 or UTF-16."""
     try:
-        header, *rows = [
-            row for row in csv.reader(io.StringIO(text_of(content), newline=""), delimiter=delimiter) if row
-        ]
+        text = content.decode("utf-16") if content.startswith((b"\xff\xfe", b"\xfe\xff")) else text_of(content)
+        delimiter = delimiter if delimiter in text.splitlines()[0] else ";"
+        header, *rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if any(row)]
     except (ValueError, csv.Error):
         refuse()
     if len(set(header)) < len(header) or any(len(row) != len(header) for row in rows):

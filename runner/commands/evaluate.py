@@ -81,6 +81,8 @@ def main(cfg: DictConfig) -> int:
     )
     bench = Bench(open_store(store_settings(settled.config)), analyzer)
     tracking = build(settled.config["tracking"], "tracking")
+    if reading := bench.dataset(experiment).reading:
+        console.note(reading)
     try:
         with_exchanges = traces(settled.config)
         result, run = run_experiment(experiment, bench, tracking, with_exchanges, _show, texts=own.report.texts)

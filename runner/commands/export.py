@@ -50,7 +50,7 @@ def main(cfg: DictConfig) -> int:
                 raise ConfigError("documents: the gold is already spans; remove documents, or dataset.gold=spans")
             dataset = convert_judgments(dataset, read_documents(own.documents), own.span_similarity)
         written = export(dataset, own.format, Path(own.output).expanduser(), own.overwrite)
-    for note in written.notes:
+    for note in filter(None, [dataset.reading, *written.notes]):
         console.note(note)
     console.document(
         lambda: {

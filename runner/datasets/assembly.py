@@ -35,8 +35,8 @@ _LIST = re.compile(r"\[.*['\", ].*\]|\(['\"].*\)", re.DOTALL)
 
 Table = TypeVar("Table", Corpus, Queries)
 
-Parts: TypeAlias = tuple[str, str, Corpus, Queries, Judgments, ExcludeSelf]
-"""The name, split, corpus, queries and judgments of a dataset, and its setting `exclude_self`."""
+Parts: TypeAlias = tuple[str, str, Corpus, Queries, Judgments, ExcludeSelf, str]
+"""The name, split, corpus, queries and judgments of a dataset, its setting `exclude_self`, and its reading."""
 
 
 def assemble(source: SourceSettings, raw: Raw) -> Parts:
@@ -45,7 +45,8 @@ def assemble(source: SourceSettings, raw: Raw) -> Parts:
     Unjudged queries are dropped, unless a setting keeps them. Raises `DatasetError`.
     """
     name = source.name or _derive_name(Path(source.origin))
-    if not source.has_documents:
+    has_documents = source.has_documents or len(raw.corpus) > 0
+    if not has_documents:
         source = replace(source, unknown_judged="keep")
     elif not len(raw.corpus):
         raise DatasetError(f"{name}: the dataset has no documents")
@@ -55,7 +56,7 @@ def assemble(source: SourceSettings, raw: Raw) -> Parts:
     tables = {"": list(raw.qrels)} | {
         kind: _replace_judgments(raw.qrels, own) for kind, own in raw.qrels_by_search_type.items()
     }
-    if not source.has_documents:
+    if not has_documents:
         _check_lists(source, raw, tables.values())
     query_at = _query_positions(source, raw)
     raw, tables = _select_known(source, raw, tables, query_at)
@@ -96,7 +97,7 @@ def assemble(source: SourceSettings, raw: Raw) -> Parts:
             "fewer, lower max_queries",
             f"{source.max_documents:,}", f"{len(corpus):,}",
         )  # fmt: skip
-    return name, source.split, corpus, selected, judgments, source.exclude_self
+    return name, source.split, corpus, selected, judgments, source.exclude_self, raw.reading
 
 
 def add_qrels(raw: Raw, extra: Sequence[Qrel], name: str) -> Raw:
@@ -239,7 +240,8 @@ def _unknown_documents(
         raise DatasetError(
             f"{_locate_judgment(source, raw, None, next(iter(unknown)))}: {len(unknown)} judged "
             f"{'document is' if len(unknown) == 1 else 'documents are'} "
-            f"not among the {len(document_at)} documents of the corpus, for example {next(iter(unknown))!r}; "
+            f"not among the {len(document_at)} documents of the corpus, for example "
+            f"{next(iter(unknown))!r}{f' ({raw.unknown_cause})' if raw.unknown_cause else ''}; "
             "correct the judgments, or set dataset.unknown_judged=drop, or dataset.unknown_judged=keep if a "
             "retriever with its own documents or rankings can return these documents"
         )

@@ -150,7 +150,8 @@ class Raw:
     `judged` are queries that are judged even if no qrel names them (no-result queries); qrels by search type replace
     `qrels` for the queries that they name. For messages, `qrels_name` says where the qrels come from, and
     `document_fields` are the fields of documents that the corpus does not have. `grade_intervals` are those of
-    estimated qrels.
+    estimated qrels. `reading` says in one line how the questions were understood, and `unknown_cause` why gold is not
+    among the documents.
     """
 
     corpus: Corpus
@@ -161,6 +162,8 @@ class Raw:
     qrels_name: str = "the judgments"
     document_fields: Iterable[str] = ()
     grade_intervals: Sequence[GradeInterval] = ()
+    reading: str = ""
+    unknown_cause: str = ""
 
 
 def corpus_of(documents: Iterable[tuple[str, str, str] | tuple[str, str, str, Mapping[str, Any]]]) -> Corpus:

@@ -49,7 +49,7 @@ class Beir(DatasetSource):
         )
         records = list(files.json_lines(file))
         queries = build_queries(records, str(file), self.type_field, self.query_fields, self.filter_field)
-        fields = DocumentFields(queries, str(file), self.search_fields)
+        fields = DocumentFields(queries.filters, str(file), self.search_fields)
         return Raw(
             corpus=corpus_of(iter_documents(documents, fields)),
             queries=queries,

@@ -17,7 +17,7 @@ from retrievers.runs.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
-from runner.datasets.tabular import iter_parquet
+from runner.datasets.rows import iter_parquet
 
 TEXT_FIELDS = ("chunk_text", "chunk")
 VECTOR_FIELDS = ("embedding", "content_vector")

@@ -25,9 +25,10 @@ from runner.datasets.own_documents import ExcludeSelf, own_documents
 class Dataset:
     """A corpus, its judged queries, and their judgments.
 
-    Rankings leave out documents that are the query itself; `exclude_self` says how these are recognised. If the corpus
-    consists of chunks, `whole` has the documents: judgments refer to these, and a document has the rank of its first
-    chunk, unless the judgments follow from spans.
+    Rankings leave out documents that are the query itself; `exclude_self` says how these are recognised. `reading` says
+    in one line how the file of questions was understood, "" if nothing had to be recognised. If the corpus consists of
+    chunks, `whole` has the documents: judgments refer to these, and a document has the rank of its first chunk, unless
+    the judgments follow from spans.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Dataset:
     queries: Queries
     judgments: Judgments
     exclude_self: ExcludeSelf = "auto"
+    reading: str = ""
     whole: Corpus | None = None
 
     @staticmethod

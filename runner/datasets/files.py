@@ -10,7 +10,7 @@ import gzip
 import lzma
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -186,18 +186,19 @@ def matching(pattern: str, setting: str) -> list[Path]:
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[BufferedReader]:
+def open_file(path: Path, also: Collection[bytes] = ()) -> Iterator[BufferedReader]:
     """Open a file, decompressed and past a byte order mark; read errors name the file.
 
-    Its first bytes, not its name, say whether it is compressed. A FIFO or device is rejected, because opening it may
-    block for ever, except paths that the shell passes: /dev/stdin, /dev/fd/63.
+    Its first bytes, not its name, say whether it is compressed; `also` are first bytes that are text for the caller. A
+    FIFO or device is rejected, because opening it may block for ever, except paths that the shell passes: /dev/stdin,
+    /dev/fd/63.
     """
     if (path.is_fifo() or path.is_char_device() or path.is_block_device()) and not _is_passed(path):
         raise DatasetError(f"{path}: expected a regular file, found a FIFO or a device; save the data to a file first")
     try:
         with _open_content(path) as file:
             start = file.peek(4)
-            mistaken = next((what for magic, what in _NOT_TEXT.items() if start.startswith(magic)), None)
+            mistaken = next((w for m, w in _NOT_TEXT.items() if start.startswith(m) and m not in also), None)
             if mistaken:
                 raise DatasetError(f"{path}: the file is {mistaken}")
             if file.peek(len(BYTE_ORDER_MARK)).startswith(BYTE_ORDER_MARK):

@@ -53,9 +53,9 @@ class DocumentFields:
     Raises `DatasetError` if filters compare a field with values of different types.
     """
 
-    def __init__(self, queries: Queries, name: str, searched: Sequence[str] = ()) -> None:
+    def __init__(self, filters: Sequence[Filter | None], name: str, searched: Sequence[str] = ()) -> None:
         try:
-            self._kinds = list_kinds(queries.filters)
+            self._kinds = list_kinds(filters)
         except FilterError as error:
             raise DatasetError(f"{name}: {error}") from None
         self._searched = [name for name in searched if name not in self._kinds]

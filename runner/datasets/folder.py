@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from retrievers.base import Corpus, RetrieverError
+from retrievers.runs.run_formats import TABLES
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.sections import title_of
@@ -81,6 +82,13 @@ def _is_text(file: Path) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     return "\0" not in text and len(text.encode()) > len(beginning) - _LONGEST_CHARACTER
+
+
+def is_document_folder(path: str) -> bool:
+    """Return whether a path is a folder with more documents than tables."""
+    folder = Path(path).expanduser()
+    names = [file for file in folder.rglob("*") if not _hidden(file, folder)] if folder.is_dir() else []
+    return sum(map(is_document, names)) > sum(file.suffix.lower() in TABLES for file in names)
 
 
 def is_document(path: Path) -> bool:

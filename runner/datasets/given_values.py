@@ -61,7 +61,7 @@ def read_values(corpus: GivenDocuments, queries: GivenQueries, qrels: GivenQrels
     source = _GivenValues(name=name, split=split, rows=rows)
     try:
         read = _read_queries(queries, source.filter_field, rows)
-        fields = DocumentFields(read, "queries")
+        fields = DocumentFields(read.filters, "queries")
         documents, judged = _read_documents(corpus, fields, rows), list(_iter_qrels(qrels))
         rows["judgment"] = [(place, (query, document)) for place, query, document, _ in judged]
         judgments = [(query, document, grade) for _, query, document, grade in judged]

@@ -84,7 +84,7 @@ class GoldenJson(DatasetSource):
             ),
             filters=read_filters(records, self.filter_field),
         )
-        fields = DocumentFields(queries, str(path), self.search_fields)
+        fields = DocumentFields(queries.filters, str(path), self.search_fields)
         _check_counts(path, metadata, queries)
         qrels: list[Qrel] = []
         by_search_type: dict[str, list[Qrel]] = {}

@@ -19,8 +19,9 @@ from runner.datasets.files import Place, PlaceTable, SourceRecord, iter_qrel_pla
 from runner.datasets.files import qrels as read_qrels
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ir_datasets import EXTRA
+from runner.datasets.rows import iter_parquet
 from runner.datasets.source import SHARED_PATHS, DatasetSource
-from runner.datasets.tabular import Tabular, iter_parquet
+from runner.datasets.tabular import Tabular
 
 _TSV = tuple(f"*.tsv{ending}" for ending in ("", *COMPRESSIONS))
 _PATTERNS = ("corpus*", "queries*", "qrels*", "data/*", "default/*", *_TSV)
@@ -79,7 +80,7 @@ class HuggingFace(DatasetSource):
             raise DatasetError(f"dataset.split={self.split}: {self.name} has no such split; choose from: {has}")
         records = list(self._iter_rows(folder, "queries"))
         queries = build_queries(records, self.name, query_fields=self.query_fields, filter_field=self.filter_field)
-        fields = DocumentFields(queries, self.name, self.search_fields)
+        fields = DocumentFields(queries.filters, self.name, self.search_fields)
         return Raw(
             corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"), fields)),
             queries=queries,

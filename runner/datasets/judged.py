@@ -18,8 +18,9 @@ from runner.datasets.base import GradeInterval, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ratings import QrelsFormat, grade, grade_ratings, match_queries, read_ratings, recognise_format
+from runner.datasets.rows import is_table
 from runner.datasets.source import SHARED_PATHS, DatasetSource
-from runner.datasets.tabular import Tabular, is_table
+from runner.datasets.tabular import Tabular
 from runner.datasets.trec import TEXT_TAGS, TITLE_TAGS, Format, Trec
 from runner.datasets.ubi import THRESHOLDS, ClickModel, iter_shown, read_clicks
 
@@ -47,7 +48,7 @@ class JudgedFiles(DatasetSource):
     queries: str | None = None
     documents: str | None = None
     query_id: str | None = None
-    query_text: str = "text"
+    query_text: str | None = None
     query_type: str | None = None
     topics_format: Format | None = None
     topic_fields: tuple[str, ...] = ("title",)
@@ -86,7 +87,7 @@ class JudgedFiles(DatasetSource):
             ratings = read_ratings(paths[0], format)
             queries, matches = match_queries(ratings, queries)
             qrels = grade_ratings(ratings, matches, self.grade_thresholds)
-        fields = DocumentFields(queries, self.origin, self.search_fields)
+        fields = DocumentFields(queries.filters, self.origin, self.search_fields)
         return Raw(
             corpus=corpus_of(self._lines.iter_documents(fields)),
             queries=queries,
@@ -128,7 +129,7 @@ class JudgedFiles(DatasetSource):
 
     def _read_queries(self) -> Queries:
         topics = files.resolve_path(str(self.queries), "queries")
-        return self._table.read_queries()[0] if self._has_columns(topics) else self._lines.read_queries(topics)
+        return self._table.read_queries() if self._has_columns(topics) else self._lines.read_queries(topics)
 
     def _recognise(self, path: Path) -> QrelsFormat:
         if is_table(path) and (self.qrel_query, self.qrel_document) != ("query_id", "document_id"):
@@ -169,7 +170,7 @@ class JudgedFiles(DatasetSource):
     def _table(self) -> Tabular:
         return Tabular(
             queries=self.queries or "", qrels=self.qrels, cluster_field=self.cluster_field,
-            filter_field=self.filter_field, exclude_self=self.exclude_self, query_id=self.query_id or "id",
+            filter_field=self.filter_field, exclude_self=self.exclude_self, query_id=self.query_id,
             query_text=self.query_text, query_type=self.query_type, qrel_query=self.qrel_query,
             qrel_document=self.qrel_document, qrel_grade=self.qrel_grade,
         )  # fmt: skip

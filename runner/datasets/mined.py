@@ -69,7 +69,7 @@ class Mined(DatasetSource):
             files.with_named_fields(rows, metadata, self.query_fields),
             filters=read_filters(rows, self.filter_field),
         )
-        fields = DocumentFields(queries, str(path), self.search_fields)
+        fields = DocumentFields(queries.filters, str(path), self.search_fields)
         return Raw(
             corpus=self._documents(path, rows, fields),
             queries=queries,

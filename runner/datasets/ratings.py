@@ -16,7 +16,7 @@ from retrievers.strict_values import parse_id, parse_number
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries
 from runner.datasets.files import SourceRecord
-from runner.datasets.tabular import iter_csv
+from runner.datasets.rows import iter_csv
 
 logger = logging.getLogger("runner.datasets")
 
@@ -189,7 +189,7 @@ def _recognise_keys(keys: Mapping[str, Any]) -> QrelsFormat | None:
 def _iter_table(path: Path) -> Iterator[Rating]:
     """Yield the ratings of a table; several columns of ratings are from several judges."""
     judges: Sequence[str] = ()
-    for record in iter_csv(path, "\t" if _ending(path) == ".tsv" else ",", _QUERY):
+    for record in iter_csv(path):
         query, document = _find(record.fields, _QUERY), _find(record.fields, _DOCUMENT)
         if query is None or document is None:
             raise record.fault(

@@ -74,7 +74,7 @@ class Trec(DatasetSource):
         judgments = files.resolve_path(self.qrels, "qrels")
         topics = files.resolve_path(self.topics, "topics")
         queries = self.read_queries(topics)
-        fields = DocumentFields(queries, str(topics), self.search_fields)
+        fields = DocumentFields(queries.filters, str(topics), self.search_fields)
         return Raw(
             corpus=corpus_of(self.iter_documents(fields)),
             queries=queries,

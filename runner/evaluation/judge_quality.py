@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from retrievers.strict_values import parse_number
 from runner.datasets import files
 from runner.datasets.files import SourceRecord
-from runner.datasets.tabular import iter_csv, iter_parquet
+from runner.datasets.rows import iter_csv, iter_parquet
 from runner.statistics.coefficients import compute_spearman
 
 Floats = NDArray[np.float64]
@@ -92,4 +92,4 @@ def earlier_grades(path: str) -> dict[str, float]:
 def _iter_rows(file: Path) -> Iterator[SourceRecord]:
     if file.suffix == ".parquet":
         return iter_parquet(file, ("query_id", "grade"))
-    return files.json_lines(file) if file.suffix in (".jsonl", ".ndjson") else iter_csv(file, ",", ("query_id",))
+    return files.json_lines(file) if file.suffix in (".jsonl", ".ndjson") else iter_csv(file)

@@ -15,7 +15,7 @@ import pytest
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
-from runner.datasets.tabular import iter_csv
+from runner.datasets.rows import iter_csv
 
 RECORD = SourceRecord(
     "a.jsonl:", 7, {"id": 5, "text": None, "score": "2", "list": [1], "yes": True, "empty": "", "half": 0.5}
@@ -200,7 +200,7 @@ def test_a_key_that_occurs_twice_is_refused_with_its_line(tmp_path: Path) -> Non
 def test_a_column_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text,text\n1,a,b\n")
     with pytest.raises(DatasetError, match=r"a\.csv:1: the column 'text' occurs twice; keep one"):
-        list(iter_csv(tmp_path / "a.csv", ",", ()))
+        list(iter_csv(tmp_path / "a.csv"))
 
 
 @pytest.mark.parametrize(

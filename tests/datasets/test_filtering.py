@@ -121,9 +121,9 @@ def test_every_format_is_tested_with_filters_and_named_among_those_that_have_the
 
 
 def _reads_filters(target: str) -> bool:
-    """Return whether the module of a format reads the setting `filter_field`."""
-    module = import_module(target.rpartition(".")[0])
-    return "self.filter_field" in Path(str(module.__file__)).read_text(encoding="utf-8")
+    """Return whether the module of a format, or that of a class that it extends, reads the setting `filter_field`."""
+    modules = [import_module(base.__module__) for base in locate_class(target, "", ()).__mro__ if base is not object]
+    return any("self.filter_field" in Path(str(m.__file__)).read_text("utf-8") for m in modules if m.__spec__.origin)
 
 
 @pytest.fixture(params=SOURCES)

@@ -1,0 +1,144 @@
+"""Recognise the columns of questions and documents by the names that people use.
+
+A setting always wins over what is recognised here. Nothing here depends on a file format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from runner.config.arguments import arguments
+from runner.datasets.base import DatasetError
+from runner.datasets.files import SourceRecord
+
+NAMES: Mapping[str, Sequence[str]] = {
+    "query_id": (
+        "id", "query_id", "question_id", "qid", "q_id", "uid", "uuid", "test_id", "case_id", "sample_id",
+        "example_id",
+    ),
+    "query_text": (
+        "text", "question", "query", "user_input", "input", "prompt", "q", "query_text", "question_text", "user_query",
+        "user_question", "search_query", "original_query", "original_question", "utterance",
+    ),
+    "query_answer": (
+        "expected_answer", "reference_answer", "ground_truth_answer", "answer", "reference", "expected_output",
+    ),
+    "query_grades": ("grade", "grades", "relevance", "relevances", "relevance_grade", "relevance_grades"),
+    "document_id": (
+        "id", "doc_id", "docid", "document_id", "chunk_id", "node_id", "passage_id", "pid", "page_id", "item_id",
+        "article_id",
+    ),
+    "document_text": (
+        "text", "contents", "content", "page_content", "body", "passage", "chunk", "document", "article", "abstract",
+    ),
+}  # fmt: skip
+"""The names of columns by the setting that names them, in lower case with underscores."""
+
+GOLD = (
+    "gold", "golds", "golden", "relevant", "retrieval_gt", "positive", "positives", "pos", "must_retrieve",
+)  # fmt: skip
+QUALIFIERS = (
+    "gold", "golden", "expected", "relevant", "correct", "target", "source", "reference", "ground_truth", "gt",
+    "supporting", "positive", "required", "answer",
+)  # fmt: skip
+THINGS = (
+    "doc", "document", "file", "filename", "path", "page", "url", "uri", "link", "source", "id", "chunk", "node",
+    "passage", "context", "section", "article", "item", "citation", "evidence", "quote", "span", "snippet",
+)  # fmt: skip
+"""A column of gold is named by one of `GOLD`, by a qualifier and a thing, or, less surely, by a thing alone."""
+
+_PARTS = "(?:_(?:id|name|path|title|text|content))?s?"
+_GOLD = re.compile(f"{'|'.join(GOLD)}|(?:{'|'.join(QUALIFIERS)})s?_(?:{'|'.join(THINGS)})s?{_PARTS}")
+_THING = re.compile(f"(?:{'|'.join(thing for thing in THINGS if thing != 'id')})s?{_PARTS}")
+_RETRIEVED = re.compile("retrieved|retrieval_context|predicted")
+"""Parts of names of columns with what a system returned."""
+
+_QUESTION_MARK = re.compile(r"[?？؟]\s*$")
+
+
+def normalize_name(name: str) -> str:
+    """Return the last part of the name of a column in lower case, its words joined by underscores."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2])
+    return re.sub(r"\W+", "_", words).strip("_").lower()
+
+
+def find_column(setting: str, columns: Iterable[str], place: object) -> str | None:
+    """Return the column that a name shows to be that of a setting; None without one.
+
+    The default name, the first in the table, wins over others, except for the text of a question. Raises `DatasetError`
+    for two.
+    """
+    known = NAMES[setting]
+    candidates = [name for name in columns if normalize_name(name) in known]
+    candidates = [name for name in candidates if "." not in name] or candidates
+    usual = [name for name in candidates if normalize_name(name) == known[0]]
+    if usual and setting != "query_text":
+        return usual[0]
+    return select_only(setting, candidates, place)
+
+
+def find_first(setting: str, columns: Collection[str]) -> str | None:
+    """Return the column with the first of the names of a setting; None without one."""
+    by_name = {normalize_name(name): name for name in reversed([*columns])}
+    return next((by_name[name] for name in NAMES[setting] if name in by_name), None)
+
+
+def select_only(setting: str, candidates: Sequence[str], place: object) -> str | None:
+    """Return the only candidate, None without one; raises `DatasetError` for several, with the settings to paste."""
+    if len(candidates) < 2:
+        return next(iter(candidates), None)
+    ways_out = [arguments({f"dataset.{setting}": name}) for name in candidates]
+    raise DatasetError(
+        f"{place}: several columns may be {_MEANINGS[setting]}: {', '.join(map(repr, candidates))}; set "
+        f"{' or '.join(ways_out)}"
+    )
+
+
+_MEANINGS = {
+    "query_id": "the id of a question",
+    "query_text": "the text of a question",
+    "query_golds": "the gold of a question",
+    "query_answer": "the expected answer",
+    "query_grades": "the grade of the gold",
+    "document_id": "the id of a document",
+    "document_text": "the text of a document",
+}
+
+
+def find_text_column(records: Sequence[SourceRecord], columns: Sequence[str], place: object) -> str | None:
+    """Return the column of the questions: by its name, or else the only one in which most values end as questions."""
+    if (name := find_column("query_text", columns, place)) is not None:
+        return name
+    asking = [name for name in columns if 2 * sum(_is_question(r.fields.get(name)) for r in records) > len(records)]
+    return select_only("query_text", asking, place)
+
+
+def _is_question(value: object) -> bool:
+    return isinstance(value, str) and bool(_QUESTION_MARK.search(value))
+
+
+def rank_gold_columns(columns: Iterable[str], others: Collection[str | None]) -> list[list[str]]:
+    """Return the columns that may be gold by their names, the surest group first; `others` have another meaning."""
+    names = {name: normalize_name(name) for name in columns if name not in others}
+    names = {name: normal for name, normal in names.items() if not _RETRIEVED.search(normal)}
+    sure = [name for name, normal in names.items() if _GOLD.fullmatch(normal)]
+    usual = [name for name in sure if names[name] == GOLD[0]]
+    things = [name for name, normal in names.items() if name not in sure and _THING.fullmatch(normal)]
+    last = [name for name, normal in names.items() if normal in ("ground_truth", "ground_truths", "expected")]
+    return [group for group in (usual, sure, things, last) if group]
+
+
+def flatten(record: SourceRecord) -> SourceRecord:
+    """Return a record with the fields of its objects too, as inputs.question."""
+    nested: dict[str, Any] = {}
+    for name, value in record.fields.items():
+        if isinstance(value, dict):
+            nested |= {f"{name}.{key}": inner for key, inner in value.items()}
+    return record._replace(fields={**nested, **record.fields}) if nested else record
+
+
+def list_columns(records: Iterable[SourceRecord]) -> list[str]:
+    """Return the names of the columns of all rows, in order."""
+    return list(dict.fromkeys(name for record in records for name in record.fields))

@@ -1,0 +1,252 @@
+"""Read what people write as gold, and find the documents that it names.
+
+Gold is an id, a file, a path, a name without its suffix, a heading or page of a file, a title, or a text that a
+document contains; one or several, as a list, a list in text, or text with separators, with or without grades.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from retrievers.base import Corpus
+from retrievers.strict_values import parse_id, parse_json, show_value
+from runner.datasets.files import SourceRecord, grade_of
+
+SEPARATORS = ("|", ";", ",", "\n", " ")
+"""Characters that often separate gold documents, the least ambiguous first."""
+
+_LIST = re.compile(r"\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
+"""A list as written by JSON, Python or NumPy."""
+_NUMPY = re.compile(r"""(?<=['"])\s+(?=['"])""")
+_NAMED = ("id", "_id", "doc_id", "document_id", "docid", "chunk_id", "file", "filename", "path", "source", "doc",
+          "document", "title", "url", "quote", "text", "context", "content", "page_content")  # fmt: skip
+_GRADES = ("grade", "relevance", "score", "rel", "rating")
+_SUFFIX = re.compile(
+    r"\.(?:mdx?|markdown|txt|text|rst|html?|adoc|asciidoc|ipynb|pdf|docx?|pptx?|xlsx?|odt|rtf|epub|csv|tsv|jsonl?|xml|ya?ml)$",
+    re.IGNORECASE,
+)
+"""The suffix of a file of documents; other endings, as in v1.2, belong to a name."""
+_PLACE = re.compile(r"(?:#.*|::.*|:(?:p(?:age)?\.?\s*|L)?\d+(?:-L?\d+)?|[,;]?\s+\(?p(?:age)?s?\.?\s*\d+(?:-\d+)?\)?)$")
+"""What names a heading, a page or lines after the name of a file."""
+_HOST = re.compile(r"^[a-z][a-z0-9+.-]*://[^/]*/*", re.IGNORECASE)
+_FEWEST_WORDS = 3
+"""The words of a text that is looked for in documents; shorter ones occur by chance."""
+_WORD = re.compile(r"\w+")
+
+
+class Reference(NamedTuple):
+    """What a question names as gold, with its grade, None without one."""
+
+    name: str
+    grade: int | None = None
+
+
+def parse_references(
+    record: SourceRecord, column: str, separator: str | None, known: Callable[[str], bool] = lambda name: False
+) -> list[Reference]:
+    """Return what a column of a question names as gold; empty if nothing is right.
+
+    Text that is not `known` as a whole is a list in text, or split at `separator` unless it is None. Raises
+    `DatasetError` for anything else.
+    """
+    value = record.fields.get(column)
+    if isinstance(value, str) and value and not known(value):
+        listed = parse_list(value)
+        value = split(value, separator) if listed is None else listed
+    return list(dict.fromkeys(_iter_references(record, column, value)))
+
+
+def _iter_references(record: SourceRecord, column: str, value: object) -> Iterator[Reference]:
+    if value is None or value == "" or value != value:  # NaN, for a missing value
+        return
+    if isinstance(value, list | tuple):
+        for item in value:
+            if item == "":
+                raise record.fault(f"{column!r} is {item!r}; an id must be text or a whole number")
+            yield from _iter_references(record, column, item)
+    elif isinstance(value, Mapping):
+        yield from _iter_named(record, column, value)
+    else:
+        try:
+            yield Reference(parse_id(value))
+        except ValueError:
+            shown = show_value(value)
+            raise record.fault(f"{column!r} is {shown}; an id must be text or a whole number") from None
+
+
+def _iter_named(record: SourceRecord, column: str, value: Mapping[str, object]) -> Iterator[Reference]:
+    """Yield the reference of an object with a name and perhaps a grade, or those of an object of grades by name."""
+    name = next((value[key] for key in _NAMED if value.get(key) not in (None, "")), None)
+    try:
+        if name is None and value and all(isinstance(grade, int | float | str) for grade in value.values()):
+            yield from (Reference(parse_id(key), grade_of(grade)) for key, grade in value.items())
+            return
+        grade = next((value[key] for key in _GRADES if key in value), None)
+        yield Reference(parse_id(name), None if grade is None else grade_of(grade))
+    except ValueError as error:
+        raise record.fault(f"{column!r} is {show_value(value)}, which names no document ({error})") from None
+
+
+def parse_list(text: str) -> object | None:
+    """Return the list or object that a text is in JSON, Python or NumPy; None if it is none."""
+    text = text.strip()
+    if not _LIST.fullmatch(text):
+        return None
+    value: object
+    try:
+        value = parse_json(text.encode())
+    except ValueError:
+        try:
+            value = ast.literal_eval(_NUMPY.sub(", ", text))  # literals only: nothing is run
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            return None
+    if isinstance(value, set):
+        return sorted(value, key=str)
+    return value if isinstance(value, list | tuple | dict) else None
+
+
+def split(text: str, separator: str | None) -> list[str]:
+    """Return the parts of a text without blanks around them; None: the whole text."""
+    return [text] if separator is None else [part.strip() for part in text.split(separator)]
+
+
+class Match(NamedTuple):
+    """The documents that a reference names, and how: `kind` is in the plural, for messages. Without any, the cause."""
+
+    documents: Sequence[str] = ()
+    kind: str = ""
+    cause: str = ""
+
+
+class Locator:
+    """Finds the documents of a corpus that references name. Every lookup is exact but for the case of file names."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        self._corpus = corpus
+        self._matches: dict[str, Match] = {}
+
+    def find(self, name: str) -> Match:
+        """Return the documents that a reference names: by id, by file, by title, or by a text that they contain."""
+        if name not in self._matches:
+            self._matches[name] = self._find(name)
+        return self._matches[name]
+
+    def _find(self, name: str) -> Match:
+        if name in self._corpus.positions:
+            return Match([name], "ids")
+        if (match := self._find_file(name)).documents:
+            return match
+        base = _PLACE.sub("", name)
+        if base != name and base:
+            inner = Match([base], "ids") if base in self._corpus.positions else self._find_file(base)
+            if inner.documents:
+                return Match(inner.documents, "places in files")
+        if titled := self._titles.get(name.strip().casefold(), []):
+            return (
+                Match(titled, "titles")
+                if len(titled) == 1
+                else Match(cause=_describe_several("have the title", titled))
+            )
+        words = _spell(name)
+        if words.count(" ") >= _FEWEST_WORDS - 1:
+            containing = [i for i, text in zip(self._corpus.ids, self._spelt, strict=True) if f" {words} " in text]
+            return Match(containing, "texts") if containing else Match(cause="no document contains this text")
+        return match if match.cause else Match(cause=f"ids look like {self._corpus.ids[0]!r}")
+
+    def _find_file(self, name: str) -> Match:
+        parts = _split_path(name)
+        if not parts:
+            return Match()
+        candidates = [
+            (document, own) for document, own in self._files.get(_strip_suffix(parts[-1]), ()) if _agree(own, parts)
+        ]
+        exact = [document for document, own in candidates if own[-1] == parts[-1]] or [d for d, _ in candidates]
+        distinct = list(dict.fromkeys(exact))
+        if len(distinct) > 1:
+            whole = [document for document, own in candidates if len(own) == len(parts)]
+            distinct = whole if len(whole) == 1 else distinct
+        if len(distinct) > 1:
+            return Match(cause=_describe_several("are named like this", distinct))
+        if not distinct:
+            return Match()
+        without = not _SUFFIX.search(parts[-1]) or all(
+            own[-1] != parts[-1] for d, own in candidates if d == distinct[0]
+        )
+        kind = "paths" if len(parts) > 1 else "file names"
+        return Match(distinct, f"{kind}, matched without suffix" if without else kind)
+
+    @cached_property
+    def _files(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
+        """The documents by the last part of their path without its suffix, each with all parts."""
+        files: dict[str, list[tuple[str, Sequence[str]]]] = defaultdict(list)
+        for position, document in enumerate(self._corpus.ids):
+            about = self._corpus.metadata[position] if self._corpus.metadata else {}
+            for path in dict.fromkeys((str(about.get("path") or document), document)):
+                if parts := _split_path(path):
+                    files[_strip_suffix(parts[-1])].append((document, parts))
+        return files
+
+    @cached_property
+    def _titles(self) -> Mapping[str, list[str]]:
+        titles: dict[str, list[str]] = defaultdict(list)
+        for document, title in zip(self._corpus.ids, self._corpus.titles, strict=False):
+            if title.strip():
+                titles[title.strip().casefold()].append(document)
+        return titles
+
+    @cached_property
+    def _spelt(self) -> Sequence[str]:
+        return [f" {_spell(text)} " for text in self._corpus.texts]
+
+
+def _split_path(name: str) -> list[str]:
+    plain = _HOST.sub("", name.strip()).replace("\\", "/").casefold()
+    return [part for part in plain.split("/") if part not in ("", ".", "..")] if "\n" not in plain else []
+
+
+def _strip_suffix(name: str) -> str:
+    return _SUFFIX.sub("", name)
+
+
+def _agree(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Return whether one path is the end of the other, up to the suffix of the file."""
+    pairs = zip(reversed(one[:-1]), reversed(other[:-1]), strict=False)
+    return all(a == b for a, b in pairs)
+
+
+def _describe_several(what: str, documents: Sequence[str]) -> str:
+    return f"{len(documents):,} documents {what}: {', '.join(documents[:2])}; write the path or the id"
+
+
+def _spell(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def find_separator(records: Sequence[SourceRecord], column: str, locator: Locator | None) -> str | None:
+    """Return the character that separates the gold of a column: that whose parts are documents most often.
+
+    None: each text is one document. Without documents, only a vertical bar or a line break separates.
+    """
+    texts = [
+        text for record in records if isinstance(text := record.fields.get(column), str) and parse_list(text) is None
+    ]
+    if locator is None:
+        return next((mark for mark in ("|", "\n") if any(mark in text for text in texts)), None)
+    shares: dict[str | None, float] = {None: 0}  # of equals, the first
+    for mark in (None, *SEPARATORS):
+        shares[mark] = sum(_share(text, mark, locator) for text in texts)
+    return max(shares, key=lambda mark: shares[mark])
+
+
+def _share(text: str, separator: str | None, locator: Locator) -> float:
+    """Return the share of a text's parts that are documents; between blanks, all must be."""
+    if locator.find(text).documents:
+        return 1
+    parts = split(text, separator)
+    share = sum(bool(locator.find(part).documents) for part in parts) / len(parts)
+    return share if separator != " " else float(share == 1)

@@ -1,0 +1,339 @@
+"""Read a table of questions and their gold: recognise its columns, and find the documents that the gold names.
+
+Formats whose questions are a table share these settings; each adds where its documents come from.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.base import Corpus
+from retrievers.filters import Filter
+from runner.datasets import files
+from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries
+from runner.datasets.columns import (
+    find_column,
+    find_first,
+    find_text_column,
+    flatten,
+    list_columns,
+    rank_gold_columns,
+    select_only,
+)
+from runner.datasets.files import Place, SourceRecord
+from runner.datasets.filtering import read_filters
+from runner.datasets.gold import SEPARATORS, Locator, Match, Reference, find_separator, parse_references, split
+from runner.datasets.rows import RowFormat, open_table
+from runner.datasets.source import DatasetSource
+
+AUTO: Literal["auto"] = "auto"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question: its rows, and the documents that are gold, each with its place and its grade."""
+
+    identifier: str
+    text: str
+    records: Sequence[SourceRecord]
+    golds: Sequence[tuple[str, str, int]] = ()
+
+    @property
+    def record(self) -> SourceRecord:
+        """Return the first row."""
+        return self.records[0]
+
+
+@dataclass(frozen=True)
+class QuestionTable:
+    """Questions as read from a table. `reading` says in one line what was understood; `cause` why gold is unknown."""
+
+    queries: Queries
+    questions: Sequence[Question]
+    reading: str
+    cause: str = ""
+
+    @property
+    def qrels(self) -> list[Qrel]:
+        """Return the judgments."""
+        return [(q.identifier, document, grade) for q in self.questions for _, document, grade in q.golds]
+
+    def iter_places(self) -> Iterator[Place]:
+        """Yield the row of each question."""
+        yield from ((question.record.location, (question.identifier,)) for question in self.questions)
+
+    def iter_gold_places(self) -> Iterator[Place]:
+        """Yield the row of each judgment."""
+        for question in self.questions:
+            yield from ((place, (question.identifier, document)) for place, document, _ in question.golds)
+
+
+@settings(frozen=True, kw_only=True, config={"extra": "forbid"})
+class QuestionColumns(DatasetSource, ABC):
+    """The columns of a table of questions; null: recognised by their names, as listed in `runner.datasets.columns`.
+
+    Gold is an id, a file, or another name of a document, or several: a list, or text that `gold_separator` splits,
+    ignoring blanks around the parts; `auto` finds the separator, and null splits nothing. If it is empty, the right
+    result is an empty one. Without a column of ids, questions are numbered in the order of the file, and repeated
+    questions become one. `queries_key` is the key of the questions in a JSON or YAML file with several lists.
+    """
+
+    format: RowFormat | None = None
+    encoding: str | None = Field(default=None, min_length=1)
+    queries_key: str | None = Field(default=None, min_length=1)
+    query_id: str | None = None
+    query_text: str | None = None
+    query_type: str | None = None
+    query_answer: str | None = None
+    query_golds: str | None = None
+    query_grades: str | None = None
+    gold_separator: Annotated[str, Field(min_length=1)] | None = AUTO
+
+    def read_questions(
+        self,
+        pattern: str,
+        read_documents: Callable[[Sequence[Filter | None]], Corpus],
+        has_qrels: bool = False,
+        setting: str = "queries",
+    ) -> tuple[QuestionTable, Corpus]:
+        """Return the questions in the files that a setting names, and the documents, which are read for the filters.
+
+        With `has_qrels`, the gold is elsewhere. Raises `DatasetError`.
+        """
+        records = list(self._iter_rows(pattern, setting))
+        corpus = read_documents(read_filters(records, self.filter_field))
+        columns = self._recognise_columns(pattern, records, has_qrels)
+        reader = None if has_qrels or not records else self._find_gold(pattern, records, columns, corpus)
+        if reader is not None and columns["query_id"] == reader.column and self.query_id is None:
+            columns["query_id"] = None  # the id of a document is not that of its question
+        questions = _group(records, columns, reader)
+        if reader is not None and self.gold_separator != AUTO and self.unknown_judged == "error":
+            _check_separator(records, reader)
+        firsts = [question.record for question in questions]
+        kind, answer = self.query_type, columns["query_answer"]
+        queries = Queries(
+            ids=[question.identifier for question in questions],
+            texts=[question.text for question in questions],
+            types=[record.text(kind) if kind else "" for record in firsts],
+            metadata=files.with_named_fields(
+                firsts,
+                [{EXPECTED_ANSWER: record.text(answer)} if record.fields.get(answer) else {} for record in firsts]
+                if answer
+                else [],
+                self.query_fields,
+            ),
+            filters=read_filters(firsts, self.filter_field),
+        )
+        reading = _describe(records, questions, columns, reader)
+        return QuestionTable(queries, questions, reading, _find_cause(questions, reader)), corpus
+
+    def _iter_rows(self, pattern: str, setting: str) -> Iterator[SourceRecord]:
+        named = [name for name in (self.query_id, self.query_text, self.query_golds) if name]
+        for path in files.matching(pattern, setting):
+            table = open_table(path, setting, self.format, named, self.queries_key, self.encoding)
+            yield from map(flatten, table.read(None))
+
+    def _recognise_columns(
+        self, pattern: str, records: Sequence[SourceRecord], has_qrels: bool
+    ) -> dict[str, str | None]:
+        """Return the columns of ids, texts, types and answers; those that settings name must exist."""
+        names = list_columns(records)
+        settings = ("query_id", "query_text", "query_type", "query_answer", *(() if has_qrels else ("query_golds",)))
+        columns: dict[str, str | None] = {setting: getattr(self, setting) for setting in settings}
+        if not records:
+            return columns
+        for setting, name in columns.items():
+            if name is not None and name not in names:
+                raise records[0].fault(describe_missing(setting, name, names))
+        free = [n for n in names if n not in columns.values() and not isinstance(records[0].fields.get(n), dict)]
+        text = columns["query_text"] or find_text_column(records, free, pattern)
+        if text is None:
+            raise records[0].fault(describe_missing("query_text", "text", names))
+        free = [name for name in free if name != text]
+        identifier = columns["query_id"] or find_column("query_id", free, pattern)
+        if identifier is None and has_qrels:
+            raise records[0].fault(describe_missing("query_id", "id", names))
+        answers = [name for name in free if all(isinstance(r.fields.get(name), str | None) for r in records)]
+        answer = columns["query_answer"] or find_first("query_answer", answers)
+        return {**columns, "query_text": text, "query_id": identifier, "query_answer": answer}
+
+    def _find_gold(
+        self, pattern: str, records: Sequence[SourceRecord], columns: Mapping[str, str | None], corpus: Corpus
+    ) -> GoldReader:
+        """Return the reader of the column of gold: that whose name says so most surely and that names documents."""
+        locator, names = Locator(corpus) if len(corpus) else None, list_columns(records)
+        grades = self.query_grades or find_column("query_grades", names, pattern)
+
+        def read(column: str) -> GoldReader:
+            separator = find_separator(records, column, locator) if self.gold_separator == AUTO else self.gold_separator
+            return GoldReader(column, grades, separator, locator)
+
+        if self.query_golds is not None:
+            return read(self.query_golds)
+        readers = [[*map(read, group)] for group in rank_gold_columns(names, columns.values())]
+        if locator is not None:
+            known = [[reader for reader in group if reader.has_documents(records)] for group in readers]
+            readers = [group for group in known if group] or readers
+        for group in readers[:1]:
+            only = select_only("query_golds", [reader.column for reader in group], pattern)
+            return next(reader for reader in group if reader.column == only)
+        identifier = columns["query_id"]
+        if (
+            identifier
+            and locator
+            and (reader := read(identifier)).has_only_documents(records)
+            and _repeats(records, reader)
+        ):
+            return reader
+        raise records[0].fault(describe_missing("query_golds", "gold", names))
+
+
+@dataclass(frozen=True)
+class GoldReader:
+    """Reads the gold of questions from a column, and its grades from another one; without a locator, names are ids."""
+
+    column: str
+    grades: str | None
+    separator: str | None
+    locator: Locator | None
+
+    def read(self, record: SourceRecord) -> list[Reference]:
+        """Return what a row names as gold, with grades; raises `DatasetError`."""
+        references = parse_references(record, self.column, self.separator, self._is_known)
+        graded = record.fields.get(self.grades) if self.grades else None
+        if graded is None or graded == "":
+            return references
+        values = graded if isinstance(graded, list) else [graded] * len(references)
+        if len(values) != len(references):
+            raise record.fault(
+                f"{self.grades!r} has {len(values)} grades, but {self.column!r} {len(references)} documents"
+            )
+        try:
+            return [Reference(name, files.grade_of(value)) for (name, _), value in zip(references, values, strict=True)]
+        except ValueError as error:
+            raise record.fault(str(error)) from None
+
+    def find(self, name: str) -> Match:
+        """Return the documents that a reference names."""
+        return self.locator.find(name) if self.locator else Match([name], "ids")
+
+    def has_documents(self, records: Sequence[SourceRecord]) -> bool:
+        """Return whether any row names a document."""
+        return any(self.find(reference.name).documents for reference in self._read_all(records))
+
+    def has_only_documents(self, records: Sequence[SourceRecord]) -> bool:
+        """Return whether all that rows name are documents."""
+        return all(self.find(reference.name).documents for reference in self._read_all(records))
+
+    def _read_all(self, records: Sequence[SourceRecord]) -> Iterator[Reference]:
+        for record in records:
+            with suppress(DatasetError):
+                yield from self.read(record)
+
+    def _is_known(self, name: str) -> bool:
+        return self.locator is not None and bool(self.locator.find(name).documents)
+
+
+def _group(
+    records: Sequence[SourceRecord], columns: Mapping[str, str | None], reader: GoldReader | None
+) -> list[Question]:
+    """Return the questions of rows: rows with the same id, if there are ids, and text are one.
+
+    Without ids, questions are numbered in the order of their first rows.
+    """
+    identifier, text = columns["query_id"], str(columns["query_text"])
+    if reader is None:
+        return [Question(record.identifier(str(identifier)), record.text(text), [record]) for record in records]
+    groups: dict[tuple[str, str], list[SourceRecord]] = {}
+    for record in records:
+        if not identifier and not record.text(text).strip():
+            raise record.fault(f"{text!r} is empty; write the question in each row, or remove the row")
+        key = (record.identifier(identifier), record.text(text)) if identifier else ("", record.text(text).strip())
+        groups.setdefault(key, []).append(record)
+    return [
+        Question(name or f"q{number:04d}", words, groups[name, words], [*_iter_golds(groups[name, words], reader)])
+        for number, (name, words) in enumerate(groups, start=1)
+    ]
+
+
+def _iter_golds(records: Sequence[SourceRecord], reader: GoldReader) -> Iterator[tuple[str, str, int]]:
+    for record in records:
+        for name, grade in reader.read(record):
+            for document in reader.find(name).documents or [name]:
+                yield record.location, document, 1 if grade is None else grade
+
+
+def _repeats(records: Sequence[SourceRecord], reader: GoldReader) -> bool:
+    """Return whether the ids of rows repeat, as those of questions never do."""
+    return len({record.fields.get(reader.column) for record in records}) < len(records)
+
+
+def _check_separator(records: Sequence[SourceRecord], reader: GoldReader) -> None:
+    """Raise if gold contains a separator and names no document: unsplit, it would never be found."""
+    for record in records if reader.locator and reader.separator else ():
+        for (gold, _), separator in product(reader.read(record), SEPARATORS):
+            if reader.find(gold).documents:
+                continue
+            known = next((part for part in split(gold, separator) if reader.find(part).documents), None)
+            if known is not None:
+                raise record.fault(
+                    f"{reader.column!r} is {gold!r}, which is not a document id, but {known!r} is. If it lists "
+                    f"several ids, set 'dataset.gold_separator=\"{separator}\"'; if it is a single id whose "
+                    "document is missing, set dataset.unknown_judged=keep (only a retriever with its own documents or "
+                    "rankings can return it) or drop"
+                )
+
+
+def _find_cause(questions: Sequence[Question], reader: GoldReader | None) -> str:
+    """Return why the first gold that names no document does not, "" if all does."""
+    if reader is None or reader.locator is None:
+        return ""
+    references = (
+        reference for question in questions for record in question.records for reference in reader.read(record)
+    )
+    return next((cause for reference in references if (cause := reader.find(reference.name).cause)), "")
+
+
+def _describe(
+    records: Sequence[SourceRecord],
+    questions: Sequence[Question],
+    columns: Mapping[str, str | None],
+    reader: GoldReader | None,
+) -> str:
+    """Return what was understood, in one line."""
+    noun = "question" if len(questions) == 1 else "questions"
+    parts = [f"{len(questions):,} {noun} from `{columns['query_text']}`"]
+    if reader is not None:
+        kinds = Counter(
+            reader.find(r.name).kind for q in questions for record in q.records for r in reader.read(record)
+        )
+        unknown = kinds.pop("", 0)
+        parts += [f"gold from `{reader.column}`" + (f" ({'; '.join(kinds)})" if kinds else "")]
+        parts += [f"grades from `{reader.grades}`"] if reader.grades else []
+        parts += [f"{unknown:,} of {kinds.total() + unknown:,} without a document"] if unknown else []
+        empty = [question for question in questions if not question.golds]
+        parts += [f"{len(empty):,} without gold, the first at {empty[0].record.location}"] if empty else []
+    parts += [f"answers from `{columns['query_answer']}`"] if columns["query_answer"] else []
+    parts += [f"ids from `{columns['query_id']}`" if columns["query_id"] else "no ids: numbered"]
+    parts += [f"{len(records):,} rows, of which repeated questions became one"] if len(records) > len(questions) else []
+    return ", ".join(parts)
+
+
+def describe_missing(setting: str, column: str, names: Collection[str]) -> str:
+    """Return a message about a missing column, and the setting to name another column."""
+    judged = "set dataset.qrels to the file of judgments, or " if setting == "query_golds" else ""
+    beir = "; for a folder in BEIR's format, set dataset=beir" if "_id" in names else ""
+    has = ", ".join(names) or "no columns"
+    return (
+        f"the column {column!r} is missing; the columns are {has}; {judged}set dataset.{setting} to the right "
+        f"column{beir}"
+    )
