@@ -106,7 +106,7 @@ def test_documented_commands_run_with_the_files_of_their_page(
 
 
 def test_the_documented_experiment_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (experiment,) = (block for block in blocks(page("README.md"), "yaml") if "sweep:" in block)
+    (experiment,) = (block for block in blocks(page("docs/sweeps.md"), "yaml") if block.startswith("# @package"))
     found = re.search(r"^# (conf/\S+), run by: python -m runner (.+)$", experiment, re.MULTILINE)
     assert found is not None
     write(here, {found[1]: experiment})
@@ -114,12 +114,12 @@ def test_the_documented_experiment_runs(here: Path, capsys: pytest.CaptureFixtur
     assert "combinations by" in capsys.readouterr().out
 
 
-ADD = chapters(page("README.md"))["Add a retriever in three steps"]
+ADD = chapters(page("docs/objects.md"))["Add a retriever in three steps"]
 
 
 @pytest.fixture(scope="module")
 def added(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return a folder with the README's retriever, as a module and its YAML, where modules are imported from."""
+    """Return a folder with the documented retriever, as a module and its YAML, where modules are imported from."""
     folder = tmp_path_factory.mktemp("added")
     (code,), (config,) = blocks(ADD, "python"), blocks(ADD, "yaml")
     write(folder, {"your_module.py": code, "FOLDER/retriever/shortest.yaml": config})

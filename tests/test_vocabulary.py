@@ -79,11 +79,6 @@ def terms(page: str) -> list[tuple[str, str]]:
     return TERM.findall((ROOT / page).read_text(encoding="utf-8").partition("| word | meaning |")[2])
 
 
-def test_the_glossary_of_the_readme_is_the_first_dozen_of_the_vocabulary() -> None:
-    glossary = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Glossary")[2].partition("\n## ")[0]
-    assert TERM.findall(glossary) == terms("docs/vocabulary.md")[:12]
-
-
 def test_each_word_of_the_vocabulary_is_explained_once_and_used() -> None:
     words = [word for entry, _ in terms("docs/vocabulary.md") for word in entry.replace("`", "").split(", ")]
     assert len(words) == len(set(words))

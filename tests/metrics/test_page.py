@@ -17,8 +17,8 @@ def test_the_page_is_the_one_that_the_measures_make() -> None:
     assert (ROOT / "docs" / "measures.md").read_text(encoding="utf-8") == render_page()
 
 
-def test_the_readme_links_the_page() -> None:
-    assert "(docs/measures.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_front_page_of_the_docs_links_it() -> None:
+    assert "(measures.md)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
 
 def test_every_name_and_alias_leads_to_its_formula() -> None:

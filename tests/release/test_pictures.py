@@ -11,6 +11,7 @@ from rich.text import Text
 
 from release.pictures import IMAGES, ROOT, WIDTH, list_hits, mask, select_lines
 from runner.__main__ import main
+from tests.documentation import blocks, page
 
 
 @pytest.mark.usefixtures("tracking")
@@ -37,6 +38,18 @@ def test_the_picture_of_a_query_shows_its_first_hits() -> None:
 
 
 def test_the_readme_shows_each_picture_on_both_backgrounds() -> None:
-    shown = re.findall(r'(?:srcset|src)="([^"]+)"', (ROOT / "README.md").read_text(encoding="utf-8"))
+    shown = re.findall(r'(?:srcset|src)="([^"]+)"', page("README.md"))
     drawn = [path for path in IMAGES.iterdir() if re.search(r"_(light|dark)\.", path.name)]
     assert sorted(shown) == sorted(path.relative_to(ROOT).as_posix() for path in drawn)
+
+
+def test_the_lines_of_output_in_the_readme_are_those_of_the_picture() -> None:
+    (lines,) = blocks(page("README.md"), "text")
+    shown = (IMAGES / "tour.txt").read_text(encoding="utf-8")
+    assert [line for line in lines.splitlines() if line not in shown] == []
+
+
+def test_the_python_of_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks(page("README.md"), "python")
+    exec(code, {})
+    assert "lighthouse-walk-gull-point" in capsys.readouterr().out
