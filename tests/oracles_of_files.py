@@ -81,17 +81,22 @@ def grade_of(value: object) -> int:
 
 
 def qrels_of(content: bytes) -> list[tuple[str, str, int]]:
-    """Read judgments in columns."""
-    rows = []
-    for number, line in enumerate(lines_of(content)):
+    """Read judgments in columns of equal number, of which two are a query and a document."""
+    table = []
+    for line in lines_of(content):
         line = line.rstrip("\r\n")
-        columns = line.split("\t") if "\t" in line else re.split("[ \t\n\v\f\r]+", line.strip(" \t\n\v\f\r"))
-        if len(columns) not in (3, 4) or "\r" in line:
+        table.append(line.split("\t") if "\t" in line else re.split("[ \t\n\v\f\r]+", line.strip(" \t\n\v\f\r")))
+        if "\r" in line:
             refuse()
-        if number == 0 and columns[-1].strip().lower() in ("score", "grade", "relevance", "rel", "label"):
-            continue
-        rows.append((id_of(columns[0]), id_of(columns[-2]), grade_of(columns[-1])))
-    return rows
+    if table and table[0][-1].strip().lower() in ("score", "grade", "relevance", "rel", "label"):
+        table.pop(0)
+    if {len(columns) for columns in table} not in ({2}, {3}, {4}, set()):
+        refuse()
+    if table and len(table[0]) == 2:
+        if all(columns[1] in ("0", "1", "2", "3") for columns in table):
+            refuse()
+        table = [[*columns, "1"] for columns in table]
+    return [(id_of(columns[0]), id_of(columns[-2]), grade_of(columns[-1])) for columns in table]
 
 
 def field(row: Mapping[str, Any], *names: str) -> Any:

@@ -20,11 +20,11 @@ from retrievers.base import NOTHING, Corpus, QueryText, Rankings, RetrieverError
 from retrievers.runs.run_file import RunFile
 from retrievers.store import NoStore
 from retrievers.strict_values import find_line_break
-from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.dataset import Dataset
 from runner.datasets.export_formats import WRITERS, Format
 from runner.datasets.exporting import export
+from runner.datasets.qrels import read_qrels
 from runner.evaluation.records import load_record, save_record, write_trec
 from runner.evaluation.result import Hits, Result
 from runner.evaluation.verdicts import GradeVerdict
@@ -156,7 +156,7 @@ def test_grades_of_the_desk_have_the_same_ids(pairs: Pairs) -> None:
         kept = {pair: grade for pair, grade in pairs.items() if pair in {final.pair for final in finals}}
         assert kept == {pair: grade for pair, grade in pairs.items() if all(map(is_valid, pair))}
         if kept:
-            assert {(q, d): grade for q, d, grade in files.qrels(folder / "out" / QRELS)} == kept
+            assert {(q, d): grade for q, d, grade in read_qrels(folder / "out" / QRELS)} == kept
 
 
 def is_valid(name: str) -> bool:
@@ -185,5 +185,5 @@ def test_the_verdicts_of_a_judge_have_the_same_ids(pairs: Pairs) -> None:
         except DatasetError:
             return
         for file in (JUDGMENTS, PEOPLE):
-            assert {(q, d): grade for q, d, grade in files.qrels(folder / file)} == pairs
+            assert {(q, d): grade for q, d, grade in read_qrels(folder / file)} == pairs
         assert [verdict.grade for verdict in load_verdicts(folder, ids)] == [*pairs.values()]

@@ -15,6 +15,7 @@ from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields, read_filters
+from runner.datasets.qrels import iter_qrel_places, read_qrels
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 
@@ -53,7 +54,7 @@ class Beir(DatasetSource):
         return Raw(
             corpus=corpus_of(iter_documents(documents, fields)),
             queries=queries,
-            qrels=() if judgments is None else files.qrels(judgments),
+            qrels=() if judgments is None else read_qrels(judgments),
             qrels_name=str(judgments),
             document_fields=fields.names,
         )
@@ -68,7 +69,7 @@ class Beir(DatasetSource):
         """Yield the line of each document, query or judgment."""
         folder = self._folder()
         if table == "judgment":
-            yield from files.iter_qrel_places(self._qrels_path(folder))
+            yield from iter_qrel_places(self._qrels_path(folder))
             return
         file = self.documents if table == "document" else self.queries
         records = files.json_lines(files.resolve_path(folder / file, "path")) if file is not None else ()

@@ -1,4 +1,4 @@
-"""Read what formats share: lines, JSON and judgments, plain or compressed; errors name the place.
+"""Read what formats share: lines and JSON, plain or compressed; errors name the place.
 
 Nothing here depends on the files of a dataset or the meaning of their fields.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,9 +17,9 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from retrievers.runs.run_formats import COMPRESSIONS
-from retrievers.strict_values import BYTE_ORDER_MARK, parse_id, parse_json, parse_whole, show_value, split_columns
+from retrievers.strict_values import BYTE_ORDER_MARK, parse_id, parse_json, parse_whole, show_value
 from runner.config.addresses import is_address
-from runner.datasets.base import DatasetError, Qrel
+from runner.datasets.base import DatasetError
 from runner.datasets.variants import no_query_has
 
 _OPENERS: Mapping[bytes, Callable[[BufferedReader], Any]] = {
@@ -38,9 +37,6 @@ _NOT_TEXT = {
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
 }
 """The first bytes of files that are often mistaken for text, with advice for each."""
-_GRADE_HEADINGS = {"score", "grade", "relevance", "rel", "label"}
-_ITERATION = re.compile(r"q?[0-9]{1,3}", re.IGNORECASE)
-"""The second column of TREC's qrels, which is rarely other than 0 or Q0."""
 _LARGEST_GRADE = 2**31 - 1
 
 
@@ -239,10 +235,11 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def text_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
     """Yield the non-blank lines of a text file, without line breaks, with their numbers from 1."""
     for number, line in lines(path):
-        yield number, decode_text(_strip_end(line, f"{path}:{number}"), f"{path}:{number}", encoding)
+        yield number, decode_text(strip_end(line, f"{path}:{number}"), f"{path}:{number}", encoding)
 
 
-def _strip_end(line: bytes, place: str) -> bytes:
+def strip_end(line: bytes, place: str) -> bytes:
+    """Return a line without its line break; an error names the place."""
     plain = line.rstrip(b"\r\n")
     if b"\r" in plain:
         raise DatasetError(f"{place}: a carriage return within the line; end every line with LF or CRLF")
@@ -310,50 +307,3 @@ def _record(place: str, number: int, value: object) -> SourceRecord:
     if not isinstance(value, dict):
         raise DatasetError(f"{place}{number}: expected a JSON object, found {show_value(value)}")
     return SourceRecord(place, number, value)
-
-
-def qrels(path: Path, convert: Callable[[object], int] = grade_of) -> list[Qrel]:
-    """Read judgments, with or without a header: query, document, grade, or TREC's query, iteration, document, grade.
-
-    A line with tabs is split at these, so that ids may contain spaces; any other line is split at ASCII white space.
-    `convert` makes grades of values, or raises `ValueError`.
-    """
-    qrels: list[Qrel] = []
-    iterations: set[str] = set()
-    for number, line in lines(path):
-        place = f"{path}:{number}"
-        columns = [decode_text(column, place) for column in split_columns(_strip_end(line, place))]
-        if len(columns) not in (3, 4):
-            raise DatasetError(
-                f"{place}: expected 3 columns (query, document, grade) or 4 (query, iteration, document, grade), "
-                f"found {len(columns)}"
-            )
-        if number == 1 and columns[-1].strip().lower() in _GRADE_HEADINGS:
-            continue
-        if not columns[0] or not columns[-2]:
-            raise DatasetError(f"{place}: the id of the {'document' if columns[0] else 'query'} is empty")
-        try:
-            qrels.append((columns[0], columns[-2], convert(columns[-1])))
-        except ValueError as error:
-            raise DatasetError(f"{place}: {error}") from None
-        if len(columns) == 4:
-            iterations.add(columns[1].lower().lstrip("q"))
-            if not _ITERATION.fullmatch(columns[1]) and columns[2].isdecimal():
-                raise DatasetError(_describe_order(place, columns))
-    if len(iterations) > max(1, len({document for _, document, _ in qrels})):
-        raise DatasetError(_describe_order(str(path), columns))
-    return qrels
-
-
-def iter_qrel_places(path: Path) -> Iterator[Place]:
-    """Yield the line of each judgment in a file that `qrels` reads."""
-    for number, line in lines(path):
-        columns = [column.decode("utf-8", "replace") for column in split_columns(line.rstrip(b"\r\n"))]
-        yield f"{path}:{number}", (columns[0], columns[-2])
-
-
-def _describe_order(place: str, columns: Sequence[str]) -> str:
-    return (
-        f"{place}: expected the columns query, iteration (0 or Q0), document and grade, but the second is "
-        f"{columns[1]!r} and the third {columns[2]!r}; reorder the columns"
-    )

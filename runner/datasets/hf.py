@@ -15,10 +15,10 @@ from retrievers.extras import check_installed
 from retrievers.runs.run_formats import COMPRESSIONS, strip_compression
 from runner.datasets.base import DatasetError, Raw, corpus_of
 from runner.datasets.beir import build_queries, iter_documents
-from runner.datasets.files import Place, PlaceTable, SourceRecord, iter_qrel_places, json_lines
-from runner.datasets.files import qrels as read_qrels
+from runner.datasets.files import Place, PlaceTable, SourceRecord, json_lines
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ir_datasets import EXTRA
+from runner.datasets.qrels import iter_qrel_places, read_qrels
 from runner.datasets.rows import iter_parquet
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.tabular import Tabular

@@ -17,6 +17,7 @@ from runner.datasets import files
 from runner.datasets.base import GradeInterval, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
+from runner.datasets.qrels import iter_qrel_places, read_qrels
 from runner.datasets.ratings import QrelsFormat, grade, grade_ratings, match_queries, read_ratings, recognise_format
 from runner.datasets.rows import is_table
 from runner.datasets.source import SHARED_PATHS, DatasetSource
@@ -32,7 +33,7 @@ class JudgedFiles(DatasetSource):
     """Files of queries and judgments and, optionally, of documents.
 
     `queries` are JSONL as in BEIR, TSV (id, text), TREC topics, or a table: CSV, Parquet, or any file of rows whose
-    columns are named by `query_id` and `query_text`. `qrels` have three or four columns as in BEIR and TREC, or are a
+    columns are named by `query_id` and `query_text`. `qrels` have columns as in BEIR and TREC, or are a
     table with the columns `qrel_query`, `qrel_document` and `qrel_grade`, or are in the format of another program: see
     `qrels_format`, which is detected if null. Such formats name queries by their text, so `queries` may be null; with
     other qrels, queries then have ids without texts, which is enough for rankings from a file.
@@ -79,7 +80,7 @@ class JudgedFiles(DatasetSource):
         if format in ("qrels", "table"):
             convert = partial(grade, thresholds=self.grade_thresholds)
             table = format == "table"
-            qrels = list(self._table.iter_qrels(self.qrels, convert)) if table else files.qrels(paths[0], convert)
+            qrels = list(self._table.iter_qrels(self.qrels, convert)) if table else read_qrels(paths[0], convert)
             queries = queries or _list_queries(qrels)
         elif format == "ubi":
             queries, qrels, intervals = self._read_clicks(paths, queries)
@@ -109,7 +110,7 @@ class JudgedFiles(DatasetSource):
             if format == "table":
                 yield from self._table.iter_places(table)
             elif format == "qrels":
-                yield from files.iter_qrel_places(paths[0])
+                yield from iter_qrel_places(paths[0])
             elif format == "ubi":
                 yield from iter_shown(paths)
             else:

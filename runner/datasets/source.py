@@ -21,6 +21,7 @@ from runner.datasets.assembly import add_qrels, assemble, describe_repeated_id
 from runner.datasets.base import DatasetError, Raw
 from runner.datasets.dataset import Dataset
 from runner.datasets.overlap import attach_spans
+from runner.datasets.qrels import read_qrels
 from runner.datasets.source_settings import SourceSettings
 from runner.datasets.spans import anchor_spans, check_spans, list_span_qrels
 from runner.datasets.splits import list_splits
@@ -60,7 +61,7 @@ class DatasetSource(SourceSettings, ABC):
                 return source._load_with_spans(raw)
             for file in source.extra_qrels:
                 path = files.resolve_path(file, "extra_qrels")
-                raw = add_qrels(raw, files.qrels(path), str(path))
+                raw = add_qrels(raw, read_qrels(path), str(path))
             return source.assemble(raw)
         except RepeatedIdError as error:
             raise DatasetError(describe_repeated_id(source, "document", error.identifier)) from None

@@ -16,6 +16,7 @@ from runner.datasets.base import DatasetError
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.overlap import SIMILARITY
 from runner.datasets.own_documents import ExcludeSelf, OwnIdRule
+from runner.datasets.qrels import iter_qrel_places
 from runner.datasets.spans import SPANS, GoldSpan, read_spans
 
 
@@ -132,5 +133,5 @@ class SourceSettings:
             rows = ((span.location, (span.query, span.document)) for span in self.read_spans())
         if table == "judgment":
             extra = (files.resolve_path(file, "extra_qrels") for file in self.extra_qrels)
-            rows = chain(rows, chain.from_iterable(map(files.iter_qrel_places, extra)))
+            rows = chain(rows, chain.from_iterable(map(iter_qrel_places, extra)))
         return [place for place, own in rows if all(a in (None, b) for a, b in zip(ids, own, strict=False))]

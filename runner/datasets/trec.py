@@ -16,6 +16,7 @@ from runner.datasets import beir, files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
+from runner.datasets.qrels import iter_qrel_places, read_qrels
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 Format = Literal["trec", "tsv", "jsonl"]
@@ -78,7 +79,7 @@ class Trec(DatasetSource):
         return Raw(
             corpus=corpus_of(self.iter_documents(fields)),
             queries=queries,
-            qrels=files.qrels(judgments),
+            qrels=read_qrels(judgments),
             qrels_name=str(judgments),
             document_fields=fields.names,
         )
@@ -99,7 +100,7 @@ class Trec(DatasetSource):
     def iter_places(self, table: PlaceTable) -> Iterator[Place]:
         """Yield the line of each document or judgment, and the line or number of each query."""
         if table == "judgment":
-            yield from files.iter_qrel_places(files.resolve_path(self.qrels, "qrels"))
+            yield from iter_qrel_places(files.resolve_path(self.qrels, "qrels"))
         elif table == "query":
             topics = files.resolve_path(self.topics, "topics")
             kind = self.topics_format or _recognise_topics(topics)

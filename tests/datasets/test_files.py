@@ -146,51 +146,6 @@ def test_a_pattern_is_a_file_a_folder_or_a_glob(tmp_path: Path, monkeypatch: pyt
         list_matches("empty")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "query-id\tcorpus-id\tscore\nq 1\td/1\t2\nq2\tdé\t-1\n",
-        "q 1\td/1\t2\nq2\tdé\t-1\n",
-        "\ufeffq 1\t0\td/1\t2\r\nq2\t0\tdé\t-1\r\n",
-        "\nq 1\tQ0\td/1\t2\nq2 Q0   dé -1\n",
-        "q 1\tQ0\td/1\t2\rq2\tQ0\tdé\t-1\r",
-    ],
-)
-def test_judgments_have_three_or_four_columns_with_or_without_heading(tmp_path: Path, content: str) -> None:
-    (tmp_path / "q.tsv").write_text(content, encoding="utf-8")
-    assert files.qrels(tmp_path / "q.tsv") == [("q 1", "d/1", 2), ("q2", "dé", -1)]
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("q1\td1\n", "q.tsv:1: expected 3 columns"),
-        ("q1 0 d1 1\nq 1 0 d1 1\n", "q.tsv:2: expected 3 columns"),
-        ("q1\td1\thigh\n", "q.tsv:1: the grade 'high' is not a whole number"),
-        ("q1\td1\t1e2\n", "q.tsv:1: the grade '1e2' is not a whole number"),
-        ("q1 0 d1 1\nq\u00a01 0 d1\u3000x y 1\n", "q.tsv:2: expected 3 columns"),
-        ("q1\t\t1\n", "q.tsv:1: the id of the document is empty"),
-        ("q1\td\r1\t1\n", "q.tsv:1: a carriage return within the line"),
-        ("query\tdoc\tscore\nq1\td1\tscore\n", "q.tsv:2: the grade 'score' is not a whole number"),
-        ("q1\td1\t0.5\n", "q.tsv:1: the grade '0.5' is not a whole number"),
-        (
-            "q1 tower 0 1\nq1 ferry 0 0\n",
-            "q.tsv:1: expected the columns query, iteration (0 or Q0), document and grade",
-        ),
-        ("q1 12 0 1\nq1 13 0 0\n", "but the second is '13' and the third '0'; reorder the columns"),
-    ],
-)
-def test_a_broken_judgment_is_named(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "q.tsv").write_text(content, encoding="utf-8")
-    with pytest.raises(DatasetError, match=re.escape(message)):
-        files.qrels(tmp_path / "q.tsv")
-
-
-def test_white_space_beyond_ascii_belongs_to_an_id(tmp_path: Path) -> None:
-    (tmp_path / "q.txt").write_text("q\u00a01 0 d\u30001 2\n", encoding="utf-8")
-    assert files.qrels(tmp_path / "q.txt") == [("q\u00a01", "d\u30001", 2)]
-
-
 def test_a_key_that_occurs_twice_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": 1}\n{"id": 1, "text": "a", "text": "b"}\n')
     with pytest.raises(DatasetError, match=r"a\.jsonl:2: the key 'text' occurs twice in an object; keep one"):

@@ -180,7 +180,7 @@ def test_an_old_encoding_may_be_named(folder: Path) -> None:
             TOPICS.replace("<title></title>", ""),
             "topic 2: <title> is missing; set dataset.topic_fields=[NAME] to one of num, desc",
         ),
-        ("qrels.txt", "301 0 FT911-3 1\n301 FT911-3\n", "qrels.txt:2: expected 3 columns"),
+        ("qrels.txt", "301 0 FT911-3 1\n301 FT911-3\n", "qrels.txt:2: expected 4 columns"),
         ("qrels.txt", "301 0 FT911-9 1\n", "not among the 2 documents of the corpus, for example 'FT911-9'"),
     ],
 )

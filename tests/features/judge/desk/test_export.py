@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.datasets import files
+from runner.datasets.qrels import read_qrels
 from runner.features.judge.desk.export import write_grades
 from runner.features.judge.desk.journal import AssessorJournal, load_journals
 from runner.pages.cells import restore_text
@@ -25,7 +25,7 @@ def test_grades_in_the_journal_read_back_from_the_judgments_and_the_tables(grade
             for pair, grade in grades.items():
                 journal.append("grade", pair, grade)
         write_grades(folder / "out", load_journals(folder, 3), {})
-        judged = files.qrels(folder / "out" / "judgments.tsv")
+        judged = read_qrels(folder / "out" / "judgments.tsv")
         tables = {
             name: read_table(folder / "out" / name, *columns)
             for name, columns in {
