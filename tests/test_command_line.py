@@ -371,7 +371,7 @@ def test_help_explains_the_groups_with_examples(here: Path) -> None:
         [sys.executable, "-m", "runner", "--help"], capture_output=True, text=True, check=True, cwd=here
     )
     retrievers = ", ".join(list_names("retriever")[:4])
-    for word in ("Commands", f"retriever   {retrievers}", "Examples", "experiment=hybrid_weights"):
+    for word in ("Commands", f"retriever   {retrievers}", "Examples", "experiment=tour"):
         assert word in done.stdout
 
 

@@ -9,7 +9,7 @@ from runner.config.features import Command, Document, FeatureError, list_feature
 
 CORE = {
     "evaluate": Command(
-        summary="evaluate a retriever on a dataset; with -m or an experiment, every combination of a sweep",
+        summary="evaluate a retriever on a dataset, or every combination of a sweep",
         settings={"": "runner.commands.evaluate.EvaluationSettings", "sweep": "runner.sweep.settings.SweepSettings"},
         exit_codes={1: "an evaluation failed", 2: "invalid command"},
         documents=[
@@ -34,7 +34,7 @@ CORE = {
         ],
     ),
     "compare": Command(
-        summary="compare results with a baseline, test the differences, and apply a gate (a set of rules)",
+        summary="compare results, test the differences, apply a gate (rules)",
         usage="baseline=RUN candidate=RUN",
         settings={"": "runner.commands.compare.CompareSettings"},
         exit_codes={
@@ -66,7 +66,7 @@ CORE = {
         ],
     ),
     "reproduce": Command(
-        summary="evaluate a cell of a table again, and show what changed if its value differs",
+        summary="evaluate a cell of a table again, and show what changed",
         usage="FOLDER@CELL",
         settings={"": "runner.commands.reproduce.ReproductionSettings"},
         success="the values are equal",
@@ -92,7 +92,7 @@ CORE = {
         serves=True,
     ),
     "relocate": Command(
-        summary="record where artifacts are now that were moved without their database",
+        summary="record where artifacts are that were moved without a database",
         settings={"relocate": "runner.commands.relocate.RelocationSettings"},
         documents=[
             Document(
@@ -103,7 +103,7 @@ CORE = {
         ],
     ),
     "new": Command(
-        summary="create a project: configuration, dataset, plug-in, test, CI workflow",
+        summary="create a project: configuration, dataset, plug-in, test, CI job",
         usage="FOLDER [template=NAME]",
         settings={"": "runner.commands.new.ProjectSettings"},
         argument="folder",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -12,8 +12,8 @@ from pathlib import Path
 from runner.config.features import Command, list_conf_folders
 from runner.config.projects import find_project_config, list_plugins
 
-WIDTH = 120
-"""Columns of the help."""
+WIDTH, SCREEN = 120, 80
+"""Columns of the help of a command, and of the first help."""
 
 SETTINGS = {"statistics": "runner.statistics.settings.Statistics"}
 """Classes of settings that several commands have under one key."""
@@ -28,7 +28,8 @@ def render_help(name: str, commands: Mapping[str, Command]) -> str:
     sentence = f"{command.summary[0].upper()}{command.summary[1:]}."
     usage = "" if name == "evaluate" else f"{render_usage(name, command)}\n\n{sentence}\n\n"
     ends = "Ctrl-C stops the server. " if command.serves else ""
-    return f"{usage}{text.strip()}\n\n{textwrap.fill(f'{ends}Exit codes: {describe_exit_codes(command)}.', WIDTH)}\n"
+    codes = textwrap.fill(f"{ends}Exit codes: {describe_exit_codes(command)}.", SCREEN if name == "evaluate" else WIDTH)
+    return f"{usage}{text.strip()}\n\n{codes}\n"
 
 
 def render_topic(topic: str, commands: Mapping[str, Command]) -> str | None:
@@ -96,9 +97,21 @@ def _list_choices() -> Iterator[str]:
     own = (group for folder in folders for group in folder.iterdir() if any(group.glob("*.yaml")))
     groups = sorted({group.name for group in own} - {"hydra"})
     files = {group: [file for folder in folders for file in (folder / group).glob("[!_]*.yaml")] for group in groups}
-    yield from _align({group: ", ".join(sorted(file.stem for file in own)) for group, own in files.items()})
+    width = max(map(len, groups))
+    for group in groups:
+        names = sorted(file.stem for file in files[group])
+        yield f"  {group:{width}}  {_abbreviate(names, SCREEN - width - 4)}"
     if plugins := list_plugins():
         yield from ("", "Plug-ins", *_align(plugins))
+
+
+def _abbreviate(names: Sequence[str], width: int) -> str:
+    """Return as many names as fit into a line, and the number of the others."""
+    for count in range(len(names), 0, -1):
+        line = ", ".join(names[:count]) + (f" and {rest} more" if (rest := len(names) - count) else "")
+        if len(line) <= width:
+            return line
+    return f"{len(names)} choices"
 
 
 def _align(texts: Mapping[str, str]) -> Iterator[str]:

@@ -35,9 +35,11 @@ def check_command(name: str) -> None:
     files = [file for folder in list_conf_folders() if (file := folder / f"{name}.yaml").is_file()]
     require(files, f"conf/{name}.yaml is missing")
     keys = yaml.safe_load(files[0].read_text(encoding="utf-8"))
-    require(f"  {command.summary}\n" in render_help("evaluate", commands), "the summary is not in --help")
+    require(
+        f"  {command.summary}\n" in render_help("evaluate", commands), "the summary does not fit in a line of --help"
+    )
     wide = [line for line in render_help(name, commands).splitlines() if len(line) > WIDTH]
-    require(name == "evaluate" or not wide, f"lines of the help are wider than {WIDTH}: {wide}")
+    require(not wide, f"lines of the help are wider than {WIDTH}: {wide}")
     require(2 in command.exit_codes, "the exit code 2, for an invalid command, is not explained")
     require(command.serves != bool(command.documents), "declare a document of --json, or that the command serves")
     for key in (command.argument, *command.texts, *command.lists):

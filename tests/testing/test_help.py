@@ -21,6 +21,18 @@ def test_each_choice_of_a_group_is_described(group: str) -> None:
     assert all(len(line.split(maxsplit=1)) > 1 for line in lines)
 
 
+def test_the_first_help_fits_80_columns_and_counts_the_choices_that_do_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) < 60
+    assert max(map(len, lines)) <= 80
+    names = {group: sorted(file.stem for file in (CONF / group).glob("[!_]*.yaml")) for group in GROUPS}
+    analyzers = next(line for line in lines if line.startswith("  analyzer ")).split(maxsplit=1)[1]
+    listed, _, rest = analyzers.rpartition(" and ")
+    assert listed.split(", ") == names["analyzer"][: len(names["analyzer"]) - int(rest.split()[0])]
+    assert f"  chunking    {', '.join(names['chunking'])}" in lines
+
+
 def test_the_choices_of_settings_are_the_rows_of_their_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help", "statistics"]) == 0
     text = capsys.readouterr().out

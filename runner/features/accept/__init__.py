@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="search a configuration block by block, until a gate against a baseline is decided",
+        summary="search a configuration block by block, until a gate is decided",
         usage="baseline=RUN [GROUP=CHOICE]",
         settings={
             "": "runner.features.accept.command.AcceptSettings",

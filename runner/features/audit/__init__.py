@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="judge a published number without data: interval, smallest p possible, queries needed",
+        summary="judge a published number: interval, smallest p, queries needed",
         usage="n=QUERIES value=MEAN [baseline=MEAN]",
         settings={"": "runner.features.audit.command.AuditSettings"},
         success="the difference can be significant, or there is no baseline",

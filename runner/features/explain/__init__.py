@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="split a difference into the effects of settings, documents, judgments and queries",
+        summary="split a difference into what settings and data contributed",
         usage="baseline=RUN candidate=RUN",
         settings={"": "runner.features.explain.command.ExplainSettings"},
         exit_codes={

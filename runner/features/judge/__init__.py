@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="let a language model or people grade retrieved documents that have no judgment",
+        summary="let people or a language model grade documents not judged yet",
         usage="run=RUN llm=CHOICE",
         settings={"": "runner.features.judge.command.JudgeSettings"},
         documents=[

@@ -7,7 +7,7 @@ from runner.config.features import Command, Feature
 
 FEATURE = Feature(
     Command(
-        summary="explore sweeps and evaluations in the browser, even while a sweep is running",
+        summary="explore sweeps and evaluations in the browser",
         usage="[run=RUN,RUN | sweep=NAME]",
         settings={"": "runner.features.look.command.LookSettings"},
         exit_codes={2: "invalid command, no such run, or port in use"},

@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="build a dataset from benchmark definitions or an installed package",
+        summary="build a dataset from the definitions of benchmarks or a package",
         usage="source=CHOICE output=FILE",
         settings={"": "runner.features.mine.command.MineSettings"},
         exit_codes={1: "no query is left", 2: "invalid command"},

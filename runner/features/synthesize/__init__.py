@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="generate a dataset from your own documents, by rules or with a language model",
+        summary="generate a dataset from your documents, by rules or by an LLM",
         usage="[source.path=PATH]",
         settings={
             "": "runner.features.synthesize.pipeline.Synthesis",

@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="write a table for a paper: systems as rows, datasets as columns, with significance tests",
+        summary="write a table for a paper, with significance tests",
         usage="sweeps=[RUN,...] output=FOLDER",
         settings={"": "runner.features.table.command.PaperSettings"},
         texts=["baseline"],
