@@ -1,44 +1,45 @@
-"""Read a folder of Markdown or plain text as a corpus: each file is a document."""
+"""Read a folder of documents as a corpus: each file is a document."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.runs.run_formats import TABLES
 from runner.datasets import files
 from runner.datasets.base import DatasetError
-from runner.datasets.sections import title_of
+from runner.datasets.document_texts import READERS
 
 logger = logging.getLogger("runner.datasets")
 
-_MARKDOWN = (".md", ".markdown", ".mdx")
-_TEXT = (".txt", ".text", ".rst")
+DOCUMENTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst")
+"""The extensions of Markdown and plain text."""
 
-DOCUMENTS = (*_MARKDOWN, *_TEXT)
-"""The extensions of the files that are read."""
+_BINARY = (".pdf", ".docx", ".doc", ".pptx", ".odt", ".rtf", ".epub")
+"""The extensions of documents that are not text, and that are never read."""
 
 _LOOKED_AT, _LONGEST_CHARACTER = 1024, 4
 """How many bytes of a file decide whether it is text, and the length of a character that may be cut at the end."""
 
 
-def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
-    """Return the Markdown and text files of a folder and its subfolders, ordered by path, except hidden ones.
+def corpus_of_folder(path: str | Path, setting: str = "documents", extensions: Collection[str] = DOCUMENTS) -> Corpus:
+    """Return the documents of a folder and its subfolders, ordered by path, except hidden ones.
 
-    An id is the path within the folder, without the extension. The text is the whole file, including front matter. The
-    title of a Markdown file is that of its front matter, or else its first heading of level 1. Raises `DatasetError`,
-    which names the setting with the path.
+    An id is the path within the folder, without the extension. The text of Markdown and plain text is the whole file,
+    including front matter. The title of a Markdown file is that of its front matter, or else its first heading of
+    level 1. `extensions` are those of `runner.datasets.document_texts` to read. Raises `DatasetError`, which names the
+    setting with the path.
     """
     folder = files.resolve_path(path, setting)
     if not folder.is_dir():
         raise DatasetError(f"dataset.{setting}={folder}: expected a folder of documents, found a file")
-    paths = [file for file in files.matching(str(folder), setting) if is_document(file) and not _hidden(file, folder)]
+    paths = _list_documents(folder, extensions)
     if not paths:
-        raise DatasetError(f"dataset.{setting}={folder}: no file ends with {', '.join(DOCUMENTS)}")
-    texts = [_text(file) for file in paths]
-    titles = [title_of(t) if f.suffix.lower() in _MARKDOWN else "" for f, t in zip(paths, texts, strict=True)]
+        raise DatasetError(f"dataset.{setting}={folder}: no file ends with {', '.join(extensions)}")
+    titles, texts = zip(*map(_read, paths), strict=True)
     try:
         return Corpus(
             ids=[file.relative_to(folder).with_suffix("").as_posix() for file in paths],
@@ -50,6 +51,24 @@ def corpus_of_folder(path: str | Path, setting: str = "documents") -> Corpus:
         raise DatasetError(f"{folder}: {error}; two files differ only in their extension") from None
 
 
+def describe_folder(path: str | Path, extensions: Collection[str]) -> str:
+    """Return the number of documents in a folder and of the files that are left out, by extension, in one line."""
+    folder = files.resolve_path(path, "path")
+    documents = Counter(file.suffix.lower() for file in _list_documents(folder, extensions))
+    skipped = count_skipped_text(folder, extensions)
+    left_out = f"; left out {skipped.total():,}: {_list_counts(skipped)}" if skipped else ""
+    return f"{documents.total():,} documents ({_list_counts(documents)}{left_out})"
+
+
+def _list_documents(folder: Path, extensions: Collection[str]) -> list[Path]:
+    documents = (file for file in folder.rglob("*") if is_document(file, extensions) and not _hidden(file, folder))
+    return sorted(file for file in documents if file.is_file())
+
+
+def _list_counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {ending or 'without an extension'}" for ending, count in counts.most_common())
+
+
 def warn_skipped(path: str | Path, setting: str = "documents") -> None:
     """Warn of text files in a folder that are not read as documents."""
     folder = files.resolve_path(path, setting)
@@ -58,20 +77,22 @@ def warn_skipped(path: str | Path, setting: str = "documents") -> None:
             "dataset.%s=%s: skipped %s text files that are not Markdown or plain text: %s; convert them, for example "
             "by pandoc, if they are documents",
             setting, folder, f"{skipped.total():,}",
-            ", ".join(f"{count:,} {ending or 'without an extension'}" for ending, count in skipped.most_common(5)),
+            _list_counts(skipped),
         )  # fmt: skip
 
 
-def count_skipped_text(folder: Path) -> Counter[str]:
+def count_skipped_text(folder: Path, extensions: Collection[str] = DOCUMENTS) -> Counter[str]:
     """Count the text files below a folder that are not read as documents, by extension ("" for none).
 
-    A file is text if its beginning is UTF-8 without a null byte. Hidden files and folders are not counted.
+    A file is text if its beginning is UTF-8 without a null byte; PDF and files of word processors count too. Hidden
+    files and folders are not counted.
     """
     skipped: Counter[str] = Counter()
     for file in sorted(folder.rglob("*")):
-        if file.is_file() and not is_document(file) and not _hidden(file, folder) and _is_text(file):
-            skipped[file.suffix.lower()] += 1
-    return skipped
+        if file.is_file() and not is_document(file, extensions) and not _hidden(file, folder):
+            ending = file.suffix.lower()
+            skipped[ending] += ending in _BINARY or _is_text(file)
+    return +skipped
 
 
 def _is_text(file: Path) -> bool:
@@ -87,19 +108,26 @@ def _is_text(file: Path) -> bool:
 def is_document_folder(path: str) -> bool:
     """Return whether a path is a folder with more documents than tables."""
     folder = Path(path).expanduser()
-    names = [file for file in folder.rglob("*") if not _hidden(file, folder)] if folder.is_dir() else []
-    return sum(map(is_document, names)) > sum(file.suffix.lower() in TABLES for file in names)
+    if not folder.is_dir():
+        return False
+    tables = sum(file.suffix.lower() in TABLES for file in folder.rglob("*") if not _hidden(file, folder))
+    return len(_list_documents(folder, READERS)) > tables
 
 
-def is_document(path: Path) -> bool:
-    """Tell Markdown and text files from others by their extension."""
-    return path.suffix.lower() in DOCUMENTS
+def is_document(path: Path, extensions: Collection[str] = DOCUMENTS) -> bool:
+    """Tell documents, by default Markdown and text, from other files by their extension."""
+    return path.suffix.lower() in extensions
 
 
 def _hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
-def _text(path: Path) -> str:
+def _read(path: Path) -> tuple[str, str]:
+    """Return the title and the text of a document."""
     with files.open_file(path) as file:
-        return files.decode_content(file.read(), path)
+        content = files.decode_content(file.read(), path)
+    try:
+        return READERS[path.suffix.lower()](content)
+    except ValueError as error:
+        raise DatasetError(f"{path}: {error}") from None

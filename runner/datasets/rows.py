@@ -167,7 +167,8 @@ def list_rows(path: Path, content: object, setting: str, key: str | None = None)
             raise DatasetError(f"{path}: no list of rows under {key!r}; there are {', '.join(tables) or 'none'}")
         if len(tables) > 1 and key is None:
             raise DatasetError(
-                f"{path}: rows under several keys: {', '.join(tables)}; set dataset.{setting}_key to one of them"
+                f"{path}: rows under several keys: {', '.join(tables)}; set dataset."
+                f"{'documents' if setting == 'documents' else 'queries'}_key to one of them"
             )
         name = key if key is not None else next(iter(tables), None)
         if name is not None:

@@ -13,9 +13,10 @@ from retrievers.filters import Filter
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.columns import find_column
+from runner.datasets.document_texts import READERS
 from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields
-from runner.datasets.folder import corpus_of_folder, is_document_folder, warn_skipped
+from runner.datasets.folder import corpus_of_folder, describe_folder, is_document_folder
 from runner.datasets.gold import parse_list
 from runner.datasets.questions import QuestionColumns, QuestionTable, describe_missing
 from runner.datasets.rows import has_documents, open_table
@@ -67,7 +68,7 @@ class Tabular(QuestionColumns):
             judged=() if self.qrels else table.queries.ids,
             qrels_name=self.qrels or self.queries,
             document_fields=fields[0].names,
-            reading=table.reading,
+            reading=self._describe_documents() + table.reading,
             unknown_cause=table.cause,
         )
 
@@ -101,8 +102,7 @@ class Tabular(QuestionColumns):
     def _read_documents(self, fields: DocumentFields) -> Corpus:
         path = self._documents_path
         if path and is_document_folder(path):
-            warn_skipped(path)
-            return corpus_of_folder(path)
+            return corpus_of_folder(path, extensions=READERS)
         titles = [self.document_title] if self.document_title else []
         return corpus_of(
             (
@@ -113,6 +113,10 @@ class Tabular(QuestionColumns):
             )
             for record, identifier, texts in self._iter_documents(fields.field_names)
         )
+
+    def _describe_documents(self) -> str:
+        path = self._documents_path
+        return f"{describe_folder(path, READERS)}; " if path and is_document_folder(path) else ""
 
     def _iter_documents(self, others: Collection[str]) -> Iterator[tuple[SourceRecord, str, Sequence[str]]]:
         """Yield the row, the id and the columns of the text of each document; `others` are further columns to read."""

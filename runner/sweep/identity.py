@@ -41,6 +41,8 @@ def identify_combinations(experiments: Sequence[Experiment], bench: Bench) -> di
         if identity in distinct:
             repeats.append(f"[{experiment.name}] repeats [{distinct[identity].name}]")
         distinct.setdefault(identity, experiment)
+    for reading in filter(None, dict.fromkeys(bench.dataset(one).reading for one in distinct.values())):
+        console.note(reading)
     if repeats:
         are = "is a duplicate and runs" if len(repeats) == 1 else "are duplicates and run"
         console.note(f"{len(repeats):,} of {len(experiments):,} combinations {are} only once: {list_some(repeats, 3)}")

@@ -107,6 +107,10 @@ SOURCES = {
 }
 
 
+OTHERS = ("HuggingFace", "QuestionFolder")
+"""Formats that read filters as another one does: HuggingFace as BEIR, QuestionFolder as tables."""
+
+
 def test_every_format_is_tested_with_filters_and_named_among_those_that_have_them(tmp_path: Path) -> None:
     tested = set()
     for name, build in SOURCES.items():
@@ -114,10 +118,10 @@ def test_every_format_is_tested_with_filters_and_named_among_those_that_have_the
         tested.add(type(build(tmp_path / name, FILTERS)).__name__)
     targets = {name: load_settings(CONF / "dataset" / f"{name}.yaml")["_target_"] for name in list_names("dataset")}
     reading = {name: locate_class(target, "", ()) for name, target in targets.items() if _reads_filters(target)}
-    assert {kind.__name__ for kind in reading.values()} == {*tested, "HuggingFace"}  # which reads tables as BEIR's
+    assert {kind.__name__ for kind in reading.values()} == {*tested, *OTHERS}
     page = (CONF.parent / "docs" / "datasets.md").read_text(encoding="utf-8")
     (sentence,) = re.findall(r"^Queries with filters are supported by [^.]*\.", page, re.MULTILINE)
-    assert set(re.findall(r"`(\w+)`", sentence)) == reading.keys() - {"golden"}  # a collection in golden_json
+    assert set(re.findall(r"`(\w+)`", sentence)) == reading.keys() - {"golden", "folder"}
 
 
 def _reads_filters(target: str) -> bool:

@@ -12,10 +12,12 @@ import pytest
 import yaml
 from pyarrow import parquet
 
+from runner.__main__ import main
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError
 from runner.datasets.columns import GOLD as GOLD_NAMES
 from runner.datasets.columns import NAMES, QUALIFIERS, THINGS
 from runner.datasets.dataset import Dataset
+from runner.datasets.question_folder import QuestionFolder
 from runner.datasets.tabular import Tabular
 
 DOCUMENTS = {
@@ -166,7 +168,7 @@ def test_a_golden_set_of_another_program_needs_no_settings(tmp_path: Path, shape
     dataset = Tabular(queries=str(path), documents=str(write_folder(tmp_path))).load()
     assert [*dataset.queries.texts] == QUESTIONS
     assert list_gold(dataset) == GOLD
-    assert dataset.reading == reading
+    assert dataset.reading.removeprefix("3 documents (3 .md); ") == reading
     answers = [about.get(EXPECTED_ANSWER) for about in dataset.queries.metadata or [{}]]
     assert answers == ["an answer"] * 3 if "answers from" in reading else not any(answers)
 
@@ -266,7 +268,10 @@ def test_gold_may_be_written_in_many_ways(tmp_path: Path, gold: str, kind: str) 
     as_json(tmp_path / "golden.json", [{"question": "When?", "gold": gold}])
     dataset = Tabular(queries=str(tmp_path / "golden.json"), documents=str(write_folder(tmp_path))).load()
     assert list_gold(dataset) == [["tower"]]
-    assert dataset.reading == f"1 question from `question`, gold from `gold` ({kind}), no ids: numbered"
+    assert (
+        dataset.reading
+        == f"3 documents (3 .md); 1 question from `question`, gold from `gold` ({kind}), no ids: numbered"
+    )
 
 
 @pytest.mark.parametrize(
@@ -343,6 +348,65 @@ def test_a_file_with_several_lists_is_refused_with_the_setting_of_the_key(tmp_pa
     with pytest.raises(DatasetError, match=r"rows under several keys: easy, hard; set dataset\.queries_key to one"):
         Tabular(**paths).load()
     assert [*Tabular(**paths, queries_key="hard").load().queries.texts] == ["Where?"]
+
+
+FORMATS = {
+    "tower.md": "---\ntitle: Tower\n---\nThe lighthouse shines.\n",
+    "guide.mdx": "# Guide\n\n<Tip>Ask at the harbour.</Tip>\n",
+    "ferry.rst": "Ferry\n=====\n\nFerries leave every hour.\n",
+    "museum.html": "<html><head><title>Old  ships</title><style>p {}</style></head><body><h1>Museum</h1>"
+    "<p>The <b>museum</b>&nbsp;shows</p><p>old ships.</p><script>let a = 1</script></body></html>",
+    "pier.adoc": "= Pier\n\nThe pier is closed.\n",
+    "nets.ipynb": json.dumps({"cells": [{"source": ["# Nets\n", "\n", "Mend them."]}, {"source": "knot()"}]}),
+    "tide.pdf": "%PDF",
+    "log.csv": "a,b\n1,2\n",
+    ".hidden.md": "hidden",
+}
+
+
+def test_documents_of_a_folder_may_have_several_formats_and_others_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name, content in FORMATS.items():
+        (tmp_path / "docs" / name).write_text(content)
+    as_json(tmp_path / "golden.json", [{"question": "When?", "file": "museum.html"}])
+    dataset = QuestionFolder(path=str(tmp_path / "docs"), questions=str(tmp_path / "golden.json")).load()
+    corpus = dataset.corpus
+    assert dict(zip(corpus.ids, zip(corpus.titles, corpus.texts, strict=True), strict=True)) == {
+        "tower": ("Tower", FORMATS["tower.md"]),
+        "guide": ("Guide", FORMATS["guide.mdx"]),
+        "ferry": ("", FORMATS["ferry.rst"]),
+        "museum": ("Old ships", "Museum\nThe museum shows\nold ships."),
+        "pier": ("Pier", FORMATS["pier.adoc"]),
+        "nets": ("Nets", "# Nets\n\nMend them.\n\nknot()"),
+    }
+    assert dataset.reading == (
+        "6 documents (1 .rst, 1 .mdx, 1 .html, 1 .ipynb, 1 .adoc, 1 .md; left out 2: 1 .csv, 1 .pdf); "
+        "1 question from `question`, gold from `file` (file names), no ids: numbered"
+    )
+    assert list_gold(dataset) == [["museum"]]
+    (tmp_path / "docs" / "nets.ipynb").write_text("{}")
+    with pytest.raises(DatasetError, match=r"nets\.ipynb: the notebook has no list of cells"):
+        QuestionFolder(path=str(tmp_path / "docs"), questions=str(tmp_path / "golden.json")).load()
+
+
+def test_a_wrong_question_of_a_folder_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "golden.jsonl").write_text(
+        '{"question": "When?", "file": "tower"}\n{"question": "Who?", "file": "crew"}\n'
+    )
+    source = QuestionFolder(path=str(write_folder(tmp_path)), questions=str(tmp_path / "golden.jsonl"))
+    with pytest.raises(DatasetError, match=r"golden\.jsonl:2: 1 judged document is not among the 3 documents"):
+        source.load()
+
+
+def test_the_reading_is_printed_before_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    as_json(
+        tmp_path / "golden.json", [{"question": text, "gold": gold} for text, gold in zip(QUESTIONS, GOLD, strict=True)]
+    )
+    own = [f"dataset.path={write_folder(tmp_path)}", f"dataset.questions={tmp_path / 'golden.json'}"]
+    assert main(["dataset=folder", *own, "tracking=none"]) == 0
+    printed = capsys.readouterr()
+    assert "3 documents (3 .md); 3 questions from `question`, gold from `gold`" in printed.err
+    assert "3 documents, 3 queries, 4 judgments" in printed.out
 
 
 def test_the_documentation_lists_the_names_of_columns() -> None:

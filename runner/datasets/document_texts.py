@@ -1,0 +1,82 @@
+"""Extract the title and the text of a document in HTML, AsciiDoc, a notebook or Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from html.parser import HTMLParser
+
+from retrievers.strict_values import parse_json
+from runner.datasets.sections import title_of
+
+_HIDDEN = ("script", "style", "template", "noscript", "svg", "title")
+_INLINE = (
+    "a", "abbr", "b", "cite", "code", "em", "font", "i", "img", "kbd", "label", "mark", "q", "s", "samp", "small",
+    "span", "strong", "sub", "sup", "tt", "u", "var", "wbr",
+)  # fmt: skip
+_TITLE = re.compile(r"^= (.+)$", re.MULTILINE)
+
+
+def read_html(content: str) -> tuple[str, str]:
+    """Return the title and the visible text of a page; the title is that of the page, or its first heading."""
+    page = _Page()
+    page.feed(content)
+    page.close()
+    lines = (" ".join(line.split()) for line in "".join(page.texts).split("\n"))
+    titles = (" ".join("".join(page.titles[tag]).split()) for tag in ("title", "h1"))
+    return next(filter(None, titles), ""), "\n".join(filter(None, lines))
+
+
+class _Page(HTMLParser):
+    """Collects the texts of a page, with a line break around each block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.titles: dict[str, list[str]] = {"title": [], "h1": []}
+        self._open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in _HIDDEN or (tag == "h1" and not self.titles["h1"]):
+            self._open.append(tag)
+        if tag not in _INLINE:
+            self.texts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._open:
+            del self._open[self._open.index(tag) :]
+        if tag not in _INLINE:
+            self.texts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if self._open in (["title"], ["h1"]):
+            self.titles[self._open[0]].append(data)
+        if not set(self._open) & {*_HIDDEN}:
+            self.texts.append(data)
+
+
+def read_notebook(content: str) -> tuple[str, str]:
+    """Return the title and the text of a notebook: the source of its cells; raises `ValueError`."""
+    notebook = parse_json(content.encode())
+    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("the notebook has no list of cells")
+    sources = [cell.get("source", "") if isinstance(cell, dict) else "" for cell in cells]
+    text = "\n\n".join("".join(source) if isinstance(source, list) else str(source) for source in sources)
+    return title_of(text), text
+
+
+def read_asciidoc(content: str) -> tuple[str, str]:
+    """Return the title and the text of an AsciiDoc document."""
+    title = _TITLE.search(content)
+    return title[1].strip() if title else "", content
+
+
+READERS: Mapping[str, Callable[[str], tuple[str, str]]] = {
+    **dict.fromkeys((".md", ".markdown", ".mdx"), lambda content: (title_of(content), content)),
+    **dict.fromkeys((".txt", ".text", ".rst"), lambda content: ("", content)),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
+    **dict.fromkeys((".adoc", ".asciidoc"), read_asciidoc),
+    ".ipynb": read_notebook,
+}
+"""How a document becomes a title and a text, by its extension."""

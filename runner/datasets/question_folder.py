@@ -1,0 +1,57 @@
+"""Read questions about a folder of documents: a table of questions in any form, and a folder in several formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from pydantic.dataclasses import dataclass as settings
+
+from retrievers.access import Access
+from retrievers.base import Corpus
+from runner.datasets.base import Raw
+from runner.datasets.document_texts import READERS
+from runner.datasets.files import Place, PlaceTable
+from runner.datasets.folder import corpus_of_folder, describe_folder
+from runner.datasets.questions import QuestionColumns, QuestionTable
+from runner.datasets.source import SHARED_PATHS
+
+
+@settings(frozen=True, config={"extra": "forbid"})
+class QuestionFolder(QuestionColumns):
+    """A folder of documents, and a file of questions with the documents that answer them."""
+
+    access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "path", "questions"))
+
+    path: str
+    questions: str
+
+    @property
+    def origin(self) -> str:
+        """Return the folder."""
+        return self.path
+
+    def read(self) -> Raw:
+        """Read the folder and the file."""
+        table, corpus = self._read()
+        return Raw(
+            corpus,
+            table.queries,
+            qrels=table.qrels,
+            judged=table.queries.ids,
+            qrels_name=self.questions,
+            reading=f"{describe_folder(self.path, READERS)}; {table.reading}",
+            unknown_cause=table.cause,
+        )
+
+    def iter_places(self, table: PlaceTable) -> Iterator[Place]:
+        """Yield the row of each query or judgment."""
+        if table == "query":
+            yield from self._read()[0].iter_places()
+        elif table == "judgment":
+            yield from self._read()[0].iter_gold_places()
+
+    def _read(self) -> tuple[QuestionTable, Corpus]:
+        return self.read_questions(
+            self.questions, lambda _: corpus_of_folder(self.path, "path", READERS), setting="questions"
+        )
