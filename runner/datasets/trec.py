@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -14,10 +16,13 @@ from retrievers.access import Access
 from retrievers.runs.run_formats import strip_compression
 from runner.datasets import beir, files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
+from runner.datasets.columns import NAMES, normalize_name
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.qrels import iter_qrel_places, read_qrels
 from runner.datasets.source import SHARED_PATHS, DatasetSource
+
+logger = logging.getLogger("runner.datasets")
 
 Format = Literal["trec", "tsv", "jsonl"]
 TITLE_TAGS = ("title", "headline", "hl")
@@ -35,9 +40,14 @@ _MARKUP = re.compile(r"<!--.*?-->|<[/!?]?[a-z][^<>]*>", re.IGNORECASE | re.DOTAL
 _DOC_START = re.compile(r"<doc(?:\s[^>]*)?>", re.IGNORECASE)
 _DOC = _elements(["doc"])
 _DOCNO = _elements(["docno"])
-_TOPIC = _elements(["top", "topic"])
-_TOPIC_START = re.compile(r"<(top|topic)(?:\s[^>]*)?>", re.IGNORECASE)
-_TOPIC_NUMBER = re.compile(r"number\s*=\s*[\"']?([^\"'\s]+)", re.IGNORECASE)
+_TOPIC_TAGS = ("top", "topic", "query", "question")
+_TOPIC_NUMBER = re.compile(r"(?<![\w-])(?:number|num|id|qid)\s*=\s*[\"']?([^\"'\s]+)", re.IGNORECASE)
+_NUMBERS = ("num", "number", "id", "qid", "query_id", "topic_id")
+"""The elements with the id of a topic."""
+_INLINE = re.compile(r"</?(?:b|br|em|font|i|p|span|strong|sub|sup|u)(?:\s[^>]*)?/?>", re.IGNORECASE)
+"""Markup within the text of a topic, where elements may lack an end."""
+_QUOTED = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_COLON_LINE = re.compile(rb"[\w.-]+:\s*[^\s:].*", re.DOTALL)
 _TOPIC_FIELD = re.compile(r"<(/?[a-z][a-z0-9_-]*)(?:\s[^>]*)?>", re.IGNORECASE)
 _TOPIC_LABELS = {"num": "Number:", "title": "Topic:", "desc": "Description:", "narr": "Narrative:"}
 
@@ -174,44 +184,56 @@ class Trec(DatasetSource):
         if kind == "tsv":
             topics = list(_tsv_topics(path, self.encoding))
         else:
+            records = list(self._sgml_topics(path))
+            names = self._find_topic_fields(records)
             topics = [
-                (
-                    record.identifier("num"),
-                    " ".join(filter(None, (self._topic_text(record, n) for n in self.topic_fields))),
-                )
-                for record in self._sgml_topics(path)
+                (record.identifier("num"), " ".join(filter(None, (_topic_text(record, name) for name in names))))
+                for record in records
             ]
         return Queries([topic for topic, _ in topics], [text for _, text in topics], [""] * len(topics))
 
-    def _topic_text(self, topic: files.SourceRecord, name: str) -> str:
-        if name not in topic.fields:
-            raise topic.fault(
-                f"<{name}> is missing; set dataset.topic_fields=[NAME] to one of {', '.join(topic.fields) or 'none'}"
-            )
-        return topic.text(name)
+    def _find_topic_fields(self, topics: Sequence[files.SourceRecord]) -> Sequence[str]:
+        """Return the fields with the query: those of the setting or, where no topic has a title, the only other one."""
+        if self.topic_fields != ("title",) or any("title" in topic.fields for topic in topics):
+            return self.topic_fields
+        names = _list_texts(*topics)
+        names = [name for name in names if name.endswith(("-title", "_title"))] or names
+        if len(names) != 1:
+            return self.topic_fields
+        logger.warning("%s: no topic has a <title>, so the queries are those in <%s>", self.topics, names[0])
+        return names
 
     def _sgml_topics(self, path: Path) -> Iterator[files.SourceRecord]:
-        content, place = _content(path, self.encoding), 0
-        starts = [(start[1].lower(), start.start()) for start in _TOPIC_START.finditer(content)]
-        for place, topic in enumerate(_TOPIC.finditer(content), start=1):
-            if any(tag == topic[1].lower() and topic.start() < at < topic.end() for tag, at in starts):
-                raise DatasetError(
-                    f"{_locate(path, content, topic.start())}: this <{topic[1]}> has no end before the next one "
-                    f"starts; add </{topic[1]}>"
-                )
-            fields = _topic_fields(topic[3])
-            if number := _TOPIC_NUMBER.search(topic[2] or ""):
-                fields["num"] = number[1]
-            yield files.SourceRecord(f"{path}, topic ", place, fields)
+        content, place = _QUOTED.sub(lambda text: html.escape(text[1]), _content(path, self.encoding)), 0
+        there = {tag: [*re.finditer(rf"<{tag}(?:\s[^>]*)?>", content, re.IGNORECASE)] for tag in _TOPIC_TAGS}
+        tag, starts = next(((tag, starts) for tag, starts in there.items() if starts), ("top", []))
         if not starts:
             raise DatasetError(
                 f"{path}: the file contains no <top>; expected TREC topics, lines of id, tab and text, or JSONL"
             )
+        for place, topic in enumerate(_topics(content, tag).finditer(content), start=1):
+            at = f"{_locate(path, content, topic.start())}: this <{tag}> has"
+            if any(topic.start() < start.start() < topic.end() for start in starts):
+                raise DatasetError(f"{at} no end before the next one starts; add </{tag}>")
+            fields, counts = _topic_fields(tag, topic[3])
+            for name in ("num", *self.topic_fields):
+                if counts[name] > 1:
+                    raise DatasetError(f"{at} <{name}> twice; each topic needs its own <{tag}>")
+            if number := _TOPIC_NUMBER.search(topic[2] or ""):
+                fields["num"] = number[1]
+            yield files.SourceRecord(f"{path}, topic ", place, fields)
         if len(starts) > place:
             raise DatasetError(
-                f"{_locate(path, content, starts[-1][1])}: only {place} of {len(starts)} topics end; the file may be "
-                "truncated"
+                f"{_locate(path, content, starts[-1].start())}: only {place} of {len(starts)} topics end; the file may "
+                "be truncated"
             )
+
+
+def _topics(content: str, tag: str) -> re.Pattern[str]:
+    """Return a pattern of topics, as of elements; if none has an end, each ends where the next one starts."""
+    if re.search(rf"</{tag}\s*>", content, re.IGNORECASE):
+        return _elements([tag])
+    return re.compile(rf"<({tag})(\s[^>]*)?>((?:[^<]++|<(?!{tag}[\s>]))*+)", re.IGNORECASE)
 
 
 def _format(path: Path) -> Format:
@@ -226,7 +248,8 @@ def _recognise_topics(path: Path) -> Format:
         return kind
     with files.open_file(path) as file:
         first = next(filter(None, map(bytes.strip, file)), b"")
-    return "jsonl" if first.startswith(b"{") else "tsv" if b"\t" in first and not first.startswith(b"<") else "trec"
+    is_line = (b"\t" in first and not first.startswith(b"<")) or _COLON_LINE.fullmatch(first)
+    return "jsonl" if first.startswith(b"{") else "tsv" if is_line else "trec"
 
 
 def _content(path: Path, encoding: str) -> str:
@@ -255,14 +278,38 @@ def _plain(markup: str) -> str:
     return html.unescape(_MARKUP.sub(" ", markup)).strip()
 
 
-def _topic_fields(body: str) -> dict[str, str]:
-    pieces = _TOPIC_FIELD.split(body)
-    fields: dict[str, str] = {}
-    for tag, text in zip(map(str.lower, pieces[1::2]), pieces[2::2], strict=True):
-        if not tag.startswith("/"):
-            plain = " ".join(html.unescape(text).split())
-            fields.setdefault(tag, plain.removeprefix(_TOPIC_LABELS.get(tag, "")).strip())
-    return fields
+def _topic_text(topic: files.SourceRecord, name: str) -> str:
+    if name not in topic.fields:
+        raise topic.fault(
+            f"<{name}> is missing; set dataset.topic_fields=[NAME] to one of {', '.join(_list_texts(topic)) or 'none'}"
+        )
+    return topic.text(name)
+
+
+def _list_texts(*topics: files.SourceRecord) -> list[str]:
+    return list(dict.fromkeys(name for topic in topics for name in topic.fields if name not in _NUMBERS))
+
+
+def _topic_fields(tag: str, body: str) -> tuple[dict[str, str], Counter[str]]:
+    """Return the content of each element, up to its end or without one to the next element, and how many there are.
+
+    A topic without elements has its content under its own tag. The first of `_NUMBERS` is named num.
+    """
+    body = _INLINE.sub(" ", body)
+    elements = [*_TOPIC_FIELD.finditer(body)]
+    fields: dict[str, str] = {} if elements else {tag: " ".join(_plain(body).split())}
+    counts = Counter(element[1].lower() for element in elements)
+    for element, after in zip(elements, [*elements[1:], None], strict=False):
+        name = element[1].lower()
+        if not name.startswith("/"):
+            end = re.compile(rf"</{name}\s*>", re.IGNORECASE).search(body, element.end())
+            stop = end.start() if end else after.start() if after else len(body)
+            plain = " ".join(_plain(body[element.end() : stop]).split())
+            fields.setdefault(name, plain.removeprefix(_TOPIC_LABELS.get(name, "")).strip())
+    number = next((name for name in _NUMBERS if name in fields), "num")
+    if number in fields:
+        fields["num"], counts["num"] = fields.pop(number), counts[number]
+    return fields, counts
 
 
 def _tsv_documents(path: Path, encoding: str) -> Iterator[tuple[str, str, str]]:
@@ -276,8 +323,13 @@ def _tsv_documents(path: Path, encoding: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _tsv_topics(path: Path, encoding: str) -> Iterator[tuple[str, str]]:
+    """Yield the id and text of each line: between them is a tab or, without any in the first line, a colon."""
+    gap = ""
     for number, line in files.text_lines(path, encoding):
-        topic, tab, text = line.partition("\t")
-        if not tab or not topic:
+        is_first, gap = not gap, gap or ("\t" if "\t" in line or not _COLON_LINE.fullmatch(line.encode()) else ":")
+        topic, between, text = (part.strip() if gap == ":" else part for part in line.partition(gap))
+        if not between or not topic:
             raise DatasetError(f"{path}:{number}: expected an id, a tab and a text")
-        yield topic, text
+        names = normalize_name(topic), normalize_name(text)
+        if not (is_first and names[0] in NAMES["query_id"] and names[1] in NAMES["query_text"]):
+            yield topic, text

@@ -140,8 +140,8 @@ def test_an_id_in_brackets_is_not_a_list(tmp_path: Path) -> None:
 
 
 def test_the_settings_of_topics_that_messages_name_work(folder: Path) -> None:
-    (folder / "descriptions.txt").write_text(TOPICS.replace("title>", "desc>"))
-    with pytest.raises(DatasetError, match=r"set dataset.topic_fields=\[NAME\] to one of num, desc"):
+    (folder / "descriptions.txt").write_text(TOPICS.replace("title>", "desc>").replace("</top>", "<narr>x</top>"))
+    with pytest.raises(DatasetError, match=r"set dataset.topic_fields=\[NAME\] to one of desc, narr"):
         judged(folder, "descriptions.txt").load()
     source = replace(judged(folder, "descriptions.txt"), topic_fields=("desc",))
     assert contents(source) == (QUERIES, set(QRELS), 0)

@@ -178,7 +178,7 @@ def test_an_old_encoding_may_be_named(folder: Path) -> None:
         (
             "topics.301-302",
             TOPICS.replace("<title></title>", ""),
-            "topic 2: <title> is missing; set dataset.topic_fields=[NAME] to one of num, desc",
+            "topic 2: <title> is missing; set dataset.topic_fields=[NAME] to one of desc",
         ),
         ("qrels.txt", "301 0 FT911-3 1\n301 FT911-3\n", "qrels.txt:2: expected 4 columns"),
         ("qrels.txt", "301 0 FT911-9 1\n", "not among the 2 documents of the corpus, for example 'FT911-9'"),
@@ -218,17 +218,43 @@ def test_a_missing_file_names_its_setting(folder: Path, setting: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            "<top><num>1<title>ships\n<top><num>2<title>ferries</top>",
-            r"t\.txt:1: this <top> has no end before",
-        ),
+        ("<top><num>1<title>ships\n<top><num>2<title>ferries</top>", r"t\.txt:1: this <top> has no end before"),
         ("<top><num>1<title>ships</top>\n<top><num>2<title>ferries", r"t\.txt:2: only 1 of 2 topics end"),
+        ("<top><num>1<title>ships\n<num>2<title>ferries</top>", r"t\.txt:1: this <top> has <num> twice; each topic"),
+        ("<top>\n<num>1<title>ships<title>ferries</top>", r"t\.txt:1: this <top> has <title> twice; each topic needs"),
+        ("<top><num>1<desc>a<narr>b</top>", r"topic 1: <title> is missing; set .*=\[NAME\] to one of desc, narr"),
+        ("<top><title>ships</top>", "topic 1: 'num' is missing; the fields are title"),
     ],
 )
 def test_a_topic_without_an_end_does_not_take_the_next_one(folder: Path, content: str, message: str) -> None:
     (folder / "t.txt").write_text(content)
     with pytest.raises(DatasetError, match=message):
         load(folder, topics="t.txt")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<top><num> Number: 301 <title> Topic: ships &amp; <b>ferries</b> <desc> x\n<top>\n<num>302 <title>polio\n",
+        "<topics><topic number='301'><title>ships &amp; <b>ferries</b></title><note>x</note></topic>"
+        "<topic number='302'><title>polio</title></topic></topics>",
+        "<TOPICS><TOPIC><ID>301</ID><TITLE>ships &amp;\nferries</TITLE><A>x</A></TOPIC>"
+        "<TOPIC><ID>302</ID><TITLE>polio</TITLE></TOPIC></TOPICS>",
+        '<queries><query id="301">ships &amp; ferries</query><query id="302">polio</query></queries>',
+        "<parameters><query><number>301</number><text>ships &amp; ferries</text></query>"
+        "<query><number>302</number><text>polio</text></query></parameters>",
+        '<topics ct_no="1"><topic ct_no="9" id="301"><query><![CDATA[ships & ferries]]></query></topic>'
+        '<topic ct_no="10" id="302"><query>polio</query></topic></topics>',
+        "<top lang='en'><num>301</num><EN-title>ships &amp; ferries</EN-title><EN-desc>x</EN-desc></top>"
+        "<top lang='en'><num>302</num><EN-title>polio</EN-title><EN-desc>x</EN-desc></top>",
+        "301:ships & ferries\n302:polio\n",
+        "qid\tquery\n301\tships & ferries\n302\tpolio\n",
+    ],
+)
+def test_topics_are_read_without_ends_or_titles_and_with_other_elements(folder: Path, content: str) -> None:
+    (folder / "t.txt").write_text(content)
+    queries = load(folder, topics="t.txt").queries
+    assert (list(queries.ids), list(queries.texts)) == (["301", "302"], ["ships & ferries", "polio"])
 
 
 JSON_TOPICS = '{"_id": "301", "text": "ships at night"}\n{"_id": "302", "text": "ferries"}'
