@@ -9,6 +9,7 @@ import numpy as np
 
 from runner.comparison.comparability import compute_depth
 from runner.evaluation.failures import FailureSettings, JudgedRun, Lexicon, QueryFailure, explain_failures
+from runner.evaluation.losses import Losses
 from runner.evaluation.result import Result
 from runner.metrics.formulas import find_missed_cutoff
 from runner.statistics.prediction import Correlation, correlations, predict
@@ -64,7 +65,15 @@ def find_failures(result: Result, lexicon: Lexicon | None = None) -> Insights:
         *(known, compute_depth(result)),
     )
     failures = explain_failures(run, lexicon, settings=FailureSettings(cutoff=cutoff))
+    depths = {} if result.losses is None else _find_depths(result.losses, queries.expected)
+    failures = [replace(own, needed_depth=depths.get(own.query)) for own in failures]
     return Insights(cutoff, run.depth, lexicon is not None, failures)
+
+
+def _find_depths(losses: Losses, expected: Sequence[Sequence[str]]) -> dict[int, int]:
+    """Return the queries with gold that the last step would read at a greater depth, and that depth."""
+    queries = np.repeat(np.arange(len(expected)), [len(gold) for gold in expected]).tolist()
+    return {queries[gold]: depth for gold, depth in losses.find_beyond().items()}
 
 
 def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:

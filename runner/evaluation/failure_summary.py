@@ -29,8 +29,17 @@ def summarize_failures(failures: Sequence[QueryFailure], cutoff: int, depth: int
     for name, advice in ADVICE.items():
         own = [failure for failure in failures if name in failure.labels]
         if own:
-            summaries.append(ClassSummary(name, len(own), advice, _prove(name, own, cutoff, depth)))
+            proofs = filter(None, [_prove(name, own, cutoff, depth), _prove_depth(own)])
+            summaries.append(ClassSummary(name, len(own), advice, "; ".join(proofs)))
     return summaries
+
+
+def _prove_depth(failures: Sequence[QueryFailure]) -> str:
+    """Return for how many of the queries a greater depth of the retriever adds gold to the candidates, "" for none."""
+    depths = [of.needed_depth for of in failures if of.needed_depth is not None and of.gold_rank is None]
+    if not depths:
+        return ""
+    return f"retriever.depth={max(depths)} brings gold of {len(depths)} of {len(failures)} among the candidates"
 
 
 def _prove(name: FailureLabel, failures: Sequence[QueryFailure], cutoff: int, depth: int) -> str:

@@ -122,7 +122,8 @@ class QueryFailure:
     until the cutoff, divided by the median of the run. `rival` is the first document that should not be above gold: one
     judged irrelevant, or else one that has more overlap than gold and is not like it; `lead` is its score less that of
     the first gold. `unjudged` counts unjudged documents above gold, up to the cutoff; `lookalike` is the one most like
-    gold, by the cosine `likeness`. `absent` are the ids of gold that the corpus lacks. Unknown values are None.
+    gold, by the cosine `likeness`. `absent` are the ids of gold that the corpus lacks. `needed_depth` is a depth at
+    which the last step of the retriever reads gold that it does not read now. Unknown values are None.
     """
 
     query: int
@@ -141,6 +142,7 @@ class QueryFailure:
     lookalike: str | None = None
     likeness: float | None = None
     absent: tuple[str, ...] = ()
+    needed_depth: int | None = None
 
     @property
     def labels(self) -> tuple[FailureLabel, ...]:

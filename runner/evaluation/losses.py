@@ -65,8 +65,9 @@ class Losses:
 
     Gold is in the order of `JudgedQueries.expected`, query by query. `codes` (gold,) are positions in `steps`, the
     names of the steps in the order of the retriever, or `FOUND` or `NOT_COUNTED`. `ranks` (stages x gold) are the ranks
-    in the rankings of `stages`, 0 if missing; the last stage, "", is the retriever itself. `unobserved` names the
-    stages whose rankings are not known. `dropped` counts, for each threshold of the metrics, the gold among the first
+    in the rankings of `stages`, 0 if missing; the last stage, "", is the retriever itself. A stage such as `base@100`
+    is the ranking of `base` down to rank 100, of which the last step reads less. `unobserved` names the stages whose
+    rankings are not known. `dropped` counts, for each threshold of the metrics, the gold among the first
     hits that scores below it.
     """
 
@@ -112,6 +113,24 @@ class Losses:
     def select(self, gold: NDArray[np.integer]) -> Losses:
         """Return the losses of some of the gold documents, by position."""
         return replace(self, codes=self.codes[gold], ranks=self.ranks[:, gold])
+
+    def add_deeper(self, deeper: Mapping[str, Ranks], depth: int) -> Losses:
+        """Return the losses with the ranks of gold (gold,) in rankings of stages down to a depth."""
+        if not deeper:
+            return self
+        stages = [*(f"{name}@{depth}" for name in deeper), *self.stages]
+        ranks = [np.where(own == UNRANKED, 0, own) for own in deeper.values()]
+        return replace(self, stages=stages, ranks=np.vstack([*ranks, self.ranks]))
+
+    def find_beyond(self) -> dict[int, int]:
+        """Return the gold that is deeper in the input of a step than the step reads, and a depth that includes it."""
+        beyond: dict[int, int] = {}
+        rows = dict(zip(self.stages, self.ranks, strict=True))
+        for name, ranks in rows.items():
+            part, _, depth = name.rpartition("@")
+            if part and part in rows and depth.isdecimal():
+                beyond |= dict.fromkeys(np.flatnonzero((ranks > 0) & (rows[part] == 0)).tolist(), int(depth))
+        return beyond
 
     def light(self) -> Losses:
         """Return the losses without ranks."""

@@ -55,6 +55,7 @@ class StageReader:
         ranks, counted = self.grader.rank_gold(rankings), self.grader.find_counted(rankings)[self._queries]
         final = self._read_stage("", retriever, k, ranks, store, blocks)
         losses = attribute_losses(final, find_missed_cutoff(str(settings.primary_measure)), counted, self._unreachable)
+        losses = losses.add_deeper(self._read_deeper(retriever, k, store, blocks), k)
         if not settings.thresholds:
             return losses
         scores = np.full(len(ranks), -np.inf, dtype=np.float32)
@@ -83,6 +84,21 @@ class StageReader:
             self._read_input(f"{name}.{part}".lstrip("."), own, store, blocks) for part, own in stage.inputs.items()
         ]
         return StageRanks(name, ranks, stage.step, inputs, stage.complete)
+
+    def _read_deeper(self, retriever: Retriever, k: int, store: Store, blocks: Blocks) -> dict[str, Ranks]:
+        """Return the ranks of gold in the k best hits of those inputs of the last step that it reads less deeply.
+
+        They are stored if the input was evaluated, too. A service is not queried for the version of its index.
+        """
+        stage = describe_stage(retriever, self.dataset.queries.inputs, k)
+        deeper: dict[str, Ranks] = {}
+        for name, own in (stage.inputs if stage else {}).items():
+            if own.depth < k and not is_live(own.retriever):
+                ranks = self._rank(replace(own, depth=k), store, blocks)
+                if ranks is not None:
+                    is_unused = False if own.unused is None else own.unused[self._queries]
+                    deeper[name] = np.where(is_unused, np.int32(UNRANKED), ranks)
+        return deeper
 
     def _read_input(self, name: str, own: Input, store: Store, blocks: Blocks) -> StageRanks:
         key = name, repr(own.retriever), own.depth

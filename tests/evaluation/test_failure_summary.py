@@ -114,6 +114,20 @@ def test_the_reports_of_a_sweep_have_the_failure_classes_of_the_best(here: Path)
     assert Page(look.html).table("class") == shown
 
 
+def test_a_greater_depth_is_proposed_where_a_stored_ranking_shows_that_it_helps(here: Path) -> None:
+    data = ["dataset=beir", "dataset.path=data", "dataset.unknown_judged=keep", *SETTINGS, "tracking.background=false"]
+    hybrid = ["retriever=hybrid", "retriever@retriever.parts.semantic=sqlite_fts"]
+    for retriever in (["retriever=bm25"], [*hybrid, "retriever.depth=4"], [*hybrid, "retriever.depth=8"]):
+        assert main([*retriever, *data]) == 0
+    pages = sorted((here / "mlruns").rglob("report.html"), key=lambda page: page.stat().st_mtime_ns)
+    proofs = [{row[0]: row[-1] for row in Page(page.read_text()).table("class")} for page in pages]
+    assert [proof["distractor overlap"] for proof in proofs[1:]] == [
+        "gold of 0 of 3 is at ranks 4 to 8, within reach of a reranker; "
+        "retriever.depth=8 brings gold of 2 of 3 among the candidates",
+        COUNTS["distractor overlap"][1],
+    ]
+
+
 def test_the_texts_of_a_large_corpus_are_not_read_for_the_page_of_a_sweep(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -313,6 +313,21 @@ class Silent:
         return Reply("")
 
 
+def test_gold_that_a_stored_ranking_has_below_the_depth_of_the_last_step_is_known(tmp_path: Path) -> None:
+    requested: list[int] = []
+    pipeline = build_pipeline(requested)
+    evaluate(pipeline.base, tmp_path)
+    searched, losses = list(requested), read_losses(evaluate(pipeline, tmp_path))
+    assert requested == searched
+    (deeper,) = (name for name in losses.stages if "@" in name)
+    beyond = losses.find_beyond()
+    assert (deeper, set(beyond.values())) == ("base@30", {30})
+    assert {losses.steps[losses.codes[gold]] for gold in beyond} == {CANDIDATES}
+    assert len(beyond) == losses.counts[CANDIDATES] == PLANTS
+    shallower = read_losses(evaluate(replace(pipeline, depth=30), tmp_path / "other"))
+    assert shallower.counts[CANDIDATES] == 0
+
+
 def test_what_an_expansion_did_not_find_is_not_observable(tmp_path: Path) -> None:
     pipeline = build_pipeline([])
     losses = read_losses(evaluate(Expanded(base=pipeline.base, llm=Silent(), depth=30), tmp_path))
