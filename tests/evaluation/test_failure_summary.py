@@ -20,6 +20,7 @@ from runner.evaluation.failures import FailureSettings, QueryFailure
 from runner.features.look.pages import PageBuilder
 from runner.features.look.results import StoredResults
 from runner.features.look.shown import select_shown
+from runner.store import disk
 from runner.store.opening import open_store
 from runner.store.settings import StoreSettings
 from runner.tracking.fetching import Runs
@@ -32,6 +33,10 @@ COUNTS: dict[FailureLabel, tuple[str, str]] = {
     "distractor overlap": ("3", "gold of 2 of 3 is at ranks 4 to 8, within reach of a reranker"),
 }
 """The number of missed queries of the data below in each class, and what their rankings show."""
+
+
+LOST = {"not in the corpus": 3, "not retrieved": 3, "cutoff": 2}
+"""The gold documents of the data below that each step loses."""
 
 
 @pytest.fixture
@@ -91,6 +96,8 @@ def test_every_output_of_a_command_has_the_same_count_advice_and_proof(
     assert rows((page.with_name("report.md")).read_text(), "Missed queries and their causes") == expected
     assert [" ".join(row) in terminal for row in expected] == [True] * 3
     data = read_explorer_data(html)
+    (losses,) = (plot["spec"]["data"]["values"] for plot in data["plots"] if plot["id"] == "losses")
+    assert {bar["group"]: bar["value"] for bar in losses} == LOST
     (system,) = data["systems"]
     for name, (count, _) in COUNTS.items():
         classes = [failure["classes"] for failure in system["failures"].values()]
@@ -106,7 +113,9 @@ def test_the_reports_of_a_sweep_have_the_failure_classes_of_the_best(here: Path)
     assert {row[0]: (row[1], row[-1]) for row in shown} == COUNTS
     assert rows(markdown, "Missed queries and their causes") == shown
     assert "k1=1.2, the best: 7 queries have no gold in the first 3" in markdown
-    best, other = read_explorer_data(html)["systems"]
+    data = read_explorer_data(html)
+    assert data["losses"] == {"steps": list(LOST), "counts": [list(LOST.values())] * 2}
+    best, other = data["systems"]
     assert (best["row"], len(best["failures"]), other["failures"]) == (0, 7, {})
     runs = Runs(Tracking(uri=f"sqlite:///{here}/mlruns/mlflow.db"))
     results = StoredResults(runs, Bench(open_store(StoreSettings(str(here / "cache")))), Consent())
@@ -114,7 +123,10 @@ def test_the_reports_of_a_sweep_have_the_failure_classes_of_the_best(here: Path)
     assert Page(look.html).table("class") == shown
 
 
-def test_a_greater_depth_is_proposed_where_a_stored_ranking_shows_that_it_helps(here: Path) -> None:
+def test_a_greater_depth_is_proposed_where_a_stored_ranking_shows_that_it_helps(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)
     data = ["dataset=beir", "dataset.path=data", "dataset.unknown_judged=keep", *SETTINGS, "tracking.background=false"]
     hybrid = ["retriever=hybrid", "retriever@retriever.parts.semantic=sqlite_fts"]
     for retriever in (["retriever=bm25"], [*hybrid, "retriever.depth=4"], [*hybrid, "retriever.depth=8"]):

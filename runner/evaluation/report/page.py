@@ -138,6 +138,11 @@ def _list_plots(result: Result) -> Iterator[Plot]:
         bars = {measure: [row[i + 2] for row in by_type.rows] for i, measure in enumerate(measures)}
         text = "Means of the queries of each type."
         yield Plot("types", "By query type", text, specs.build_bars(types, bars, "mean"), by_type)
+    lost = tables.losses_table(result)
+    if lost.rows:
+        steps, counts = zip(*(row[:2] for row in lost.rows), strict=True)
+        spec = specs.build_bars(steps, {result.name: counts}, "gold documents lost")
+        yield Plot("losses", "Gold lost by step", tables.describe_losses(result), spec, lost)
 
 
 def _list_threshold_plots(insight: Insights) -> Iterator[Plot]:

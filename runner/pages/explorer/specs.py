@@ -49,11 +49,16 @@ def build_bars(groups: Sequence[str], series: Mapping[str, Sequence[float | None
         for name, of_series in series.items()
         for group, value in zip(groups, of_series, strict=True)
     ]
-    legend = {} if len(series) > 1 else {"legend": None}
+    return draw_bars({"values": values}, len(series) > 1, title)
+
+
+def draw_bars(data: Spec, several: bool, title: str) -> Spec:
+    """Return a bar for each `group` and `name` of some data; `several` names have a legend."""
+    legend = {} if several else {"legend": None}
     return {
         **WIDE,
-        "height": {"step": 10 if len(series) > 1 else 14, "for": "offset"},
-        "data": {"values": values},
+        "height": {"step": 10 if several else 14, "for": "offset"},
+        "data": data,
         "mark": "bar",
         "encoding": {
             "y": {"field": "group", "type": "nominal", "sort": None, "title": None},

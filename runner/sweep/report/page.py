@@ -100,6 +100,7 @@ def _build_data(
         "plots": [plot.to_dict() for plot in plots],
         **list_queries(queries),
         "slices": {} if queries is None else _list_slices(queries),
+        "losses": _list_losses(ranked),
         "finalists": [row.rank - 1 for row in board.finalists],
         "rival": 0 if rival is None else rival.rank - 1,
         "commands": overrides,
@@ -107,6 +108,13 @@ def _build_data(
         **place.describe_runs([result.config for result in ranked], [row.run for row in board.rows]),
         "noise": board.detectable,
     }
+
+
+def _list_losses(ranked: Sequence[Result]) -> dict[str, Any]:
+    """Return the steps that lose gold, and how much each of them loses in each result; null if it is not known."""
+    counts = [None if result.losses is None else result.losses.counts for result in ranked]
+    steps = list(dict.fromkeys(step for own in counts if own for step, lost in own.items() if lost))
+    return {"steps": steps, "counts": [None if own is None else [own.get(step, 0) for step in steps] for own in counts]}
 
 
 def _list_slices(queries: QueryTable) -> dict[str, list[str]]:
@@ -161,6 +169,10 @@ def _list_plots(board: Leaderboard, results: Sequence[Result], columns: Sequence
     )
     if series:
         yield Plot("cutoffs", "By cutoff", f"{name} of {tables.FINALISTS_ARE}.", specs.build_curves(series, name))
+    lost = tables.losses_table(board, results)
+    if lost.rows:
+        text = f"{tables.LOSSES_ARE} The bars are the pinned combinations and {tables.FINALISTS_ARE}."
+        yield Plot("losses", "Gold lost by step", text, sweep_specs.build_losses(), lost)
     by_type = tables.finalists_by_type(board, results)
     if by_type.rows:
         types = [column.title for column in by_type.columns[3:]]

@@ -63,8 +63,8 @@ def iter_sections(
     yield ReportSection(f"{board.primary} by query type", by_type, "plots", figure="types")
     note = "No other combination is both faster and better than one of these."
     yield ReportSection("Quality against time", tables.pareto_table(board), "plots", note, figure="tradeoff")
-    note = "Gold documents that are not among the first hits, by the step that lost them."
-    yield ReportSection("Gold lost by step", tables.losses_table(board, results), "plots", note)
+    lost = tables.losses_table(board, results)
+    yield ReportSection("Gold lost by step", lost, "plots", tables.LOSSES_ARE, figure="losses")
     if insight.failures:
         note = f"{board.rows[0].label}, the best: {failures_note(insight)}"
         yield ReportSection("Missed queries and their causes", classes_table(insight), "queries", note)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runner.pages.explorer.specs import FADED, ROWS, WIDE, Spec, create_axis, create_brush, create_tooltip
+from runner.pages.explorer.specs import FADED, ROWS, WIDE, Spec, create_axis, create_brush, create_tooltip, draw_bars
 
 
 def build_intervals(title: str, count: int) -> Spec:
@@ -169,6 +169,11 @@ def build_query_map(measure: str) -> Spec:
             "tooltip": tooltip,
         },
     }
+
+
+def build_losses() -> Spec:
+    """Return the gold documents that each step loses, a bar for each of the pinned and the best combinations."""
+    return draw_bars({"name": "losses"}, True, "gold documents lost")
 
 
 def build_shares(rows: Sequence[Mapping[str, Any]], title: str) -> Spec:

@@ -42,6 +42,9 @@ from runner.sweep.report.selection import (
 FINALISTS_ARE = "the best few, and the best of each retriever and of each search type of an API"
 """How finalists are selected."""
 
+LOSSES_ARE = "Gold documents that are not among the first hits, by the step that lost them."
+"""What the losses by step count."""
+
 DROPPED_ARE = "Means are over the searched queries; they do not compare with those of the leaderboard."
 """What the means of dropped combinations cover."""
 

@@ -17,7 +17,7 @@ from runner.statistics.significance import mean_interval
 from runner.sweep.report.page import sweep_page
 from runner.sweep.report.sections import iter_sections
 from tests.pages.explorer.browsing import check_view, press_until
-from tests.pages.factory import mixed, result, sweep
+from tests.pages.factory import lose_gold, mixed, result, sweep
 from tests.pages.reading import read_explorer_data
 from tests.pages.test_sections import build_full_sweep
 
@@ -297,6 +297,23 @@ def test_retrievers_without_a_setting_have_none_on_the_page(show: Show) -> None:
     page.get_by_role("tab", name="Leaderboard").click()
     page.get_by_label("Filter combinations").fill("encoder = minilm")
     assert read_labels(page) == ["retriever=dense, encoder=minilm"] or len(read_labels(page)) == 1
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_losses_by_step_are_drawn_for_the_best_and_the_pinned_combinations(show: Show, width: int) -> None:
+    results = [lose_gold(one, i) for i, one in enumerate(FEW)]
+    board = build_leaderboard(results, PRIMARY)
+    page = show(sweep_page(board, results), width=width, hash="#tab=plots&pins=6")
+    drawn = page.locator('figure[data-plot="losses"] path[aria-roledescription="bar"]')
+    drawn.first.wait_for(state="attached")
+    expected = []
+    for row in [*board.finalists, board.rows[5]]:
+        losses = results[row.position].losses
+        assert losses is not None
+        expected += [f"group: {step}; name: {row.rank}. {row.label}; value: {n}" for step, n in losses.counts.items()]
+    labels = sorted(label.get_attribute("aria-label") or "" for label in drawn.all())
+    assert len(labels) == len(expected)
+    assert all(any(bar in label for label in labels) for bar in expected)
 
 
 def test_the_script_hides_no_section_but_those_that_it_replaces(show: Show) -> None:

@@ -12,7 +12,7 @@
  *   text?: string}} TaskEvent
  * @typedef {{note: string, degraded: string, files: [string, number][], others: number, missed: string[],
  *   events: TaskEvent[] | null}} Task
- * @typedef {{primary: string, kind: string, noun?: string, clusters?: number[] | null, slices?: Record<string, string[]>, tasks?: Task[], order?: string, example?: string, columns: Column[], plots: Plot[], queries: {ids: string[], texts: string[], types: string[],
+ * @typedef {{primary: string, kind: string, noun?: string, clusters?: number[] | null, slices?: Record<string, string[]>, losses?: {steps: string[], counts: (number[] | null)[]}, tasks?: Task[], order?: string, example?: string, columns: Column[], plots: Plot[], queries: {ids: string[], texts: string[], types: string[],
  *   expected: string[][]}, scores: {systems: number, queries: number, low: number, step: number}, finalists: number[],
  *   rival: number, commands: string[], comparing: string, runs: string[], noise: number | null, systems?: System[], gold: number[][], errors?: string[],
  *   documents: {ids: string[], titles: string[], texts: (string | null)[], notes?: string[], keys?: string[], parents?: string[], around?: [string, string][]}, live?: Live,

@@ -105,7 +105,15 @@ function plotRows(data, state, board, cost, ignored) {
     entry.name = `${entry.rank}. ${entry.label}`;
     return entry;
   });
-  return {rows, ...parallelLines(data, state, board)};
+  return {rows, losses: listLosses(data, state), ...parallelLines(data, state, board)};
+}
+
+/** Return the gold that each step loses, for the pinned combinations and the finalists. @param {Data} data @param {State} state */
+function listLosses(data, state) {
+  if (!data.losses) return [];
+  const {steps, counts} = data.losses, labels = data.columns.find(column => column.id === "label")?.values || [];
+  const systems = [...new Set([...state.pins, ...data.finalists])].sort((a, b) => a - b);
+  return systems.flatMap(row => (counts[row] || []).map((value, i) => ({group: steps[i], name: `${row + 1}. ${labels[row]}`, value})));
 }
 
 const MOST_LINES = 250;
