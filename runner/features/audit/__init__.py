@@ -11,8 +11,8 @@ FEATURE = Feature(
         exit_codes={1: "the difference cannot be significant", 2: "invalid command"},
         documents=[
             Document(
-                "queries measure value baseline alpha intervals difference fewest smallest_p enough assumptions "
-                "detectable possible",
+                "queries measure value baseline alpha systems level intervals difference fewest smallest_p enough "
+                "assumptions detectable possible",
                 "the `intervals` of the value, the difference, and its p-value by each of the `assumptions`",
             )
         ],

@@ -42,6 +42,7 @@ class SpreadAssumption:
 class Audit:
     """What can be said about a value, and about its difference from a baseline (NaN and empty without one).
 
+    The difference is tested at `level`: `alpha` divided by the number of `systems` that were tried (Bonferroni).
     `intervals` are those of the value, by assumption. At least `fewest` queries differ, so no test can have a p-value
     below `smallest_p`. The difference is significant if differences deviate by less than `enough`. `detectable` is the
     difference that a test detects with a power of 0.8 and a typical spread. `possible` says whether the difference can
@@ -53,6 +54,8 @@ class Audit:
     value: float
     baseline: float | None
     alpha: float
+    systems: int
+    level: float
     intervals: dict[str, Interval]
     difference: float = math.nan
     fewest: int = 0
@@ -69,7 +72,13 @@ class Audit:
 
 
 def audit_value(
-    n: int, value: float, baseline: float | None, measure: str, sd: float | None = None, alpha: float = 0.05
+    n: int,
+    value: float,
+    baseline: float | None,
+    measure: str,
+    sd: float | None = None,
+    alpha: float = 0.05,
+    systems: int = 1,
 ) -> Audit:
     """Return the audit of a mean over n queries, at least 2; raises `AuditError` for what no scores can have."""
     name = parse(measure).name
@@ -77,7 +86,8 @@ def audit_value(
         value = _count_hits("value", value, n) / n
         baseline = None if baseline is None else _count_hits("baseline", baseline, n) / n
     spread = assume_spread(name)
-    audit = Audit(n, measure, value, baseline, alpha, _list_intervals(n, value, name, spread.share, alpha))
+    level, intervals = alpha / systems, _list_intervals(n, value, name, spread.share, alpha)
+    audit = Audit(n, measure, value, baseline, alpha, systems, level, intervals)
     if baseline is None:
         return audit
     difference, exact = value - baseline, name == "Success"
@@ -86,20 +96,20 @@ def audit_value(
         raise AuditError(f"sd={sd:g}: with these means, differences deviate by {least:.3f} to {largest:.3f}")
     typical = min(max(spread.differences, least), largest)
     deviations = {"given": sd} if sd is not None else {"typical": typical, "largest": largest}
-    assumptions = [_assume(kind, deviation, difference, n, alpha, exact) for kind, deviation in deviations.items()]
+    assumptions = [_assume(kind, deviation, difference, n, level, exact) for kind, deviation in deviations.items()]
     fewest = math.ceil(round(abs(difference) * n, 9))
     changed = fewest if exact else n * bool(difference)
     smallest = PAIRED_TESTS["permutation"].smallest_p(changed) if changed else 1.0
-    (detectable,) = detectable_difference(np.array([n]), np.array([assumptions[0].deviation]), alpha).tolist()
+    (detectable,) = detectable_difference(np.array([n]), np.array([assumptions[0].deviation]), level).tolist()
     return replace(
         audit,
         difference=difference,
         fewest=fewest,
         smallest_p=smallest,
-        enough=abs(difference) * math.sqrt(n) / _find_quantile(n, alpha),
+        enough=abs(difference) * math.sqrt(n) / _find_quantile(n, level),
         assumptions=assumptions,
         detectable=detectable,
-        possible=smallest < alpha and (sd is None or assumptions[0].p < alpha),
+        possible=smallest < level and (sd is None or assumptions[0].p < level),
     )
 
 

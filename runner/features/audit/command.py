@@ -26,6 +26,7 @@ class AuditSettings:
     measure: str = "nDCG@10"
     sd: float | None = Field(default=None, gt=0)
     alpha: float = Field(default=0.05, gt=0, lt=1)
+    systems: int = Field(default=1, ge=1)
 
     @field_validator("value", "baseline")
     @classmethod
@@ -45,7 +46,7 @@ def main(cfg: DictConfig) -> int:
     """Show the audit; return 1 if the difference cannot be significant."""
     own = build_settings(AuditSettings, resolve_config(cfg))
     try:
-        audit = audit_value(own.n, own.value, own.baseline, own.measure, own.sd, own.alpha)
+        audit = audit_value(own.n, own.value, own.baseline, own.measure, own.sd, own.alpha, own.systems)
     except AuditError as error:
         raise ConfigError(str(error)) from None
     console.document(lambda: asdict(audit))

@@ -31,7 +31,7 @@ def assumptions_table(audit: Audit) -> Table:
     columns = [
         Column(f"difference {format_signed(audit.difference, 3)} with"),
         Column("deviation", score, numeric=True),
-        Column(interval_title(1 - audit.alpha), numeric=True),
+        Column(interval_title(round(1 - audit.level, 4)), numeric=True),
         Column("p", p_value, numeric=True),
         Column("queries needed", _format_needed, numeric=True),
     ]
@@ -46,7 +46,12 @@ def describe_difference(audit: Audit) -> Iterator[str]:
     """Yield what the numbers say about the difference; nothing without a baseline."""
     if not audit.assumptions:
         return
-    first, level = audit.assumptions[0], f"{audit.alpha:g}"
+    first, level = audit.assumptions[0], f"{audit.level:.3g}"
+    if audit.systems > 1:
+        yield (
+            f"{audit.systems:,} systems were tried, so each difference is tested at {level} instead of {audit.alpha:g} "
+            "(Bonferroni)."
+        )
     yield (
         f"At least {audit.fewest:,} of {audit.queries:,} queries differ; the smallest p possible is "
         f"{_format_p(audit.smallest_p)}{'' if audit.is_exact else ', if all of them do'}."
@@ -56,9 +61,9 @@ def describe_difference(audit: Audit) -> Iterator[str]:
         f"80%, one test at {level}, {_ASSUMED[first.name]})."
     )
     if not audit.possible:
-        why = f"p is {p_value(first.p)}" if audit.smallest_p < audit.alpha else f"no p below {level} is possible"
+        why = f"p is {p_value(first.p)}" if audit.smallest_p < audit.level else f"no p below {level} is possible"
         yield f"Not significant at {level}: {why}."
-    elif first.p < audit.alpha:
+    elif first.p < audit.level:
         yield f"With the {_ASSUMED[first.name]}, the difference is significant at {level}."
     else:
         yield (

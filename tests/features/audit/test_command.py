@@ -46,6 +46,19 @@ def test_the_interval_the_p_value_and_the_queries_needed_follow_from_the_spread(
     assert f"it is if the differences of single queries deviate by less than about {enough:.3f}" in shown
 
 
+def test_the_level_is_corrected_for_the_systems_that_were_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    shown, content = audit(capsys, *PUBLISHED, "systems=9"), audit_json(capsys, *PUBLISHED, "systems=9")
+    level = 0.05 / 9
+    low, high = stats.t.interval(1 - level, 34, -0.061, 0.26 / np.sqrt(35))
+    (needed,) = queries_needed(np.array([0.061]), np.array([0.26]), level).tolist()
+    assert f"typical spread 0.260 [{low:+.3f}, {high:+.3f}] 0.174 {needed:.0f}" in shown
+    assert "9 systems were tried, so each difference is tested at 0.00556 instead of 0.05 (Bonferroni)." in shown
+    assert (content["systems"], content["level"]) == (9, pytest.approx(level))
+    enough = 0.061 * np.sqrt(35) / stats.t.ppf(1 - level / 2, 34)
+    assert content["enough"] == pytest.approx(enough)
+    assert "power 80%, one test at 0.00556, typical spread" in shown
+
+
 def test_hits_and_misses_have_exact_results(capsys: pytest.CaptureFixture[str]) -> None:
     content = audit_json(capsys, "n=50", "value=0.82", "baseline=0.76", "measure=success@5", code=1)
     exact = stats.binomtest(41, 50).proportion_ci(0.95, "exact")
@@ -78,6 +91,12 @@ def test_no_scores_have_a_larger_deviation_or_fewer_differences() -> None:
         ((*PUBLISHED, "sd=0.25"), 1, "Not significant at 0.05: p is 0.158."),
         ((*PUBLISHED, "sd=0.12"), 0, "With the given deviation, the difference is significant at 0.05."),
         ((*PUBLISHED, "sd=0.12", "alpha=0.001"), 1, "Not significant at 0.001: p is 0.0049."),
+        ((*PUBLISHED, "sd=0.12", "systems=20"), 1, "Not significant at 0.0025: p is 0.0049."),
+        (
+            (*PUBLISHED, "sd=0.12", "systems=9"),
+            0,
+            "With the given deviation, the difference is significant at 0.00556.",
+        ),
         (("n=500", "value=0.5", "baseline=0.45"), 0, "With the typical spread, the difference is significant at 0.05."),
         (("n=5", "value=0.9", "baseline=0.1"), 1, "Not significant at 0.05: no p below 0.05 is possible."),
         (("n=20", "value=0.5", "baseline=0.5"), 1, "Not significant at 0.05: no p below 0.05 is possible."),
