@@ -66,9 +66,11 @@ class DatasetPair:
     def list_grade_changes(self, search_type: str = "") -> list[tuple[str, str, int | None, int | None]]:
         """Return the changed judgments as query, document and both grades (None: unjudged).
 
-        `search_type` selects the judgments, as in `Judgments.select`.
+        `search_type` selects the judgments, as in `Judgments.select`. Spans of both versions are compared in the
+        documents of the second: a span that these lack is lost, but its judgment has not changed.
         """
-        return [row[1:] for row in self._iter_differing_grades([search_type])]
+        pair = DatasetPair(self.mix(1, 0, 1), self.second) if self.has_spans else self
+        return [row[1:] for row in pair._iter_differing_grades([search_type])]
 
     def list_grades(self, search_type: str = "") -> tuple[Grades, Grades]:
         """Return the grades on both sides for a search type, as in `Judgments.select`."""

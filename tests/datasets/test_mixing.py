@@ -142,6 +142,13 @@ def test_spans_are_located_again_in_the_documents_of_the_other_version() -> None
     assert pair.mix(1, 1, 1) is second
 
 
+def test_the_judgment_of_a_span_that_the_documents_lose_has_not_changed() -> None:
+    first, second = spans_version(OLD, QUOTES), spans_version(SHUFFLED, QUOTES)
+    assert DatasetPair(first, second).list_grade_changes() == []
+    moved = spans_version(SHUFFLED, {**QUOTES, "q1": ("d2", "ten fourteen")})
+    assert DatasetPair(first, moved).list_grade_changes() == [("q1", "d1", 1, None), ("q1", "d2", None, 1)]
+
+
 def test_a_removed_document_takes_its_spans_with_it() -> None:
     first = spans_version(OLD, {**QUOTES, "q1": ("d2", "ten eleven")})
     pair = DatasetPair(first, spans_version({"d1": OLD["d1"], "d3": "new"}, {"q1": ("d3", "new"), "q2": ("d1", "six")}))
