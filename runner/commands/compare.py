@@ -276,7 +276,8 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings,
         for what, changes in (("gains", tables.gains(comparison, i)), ("losses", tables.losses(comparison, i))):
             title = f"Largest {what} of {comparison.labels[i]}"
             console.show_table(tables.changes_table(changes[: shown.queries], comparison.primary), title)
-    for text in ("", *tables.about(comparison)):
+    console.line("")
+    for text in tables.about(comparison):
         console.paragraph(text)
     if not detailed:
         console.paragraph(

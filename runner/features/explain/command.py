@@ -96,10 +96,12 @@ def _parse_primary(primary: str | None) -> str | None:
 def _show(explanation: Explanation, checks: Sequence[Check], examples: int) -> None:
     console.paragraph(tables.verdict(explanation))
     console.show_table(tables.terms_table(explanation, explanation.primary), f"Effects on {explanation.primary}")
-    for text in ("", *tables.describe_changes(explanation), tables.describe_moved(explanation)):
+    console.line("")
+    for text in (*tables.describe_changes(explanation), tables.describe_moved(explanation)):
         console.paragraph(text)
     console.show_sections(iter_sections(explanation, examples))
-    for text in ("", *tables.about(explanation)):
+    console.line("")
+    for text in tables.about(explanation):
         console.paragraph(text)
     if checks:
         console.show_table(tables.gate_table(checks), "Rules of the gate")
