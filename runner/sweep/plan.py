@@ -59,9 +59,15 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
     return 0
 
 
-def plan_search(declared: Declared, sweep: Sweep, folds: int) -> int:
-    """Show how many combinations a search has, and return the exit code. A search chooses combinations as it runs."""
-    _show(SearchPlan(sweep.name, sweep.combinations, folds))
+def plan_search(declared: Declared, sweep: Sweep, folds: int, example: Experiment) -> int:
+    """Show how many combinations a search has and what its queries can show; return the exit code.
+
+    A search chooses combinations as it runs; `example` is one of them.
+    """
+    with Status("planning"), BackgroundTracker(declared.tracking) as tracker:
+        earlier = _list_earlier(tracker) if tracker.keeps_runs else ()
+        power = list(plan_power([example], declared.bench, earlier, sweep.combinations))
+    _show(SearchPlan(sweep.name, sweep.combinations, folds, power))
     return 0
 
 

@@ -19,21 +19,24 @@ from runner.sweep.work import PlannedPower
 
 
 def plan_power(
-    experiments: Iterable[Experiment], bench: Bench, earlier: Sequence[Result] = ()
+    experiments: Iterable[Experiment], bench: Bench, earlier: Sequence[Result] = (), trials: int = 0
 ) -> Iterator[PlannedPower]:
-    """Yield the power of a leaderboard of these combinations, for each dataset on which at least two queries count."""
+    """Yield the power of a leaderboard of these combinations, for each dataset on which at least two queries count.
+
+    `trials` is the number of combinations of a search, of which the experiments are examples.
+    """
     groups: dict[str, list[Experiment]] = {}
     for experiment in experiments:
         groups.setdefault(bench.dataset(experiment).fingerprint, []).append(experiment)
     for fingerprint, group in groups.items():
         on_dataset = [result for result in earlier if result.dataset.fingerprint == fingerprint]
-        power = _plan_dataset(bench.dataset(group[0]), group, on_dataset)
+        power = _plan_dataset(bench.dataset(group[0]), group[0], trials or len(group), on_dataset)
         if power.units > 1:
             yield power
 
 
-def _plan_dataset(dataset: Dataset, group: Sequence[Experiment], earlier: Sequence[Result]) -> PlannedPower:
-    measure, statistics = group[0].metrics.primary_measure, group[0].statistics
+def _plan_dataset(dataset: Dataset, first: Experiment, systems: int, earlier: Sequence[Result]) -> PlannedPower:
+    measure, statistics = first.metrics.primary_measure, first.statistics
     counted = dataset.judgments.golds(len(dataset.queries)) > 0
     clusters = number_clusters(dataset.queries.clusters)
     units = int(np.count_nonzero(counted)) if clusters is None else len(np.unique(clusters[counted]))
@@ -41,7 +44,7 @@ def _plan_dataset(dataset: Dataset, group: Sequence[Experiment], earlier: Sequen
     spread, results = _measure_spread(earlier, str(measure)), len(earlier)
     if spread is None:
         spread, results = assume_spread(measure.name).differences, 0
-    pairs = len(group) * (len(group) - 1) // 2
+    pairs = systems * (systems - 1) // 2
     levels = [statistics.alpha, CORRECTIONS[statistics.correction].find_level(statistics.alpha, max(pairs, 1), 0)]
     single, corrected = detectable_difference(np.array([units] * 2), np.full(2, spread), np.array(levels)).tolist()
     unit = "queries" if clusters is None else "clusters of queries"

@@ -102,7 +102,7 @@ def search(declared: Declared, node: Mapping[str, Any], writer: ReportWriter) ->
     }
     head = declared.sweep(space.axes, own.n_trials, probes, choice)
     if declared.settings.dry_run:
-        return SweepEnding(plan_search(declared, head, FOLDS if on == KFOLD else 0))
+        return SweepEnding(plan_search(declared, head, FOLDS if on == KFOLD else 0, probes[0]))
     studies = Studies(
         own.storage or _beside(declared.tracking), own.sampler, own.seed, space, [o.larger for o in objectives]
     )

@@ -115,11 +115,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The size of a search before it runs: the number of trials on all queries, repeated for each fold."""
+    """The size of a search before it runs: the number of trials on all queries, repeated for each fold.
+
+    `power` is that of its dataset.
+    """
 
     name: str
     trials: int
     folds: int
+    power: Sequence[PlannedPower] = ()
 
     @property
     def combinations(self) -> int:
@@ -128,5 +132,5 @@ class SearchPlan:
 
     def to_json(self) -> str:
         """Return the plan as JSON."""
-        content = {"name": self.name, "combinations": self.combinations}
+        content = {"name": self.name, "combinations": self.combinations, "power": list(map(asdict, self.power))}
         return orjson.dumps(content, option=orjson.OPT_INDENT_2).decode()

@@ -45,6 +45,26 @@ def test_a_plan_says_what_the_queries_can_show_before_and_after_results_exist(
     assert f"the deviation of differences is {power['spread']:.2f}, as in {power['results']} earlier results" in shown
 
 
+def test_a_plan_of_a_search_says_what_its_queries_can_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    search = (
+        "plan",
+        "hydra/sweeper=optuna",
+        "hydra.sweeper.n_trials=9",
+        "retriever=bm25",
+        "retriever.k1=interval(0,3)",
+    )
+    shown = run(*search, capsys=capsys)
+    (corrected,) = detectable_difference(np.array([54]), np.array([0.26]), np.array([0.05 / 36]))
+    assert "a search of up to 54 combinations (9 trials, and 9 more for each of 5 folds" in shown
+    assert f"nDCG@10 on 54 queries: differences below about {corrected:.3f} usually cannot be seen" in shown
+    (power,) = orjson.loads(run(*search, "--json", capsys=capsys))["power"]
+    assert (power["units"], power["pairs"], power["corrected"]) == (54, 36, pytest.approx(corrected))
+
+
 def test_datasets_are_named_if_there_are_several() -> None:
     powers = [
         PlannedPower(name, "RR", 40, "clusters of queries", 1, 0, 0.3, 0.15, 0.15) for name in ("a (test)", "b (dev)")

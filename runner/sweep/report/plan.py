@@ -108,7 +108,7 @@ def _describe_calls(plan: Plan) -> list[str]:
     return lines
 
 
-def describe_power(plan: Plan) -> list[str]:
+def describe_power(plan: Plan | SearchPlan) -> list[str]:
     """Return which differences and losses the queries of each dataset can show, and where the spread comes from."""
     lines = []
     for power in plan.power:

@@ -94,7 +94,8 @@ def show_plan(plan: Plan | SearchPlan) -> None:
     """Print what a sweep would do by stage, with its time and disk space, or the size of a search."""
     out = console.open_output()
     if isinstance(plan, SearchPlan):
-        console.line(plan_tables.describe_search(plan))
+        for line in (plan_tables.describe_search(plan), *plan_tables.describe_power(plan)):
+            console.paragraph(line)
         return
     out.print(Text(plan_tables.heading(plan), style="bold"))
     if which := plan_tables.to_do(plan):
