@@ -16,7 +16,7 @@ def serve_bucket(protocol: str = "s3") -> Iterator[str]:
     """Yield the address of a bucket while its server runs: the body of a fixture."""
     package, extra = _CLIENTS[protocol]
     if find_spec(package) is None:  # not imported yet: gcsfs reads the environment of its server when it is
-        pytest.skip(f"{package} is not installed: pip install 'retrieval-runner[{extra}]'")
+        pytest.skip(f"{package} is not installed: pip install '.[{extra}]'")
     if protocol == "s3" and find_spec("moto") is None:
         pytest.skip("moto is not installed: pip install 'moto[s3]'")
     if protocol == "az" and shutil.which(AZURITE) is None:

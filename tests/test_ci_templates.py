@@ -111,9 +111,15 @@ def test_the_steps_of_the_action_install_evaluate_and_compare(here: Path) -> Non
     assert main([*SETTINGS]) == 0
     assert main(["promote", "run=latest", "name=main"]) == 0
     action = read(here / "action" / "action.yml")
-    inputs = {"evaluate": "\n".join(SETTINGS) + "\n", "compare": "statistics.permutations=100\n"}
+    inputs = {
+        "install": "retrieval-runner @ git+https://a.b/c\nyour-package\n",
+        "evaluate": "\n".join(SETTINGS) + "\n",
+        "compare": "statistics.permutations=100\n",
+    }
     install, evaluate, compare = [run_script(here, script, "bash", v) for script, v in steps(action, **inputs)]
-    assert install == [["-m", "pip", "install", "--quiet", "--no-compile", "retrieval-runner"]]
+    assert install == [
+        ["-m", "pip", "install", "--quiet", "--no-compile", "retrieval-runner @ git+https://a.b/c", "your-package"]
+    ]
     (call,) = evaluate
     assert call[2:] == [*SETTINGS, "tracking.experiment=ci"]
     assert run_program(call) == 0
@@ -121,6 +127,13 @@ def test_the_steps_of_the_action_install_evaluate_and_compare(here: Path) -> Non
     assert run_program(call) == 0
     assert (here / "retrieval-report" / "junit.xml").is_file()
     assert (here / "retrieval-report" / "comparison.html").is_file()
+
+
+def test_jobs_name_no_package_of_an_index(here: Path) -> None:
+    assert read(here / "action" / "action.yml")["inputs"]["install"].keys() == {"description", "required"}
+    (job,) = read(here / "ci" / "retrieval-gate.yml").values()
+    with pytest.raises(subprocess.CalledProcessError, match="exit status 2"):
+        run_script(here, "\n".join(job["script"]), "sh", job["variables"])
 
 
 def test_an_input_is_never_run_as_code(here: Path) -> None:
@@ -134,9 +147,9 @@ def test_an_input_is_never_run_as_code(here: Path) -> None:
 
 def test_the_job_of_gitlab_evaluates_and_compares(here: Path) -> None:
     (job,) = read(here / "ci" / "retrieval-gate.yml").values()
-    variables = {**job["variables"], "RETRIEVAL_EVALUATE": " ".join(SETTINGS)}
+    variables = {**job["variables"], "RETRIEVAL_EVALUATE": " ".join(SETTINGS), "RETRIEVAL_INSTALL": "x.whl y.whl"}
     install, evaluate, compare = run_script(here, "\n".join(job["script"]), "sh", variables)
-    assert install[-1] == "retrieval-runner"
+    assert install[-2:] == ["x.whl", "y.whl"]
     assert run_program(evaluate) == 0
     assert main(["promote", "run=latest", "name=main", "tracking.experiment=ci"]) == 0
     assert run_program(evaluate) == 0

@@ -377,7 +377,7 @@ def test_help_explains_the_groups_with_examples(here: Path) -> None:
 
 def test_hydras_own_sweeper_and_a_launcher_log_a_run_for_each_job(here: Path, runs: Callable[[], list[Run]]) -> None:
     """In a process of its own: the launcher leaves threads behind."""
-    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'retrieval-runner[slurm]'")
+    pytest.importorskip("submitit", reason="submitit is not installed: pip install '.[slurm]'")
     launcher = ["hydra/sweeper=basic", "hydra/launcher=submitit_local", "hydra.launcher.timeout_min=5"]
     command = [sys.executable, "-m", "runner", "-m", *launcher, "retriever=bm25", "retriever.k1=0.6,0.9", *DATA]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}

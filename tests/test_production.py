@@ -108,9 +108,7 @@ def test_the_page_finds_the_recall_of_an_approximate_search(here: Path, index: I
 @pytest.fixture(scope="module")
 def table(index: Index) -> Iterator[str]:
     """Return the address of a server whose table `articles` has the documents."""
-    psycopg = pytest.importorskip(
-        "psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'"
-    )
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install '.[postgres]'")
     documents = index.documents
     with run_cluster() as cluster, psycopg.connect(cluster.dsn, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION vector")

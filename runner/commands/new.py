@@ -11,6 +11,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.extras import locate_source, write_install_command
 from retrievers.files import replace_texts
 from runner.comparison.report.significance import describe_untestable
 from runner.config.addresses import LocalPath
@@ -50,6 +51,9 @@ def main(cfg: DictConfig) -> int:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"folder={folder}: already exists and is not an empty folder; choose another name")
     warning = "" if is_project or not BASELINE.is_dir() else describe_untestable(load_record(BASELINE, rankings=False))
+    source = locate_source()
+    is_local = Path(source).is_absolute() or " @ file:" in source
+    texts = {"name": name, "module": module, "source": "" if is_local else source, "install": write_install_command()}
     files = []
     for file in sorted(path for path in (TEMPLATES / own.template).rglob("*") if path.is_file()):
         path = file.relative_to(TEMPLATES / own.template).as_posix().removesuffix(".in")
@@ -57,7 +61,7 @@ def main(cfg: DictConfig) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         text = file.read_text(encoding="utf-8")
         if file.suffix == ".in":
-            text = Template(text).substitute(name=name, module=module)
+            text = Template(text).substitute(texts)
         replace_texts(target.parent, {target.name: text})
         files.append(str(target))
     console.document(lambda: {"folder": str(folder), "files": files})
@@ -66,6 +70,10 @@ def main(cfg: DictConfig) -> int:
         console.line(f"  cd {folder} && python -m pip install --editable . && python -m runner experiment=first")
     else:
         console.line(f"created {', '.join(files)}; see its first lines for how to use it in a workflow")
+    if is_project and is_local:
+        console.note(
+            f"set RETRIEVAL_INSTALL in {folder / '.github'}: this copy was installed from a place on this machine"
+        )
     if warning:
         console.note(f"{BASELINE}: {warning}")
     return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stand_in.object_stores import SERVERS
+from retrievers.extras import write_install_command
 from runner.__main__ import main
 from runner.config import CONF
 from runner.config.addresses import _CLIENTS
@@ -30,7 +31,7 @@ OBJECT_STORES = {protocol: client for protocol, client in _CLIENTS.items() if pr
 def test_an_object_store_needs_a_package(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     package, extra = OBJECT_STORES[protocol]
     monkeypatch.setitem(sys.modules, package, None)
-    install = rf"run pip install 'retrieval-runner\[{extra}\]'"
+    install = re.escape(f"run {write_install_command(extra)}")
     with pytest.raises(ConfigError, match=rf"^store\.path={protocol}://b/x: needs {package}, .* {install}"):
         store_settings({"store": {"path": f"{protocol}://b/x"}})
 

@@ -18,9 +18,7 @@ from runner.datasets.beir import Beir
 from runner.datasets.hf import HuggingFace
 from runner.testing.datasets import check_source
 
-pytest.importorskip(
-    "huggingface_hub", reason="huggingface_hub is not installed: pip install 'retrieval-runner[datasets]'"
-)
+pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed: pip install '.[datasets]'")
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 CORPUS = [{"_id": f"d{i}", "title": f"title {i}" if i % 2 else "", "text": f"café number {i}"} for i in range(9)]

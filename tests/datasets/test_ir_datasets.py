@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ir_datasets", reason="ir_datasets is not installed: pip install 'retrieval-runner[datasets]'")
+pytest.importorskip("ir_datasets", reason="ir_datasets is not installed: pip install '.[datasets]'")
 
 LOAD = """
 import json, sys

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from retrievers.extras import write_install_command
 from retrievers.llm.chat import BudgetSpent, Chat, ChatError, Reply
 from runner.config.objects import ConfigError, build
 from runner.llm.api_model import STOP
@@ -382,7 +384,7 @@ def test_without_its_sdk_a_provider_says_what_to_install(
 ) -> None:
     for name in ("openai", "anthropic"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
-    with FakeLLM() as fake, pytest.raises(ValueError, match=r"pip install 'retrieval-runner\[llm\]'"):
+    with FakeLLM() as fake, pytest.raises(ValueError, match=re.escape(write_install_command("llm"))):
         create_llm(fake, kind)
 
 

@@ -70,7 +70,7 @@ def test_workers_encode_each_shard_once_with_the_same_bytes(
     tmp_path: Path, source: Beir, encoder: Hashing, alone: dict[str, bytes], backend: Backend, dies: int
 ) -> None:
     if backend == "ray":
-        pytest.importorskip("ray", reason="ray is not installed: pip install 'retrieval-runner[ray]'")
+        pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
     encoder = Hashing(encoder.folder, dies)
     bench = Bench(DiskStore(tmp_path / "shared"))
     experiments = experiments_of(source, encoder, bench)

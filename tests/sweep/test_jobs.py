@@ -18,7 +18,7 @@ from runner.sweep import jobs
 from runner.sweep.jobs import JobCrew, make_private, open_executor
 from runner.tracking.settings import Tracking
 
-pytest.importorskip("submitit", reason="submitit is not installed: pip install 'retrieval-runner[slurm]'")
+pytest.importorskip("submitit", reason="submitit is not installed: pip install '.[slurm]'")
 
 SBATCH = """#!{python}
 import os, re, subprocess, sys

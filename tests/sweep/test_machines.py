@@ -31,9 +31,7 @@ def bucket() -> Iterator[str]:
 @contextmanager
 def start_dask(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield the address of a cluster with one worker, which works in a folder."""
-    distributed = pytest.importorskip(
-        "distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'"
-    )
+    distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install '.[dask]'")
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster:
         words = ["-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--nthreads", "1", "--no-dashboard"]
         worker = subprocess.Popen([sys.executable, *words], cwd=home, env=environment, stderr=subprocess.DEVNULL)
@@ -49,7 +47,7 @@ def start_dask(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
 @contextmanager
 def start_ray(home: Path, environment: Mapping[str, str]) -> Iterator[str]:
     """Yield the address of a cluster with one processor, whose workers work in a folder."""
-    pytest.importorskip("ray", reason="ray is not installed: pip install 'retrieval-runner[ray]'")
+    pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
     words = ["-m", "ray.scripts.scripts", "start", "--head", "--port=0", "--num-cpus=1", "--include-dashboard=false",
              "--disable-usage-stats", "--block"]  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as files:  # names of sockets have at most 107 characters

@@ -134,7 +134,7 @@ def test_an_interrupted_race_resumes_without_paying_twice(
 @pytest.mark.parametrize("backend", ["loky", "dask"])
 def test_a_race_on_workers_is_the_same_as_a_sequential_one(backend: str, fake: FakeLLM) -> None:
     if backend == "dask":
-        pytest.importorskip("distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'")
+        pytest.importorskip("distributed", reason="dask is not installed: pip install '.[dask]'")
     workers = (f"sweep.backend={backend}", "sweep.workers=2")
     assert main(sweep(fake, "sweep.output=one")) == 0
     alone, calls = read_race(Path("one")), count_calls(fake)

@@ -164,9 +164,7 @@ def test_workers_find_what_one_process_finds(tmp_path: Path, source: GoldenJson,
 @pytest.fixture
 def dask_cluster() -> Iterator[str]:
     """Yield the address of a running Dask cluster of two workers."""
-    distributed = pytest.importorskip(
-        "distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'"
-    )
+    distributed = pytest.importorskip("distributed", reason="dask is not installed: pip install '.[dask]'")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
         yield cluster.scheduler_address
 
@@ -180,14 +178,14 @@ def test_a_running_dask_cluster_is_joined_and_outlives_a_worker(
 
 
 def test_ray_workers_outlive_one_another(tmp_path: Path, source: GoldenJson, deaths: str) -> None:
-    pytest.importorskip("ray", reason="ray is not installed: pip install 'retrieval-runner[ray]'")
+    pytest.importorskip("ray", reason="ray is not installed: pip install '.[ray]'")
     wanted = {"fine": Unruly(1), "dies once": Unruly(9, "die", 1, deaths)}
     found = _answers(tmp_path, source, wanted, backend="ray")
     assert {name: type(answer) for name, answer in found.items()} == dict.fromkeys(wanted, MeasuredExperiment)
 
 
 def test_a_cluster_that_is_not_there_is_one_line(tmp_path: Path, source: GoldenJson) -> None:
-    pytest.importorskip("distributed", reason="dask is not installed: pip install 'retrieval-runner[dask]'")
+    pytest.importorskip("distributed", reason="dask is not installed: pip install '.[dask]'")
     import dask
 
     patience = dask.config.set({"distributed.comm.timeouts.connect": "1s"})

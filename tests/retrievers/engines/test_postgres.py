@@ -31,7 +31,7 @@ from tests.retrievers.engines.postgresql import Cluster
 from tests.retrievers.vectors.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
 from tests.strategies.vectors import integer_vectors
 
-psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install '.[postgres]'")
 
 
 @pytest.mark.parametrize("rank", ["ts_rank", "ts_rank_cd"])

@@ -23,7 +23,7 @@ from tests.retrievers.test_filters import filter_by_hand, list_hits, passes
 from tests.retrievers.vectors.test_dense import DOCUMENTS, QUERIES, Numbers, corpus_of
 from tests.strategies.filters import FILTERS, METADATA
 
-pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")
+pytest.importorskip("psycopg", reason="psycopg is not installed: pip install '.[postgres]'")
 
 
 def with_rows(corpus: Corpus, rows: list[dict[str, Any]]) -> Corpus:

@@ -19,7 +19,7 @@ from tests.retrievers.engines.postgresql import Cluster
 from tests.retrievers.test_filters import filter_by_hand, list_hits, passes
 from tests.retrievers.vectors.test_dense import METRICS, Numbers, rows_of, texts_of
 
-psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'retrieval-runner[postgres]'")
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed: pip install '.[postgres]'")
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from tests.retrievers.engines.builds import Builds
 from tests.retrievers.vectors.test_dense import DOCUMENTS, METRICS, QUERIES, Numbers, corpus_of, rows_of, texts_of
 from tests.strategies.vectors import integer_vectors
 
-pytest.importorskip("qdrant_edge", reason="qdrant-edge-py is not installed: pip install 'retrieval-runner[qdrant]'")
+pytest.importorskip("qdrant_edge", reason="qdrant-edge-py is not installed: pip install '.[qdrant]'")
 
 
 def searcher_of(vectors: NDArray[Any], store: Store | None = None, **own: Any) -> VectorSearcher:
