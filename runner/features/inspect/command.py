@@ -88,7 +88,10 @@ def main(cfg: DictConfig) -> int:
         replace_texts(folder, files)
     console.document(lambda: files["inspection.json"])
     console.line(tables.heading(inspection))
-    console.line(tables.verdict(inspection))
+    if inspection.reading:
+        console.paragraph(inspection.reading)
+    console.show_table(tables.samples_table(inspection), "First queries and their gold")
+    console.line(f"\n{tables.verdict(inspection)}")
     console.show_table(tables.findings_table(inspection), "Findings, most severe first")
     console.show_table(tables.retrievers_table(inspection), "Retrievers")
     if inspection.reliability is not None:

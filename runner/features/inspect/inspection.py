@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.base import Rankings
+from retrievers.base import Corpus, Rankings
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import Store
 from runner.datasets.base import Queries
@@ -30,6 +30,18 @@ QUANTILES = {"min": 0.0, "5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
 """The quantiles of a distribution by their names."""
 
 
+SHOWN = 3
+"""The number of queries that are shown with their gold."""
+
+
+class QuerySample(NamedTuple):
+    """A query with its gold documents, each with its id and its title or the beginning of its text."""
+
+    query: str
+    text: str
+    gold: Sequence[tuple[str, str]]
+
+
 @dataclass(frozen=True, eq=False)
 class Inspection:
     """The contents of a dataset: counts, distributions, what retrievers find, and the findings, most serious first.
@@ -38,7 +50,8 @@ class Inspection:
     queries by type. Words are counted by document, by query and, if documents are searched in chunks, by chunk. The
     overlaps (n,) are the shares of each query's words, weighted by IDF, that its best gold has, and that random
     documents have on average; NaN if unknown. `lacking` says what the dataset does not have. `reliability` is None with
-    fewer than two retrievers, or fewer than two queries with gold.
+    fewer than two retrievers, or fewer than two queries with gold. `reading` says how the file of questions was
+    understood, and `samples` are the first queries.
     """
 
     name: str
@@ -55,6 +68,8 @@ class Inspection:
     lacking: Sequence[str]
     findings: Sequence[Finding]
     reliability: Reliability | None = None
+    reading: str = ""
+    samples: Sequence[QuerySample] = ()
 
     @property
     def distributions(self) -> dict[str, list[float | None]]:
@@ -109,7 +124,26 @@ def inspect(
             ]
         ),
         reliability=measure_reliability(dataset, rankings, settings.measure, Statistics(seed=settings.seed)),
+        reading=dataset.reading,
+        samples=[_sample(dataset, query) for query in range(min(SHOWN, len(dataset.queries)))],
     )
+
+
+def _sample(dataset: Dataset, query: int) -> QuerySample:
+    documents, judgments = dataset.documents, dataset.judgments
+    names = [*documents.ids, *judgments.unknown_documents]
+    own = judgments.documents[(judgments.queries == query) & (judgments.grades > 0)].tolist()
+    known = {document: next(filter(None, map(str.strip, _list_texts(documents, document))), "") for document in own}
+    return QuerySample(
+        dataset.queries.ids[query], dataset.queries.texts[query], [(names[i], text) for i, text in known.items()]
+    )
+
+
+def _list_texts(documents: Corpus, document: int) -> Sequence[str]:
+    """Return the title and the text of a document; none for one that the corpus lacks."""
+    if document >= len(documents):
+        return ()
+    return [documents.titles[document] if documents.titles else "", documents.texts[document]]
 
 
 def _quantiles(values: NDArray[Any]) -> list[float | None]:

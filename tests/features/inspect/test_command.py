@@ -46,6 +46,36 @@ def test_it_writes_the_findings_as_a_page_and_as_json_and_shows_them(
     assert (here / "again/inspection.html").read_text(encoding="utf-8") == html
 
 
+def test_it_opens_with_the_first_queries_and_the_titles_of_their_gold(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "docs").mkdir()
+    (here / "docs" / "tower.md").write_text("# Opening hours\n\nThe tower opens at nine.\n")
+    (here / "docs" / "ferry.txt").write_text("Ferries leave every hour.\n")
+    (here / "docs" / "tide.pdf").write_text("%PDF")
+    (here / "golden.csv").write_text(
+        "question,file\nWhen does the tower open?,tower.md\nHow often?,ferry.txt\nWho pays?,\nWhy?,tower\n"
+    )
+    words = ["dataset=folder", "dataset.path=docs", "dataset.questions=golden.csv", "output=out", *CHEAP]
+    assert main(["inspect", *words]) == 0
+    shown = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert shown[0] == "docs (test): 2 documents, 4 queries, 3 judgments"
+    read = orjson.loads((here / "out/inspection.json").read_bytes())
+    assert read["reading"] == (
+        "2 documents (1 .txt, 1 .md; left out 1: 1 .pdf); 4 questions from `question`, gold from `file` "
+        "(file names; ids), 1 without gold, the first at golden.csv:4, no ids: numbered"
+    )
+    assert read["samples"] == [
+        {"query": "q0001", "text": "When does the tower open?", "gold": [["tower", "Opening hours"]]},
+        {"query": "q0002", "text": "How often?", "gold": [["ferry", "Ferries leave every hour."]]},
+        {"query": "q0003", "text": "Who pays?", "gold": []},
+    ]
+    (place,) = (number for number, line in enumerate(shown) if line == "First queries and their gold")
+    assert [line.split()[0] for line in shown[place + 3 : place + 6]] == ["q0001", "q0002", "q0003"]
+    assert "tower: Opening hours" in shown[place + 3]
+    assert "tower: Opening hours" in (here / "out/inspection.html").read_text(encoding="utf-8")
+
+
 def test_retrievers_are_added_and_taken_away_and_documents_cut(here: Path) -> None:
     added = ("+retriever@retrievers.words=bm25", "retrievers.words.k1=2", "inspection.cutoff=5")
     assert main(["inspect", "chunking=sentences", "chunking.size=40", "output=out", *CHEAP, *added]) == 0

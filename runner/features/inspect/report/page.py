@@ -44,6 +44,7 @@ def inspection_page(inspection: Inspection) -> str:
 def _list_sections(inspection: Inspection) -> list[ReportSection]:
     note = "Lengths are in words; overlaps are shares of a query's words, by their IDF."
     return [
+        ReportSection("First queries and their gold", tables.samples_table(inspection), "findings"),
         ReportSection("Not available", inspection.lacking, "findings"),
         ReportSection("Grades", tables.grades_table(inspection), "distributions"),
         ReportSection("Distributions", tables.distributions_table(inspection), "distributions", note),

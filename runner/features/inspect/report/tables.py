@@ -30,6 +30,20 @@ def heading(inspection: Inspection) -> str:
     )
 
 
+def samples_table(inspection: Inspection) -> Table:
+    """Return the first queries with their gold documents."""
+    columns = [Column("query"), Column("text", least=20), Column("gold", least=20, spare=1)]
+    rows = [
+        [
+            sample.query,
+            gist(sample.text, 120),
+            "; ".join(f"{i}: {gist(text, 60)}" if text else i for i, text in sample.gold),
+        ]
+        for sample in inspection.samples
+    ]
+    return Table(columns, rows)
+
+
 def verdict(inspection: Inspection) -> str:
     """Return the number of findings by severity in a sentence."""
     if not inspection.findings:
@@ -105,6 +119,8 @@ def as_json(inspection: Inspection) -> bytes:
     content = {
         "version": VERSION,
         "dataset": {"name": inspection.name, "split": inspection.split, "fingerprint": inspection.fingerprint},
+        "reading": inspection.reading,
+        "samples": [sample._asdict() for sample in inspection.samples],
         "counts": inspection.counts,
         "grades": inspection.grades,
         "types": inspection.types,
