@@ -1,27 +1,29 @@
-"""Read the BEIR format: a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, each plain or gzipped."""
+"""Read the BEIR format: a folder with corpus.jsonl, queries.jsonl and qrels/<split>.tsv, and what is like it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.runs.run_formats import strip_compression
 from runner.config.objects import describe_choices
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields, read_filters
-from runner.datasets.qrels import iter_qrel_places, read_qrels
+from runner.datasets.layouts import iter_places, iter_qrels, iter_rows, list_qrels, list_tables
 from runner.datasets.source import SHARED_PATHS, DatasetSource
+
+IDS = ("_id", "id", "docid")
+"""Fields with the id of a document: those of BEIR and MTEB, and that of MIRACL, whose texts are also `contents`."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Beir(DatasetSource):
-    """A folder in BEIR's layout.
+    """A folder in the layout of BEIR, MTEB or NanoBEIR; the judgments may also be in qrels.tsv beside the documents.
 
     `documents` and `queries` name other files, inside the folder or elsewhere; None for no documents. `type_field`
     names the field of a query, or of its metadata, that contains its type.
@@ -43,37 +45,40 @@ class Beir(DatasetSource):
         """Read the folder."""
         folder = self._folder()
         unjudged = self.gold == "spans" or (self.unjudged_queries == "keep" and not self.splits())
-        judgments = None if unjudged else self._qrels_path(folder)
-        file = files.resolve_path(folder / self.queries, "queries")
-        documents = (
-            files.json_lines(files.resolve_path(folder / self.documents, "path")) if self.documents is not None else ()
-        )
-        records = list(files.json_lines(file))
+        judgments = () if unjudged else self._find_qrels(folder)
+        file = folder / self.queries
+        records = list(self._iter_rows(folder, "queries"))
         queries = build_queries(records, str(file), self.type_field, self.query_fields, self.filter_field)
         fields = DocumentFields(queries.filters, str(file), self.search_fields)
         return Raw(
-            corpus=corpus_of(iter_documents(documents, fields)),
+            corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"), fields)),
             queries=queries,
-            qrels=() if judgments is None else read_qrels(judgments),
-            qrels_name=str(judgments),
+            qrels=[qrel for path in judgments for qrel in iter_qrels(path)],
+            qrels_name=", ".join(map(str, judgments)),
             document_fields=fields.names,
         )
 
     def splits(self) -> list[str]:
         """Return the splits: the names of the files of judgments."""
-        folder = self._folder()
-        names = (strip_compression(path.name) for path in (folder / "qrels").glob("*.tsv*"))
-        return sorted({name.removesuffix(".tsv") for name in names if name.endswith(".tsv")})
+        return sorted(list_qrels(self._folder()))
 
     def iter_places(self, table: PlaceTable) -> Iterator[Place]:
         """Yield the line of each document, query or judgment."""
         folder = self._folder()
         if table == "judgment":
-            yield from iter_qrel_places(self._qrels_path(folder))
+            for path in self._find_qrels(folder):
+                yield from iter_places(path)
             return
-        file = self.documents if table == "document" else self.queries
-        records = files.json_lines(files.resolve_path(folder / file, "path")) if file is not None else ()
-        yield from ((record.location, (record.identifier("_id", "id"),)) for record in records)
+        records = self._iter_rows(folder, "corpus" if table == "document" else "queries")
+        yield from ((record.location, (record.identifier(*IDS),)) for record in records)
+
+    def _iter_rows(self, folder: Path, name: Literal["corpus", "queries"]) -> Iterable[files.SourceRecord]:
+        """Return the rows of the file that a setting names or, without its usual file, of the tables of the layout."""
+        file = self.documents if name == "corpus" else self.queries
+        tables = list_tables(folder, name, self.split) if file == f"{name}.jsonl" else ()
+        if file is None or tables:
+            return iter_rows(tables)
+        return files.json_lines(files.resolve_path(folder / file, "path" if name == "corpus" else "queries"))
 
     def _folder(self) -> Path:
         folder = files.resolve_path(self.path, "path")
@@ -84,17 +89,18 @@ class Beir(DatasetSource):
             )
         return folder
 
-    def _qrels_path(self, folder: Path) -> Path:
-        if not self.splits():
+    def _find_qrels(self, folder: Path) -> Sequence[Path]:
+        splits = list_qrels(folder)
+        if not splits:
             raise DatasetError(
                 f"{folder}: no judgments, because {folder / 'qrels'} has no {self.split}.tsv; to search without "
                 "judgments, or to judge the results by hand, set dataset.unjudged_queries=keep"
             )
-        if self.split not in self.splits():
+        if self.split not in splits:
             raise DatasetError(
-                f"dataset.split={self.split}: {folder / 'qrels'} has no such split; {describe_choices(self.splits())}"
+                f"dataset.split={self.split}: {folder / 'qrels'} has no such split; {describe_choices(sorted(splits))}"
             )
-        return files.resolve_path(folder / "qrels" / f"{self.split}.tsv", "split")
+        return splits[self.split]
 
 
 def iter_documents(
@@ -103,7 +109,7 @@ def iter_documents(
     """Yield the id, title and text of each document, and the metadata that filters need, if any."""
     for record in records:
         title = record.text("title") if "title" in record.fields else ""
-        yield record.identifier("_id", "id"), title, record.text("text"), fields.read(record)
+        yield record.identifier(*IDS), title, record.text("text", "contents"), fields.read(record)
 
 
 def build_queries(

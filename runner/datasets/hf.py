@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
@@ -12,24 +12,18 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.extras import check_installed
-from retrievers.runs.run_formats import COMPRESSIONS, strip_compression
+from retrievers.runs.run_formats import COMPRESSIONS
 from runner.datasets.base import DatasetError, Raw, corpus_of
 from runner.datasets.beir import build_queries, iter_documents
-from runner.datasets.files import Place, PlaceTable, SourceRecord, json_lines
+from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.ir_datasets import EXTRA
-from runner.datasets.qrels import iter_qrel_places, read_qrels
-from runner.datasets.rows import iter_parquet
+from runner.datasets.layouts import iter_places, iter_qrels, iter_rows, list_qrels, list_tables
 from runner.datasets.source import SHARED_PATHS, DatasetSource
-from runner.datasets.tabular import Tabular
 
 _TSV = tuple(f"*.tsv{ending}" for ending in ("", *COMPRESSIONS))
 _PATTERNS = ("corpus*", "queries*", "qrels*", "data/*", "default/*", *_TSV)
-_SHARD = r"(-\d{5}-of-\d{5})?"
-_TABLE = re.compile(rf"(?P<name>corpus|queries)(/[\w.-]+?)?{_SHARD}\.(jsonl|parquet)")
-_QRELS = re.compile(rf"((qrels|data|default)/(?P<split>\w+){_SHARD}\.(tsv|jsonl|parquet)|(?P<bare>\w+)\.tsv)")
-"""The files of a repository, without the extensions of compressions: all that may be needed, the tables, and the
-judgments by split."""
+"""The files of a repository that may be needed."""
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -84,7 +78,7 @@ class HuggingFace(DatasetSource):
         return Raw(
             corpus=corpus_of(iter_documents(self._iter_rows(folder, "corpus"), fields)),
             queries=queries,
-            qrels=[qrel for file in qrels[self.split] for qrel in _read_qrels(file)],
+            qrels=[qrel for file in qrels[self.split] for qrel in iter_qrels(file)],
             qrels_name=f"{self.qrels or self.name} ({self.split})",
             document_fields=fields.names,
         )
@@ -94,32 +88,25 @@ class HuggingFace(DatasetSource):
         folder = download_repository(self.name, self.revision)
         if table == "judgment":
             for file in self._find_qrels(folder)[self.split]:
-                yield from iter_qrel_places(file) if _is_columns(file) else _build_columns(file).iter_places(table)
+                yield from iter_places(file)
             return
         for row in self._iter_rows(folder, "corpus" if table == "document" else "queries"):
             yield row.location, (row.identifier("_id", "id"),)
 
-    def _iter_rows(self, folder: Path, name: str) -> Iterator[SourceRecord]:
-        files = _list_files(folder)
-        chosen = [
-            file
-            for path, file in files.items()
-            if (table := _TABLE.fullmatch(strip_compression(path))) and table["name"] == name
-        ]
-        for file in chosen:
-            yield from iter_parquet(file) if file.suffix == ".parquet" else json_lines(file)
-        if not chosen:
+    def _iter_rows(self, folder: Path, name: Literal["corpus", "queries"]) -> Iterator[SourceRecord]:
+        if not (tables := list_tables(folder, name, self.split)):
             raise DatasetError(
                 f"dataset.name={self.name}: has no {name}.jsonl or {name}/*.parquet, which the BEIR and MTEB "
                 "layouts require"
             )
+        return iter_rows(tables)
 
-    def _find_qrels(self, folder: Path) -> dict[str, list[Path]]:
+    def _find_qrels(self, folder: Path) -> Mapping[str, Sequence[Path]]:
         """Return the files of judgments by split, from the repository that has them."""
-        splits = _list_splits(folder) if self.qrels is None else {}
+        splits = list_qrels(folder) if self.qrels is None else {}
         if splits:
             return splits
-        return _list_splits(download_repository(self.qrels or f"{self.name}-qrels", self.qrels_revision, "qrels"))
+        return list_qrels(download_repository(self.qrels or f"{self.name}-qrels", self.qrels_revision, "qrels"))
 
 
 def download_repository(name: str, revision: str | None, setting: Literal["name", "qrels"] = "name") -> Path:
@@ -137,30 +124,3 @@ def download_repository(name: str, revision: str | None, setting: Literal["name"
         raise DatasetError(f"{place}: is not in the cache, and the hub cannot be reached") from None
     except (HfHubHTTPError, OSError) as error:
         raise DatasetError(f"{place}: cannot be downloaded: {str(error).splitlines()[0]}") from error
-
-
-def _list_files(folder: Path) -> Mapping[str, Path]:
-    files = (file for file in folder.rglob("*") if file.is_file())
-    return {path: folder / path for path in sorted(file.relative_to(folder).as_posix() for file in files)}
-
-
-def _list_splits(folder: Path) -> dict[str, list[Path]]:
-    splits: dict[str, list[Path]] = {}
-    for path, file in _list_files(folder).items():
-        plain = strip_compression(path)
-        if (match := _QRELS.fullmatch(plain)) and not _TABLE.fullmatch(plain):
-            splits.setdefault(match["split"] or match["bare"], []).append(file)
-    return splits
-
-
-def _read_qrels(file: Path) -> list[tuple[str, str, int]]:
-    return read_qrels(file) if _is_columns(file) else list(_build_columns(file).iter_qrels(str(file)))
-
-
-def _is_columns(file: Path) -> bool:
-    return strip_compression(file.name).endswith(".tsv")
-
-
-def _build_columns(file: Path) -> Tabular:
-    """Return the settings that read a table of judgments."""
-    return Tabular(queries="", qrels=str(file), qrel_query="query-id", qrel_document="corpus-id", qrel_grade="score")

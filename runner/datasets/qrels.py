@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from retrievers.runs.run_columns import DOCUMENT, QUERY
 from retrievers.strict_values import parse_number, split_columns
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel
+from runner.datasets.columns import normalize_name
 from runner.datasets.files import Place, grade_of
 
 logger = logging.getLogger("runner.datasets")
 
+QUERY = ("query_id", "qid", "q_id", "topic_id", "topic", "query")
+DOCUMENT = ("document_id", "corpus_id", "doc_id", "docid", "docno", "pid", "passage_id", "item_id", "did", "document")
 GRADE = ("score", "grade", "relevance", "rel", "label", "rating", "judgment", "judgement")
-"""The names of a column of grades."""
+"""The names of columns, in lower case with underscores."""
 _ITERATION = re.compile(r"q?[0-9]{1,3}", re.IGNORECASE)
 """The second column of TREC's qrels, which is rarely other than 0 or Q0."""
 _SEPARATORS = (None, "|", ":", ";", ",")
@@ -70,6 +72,16 @@ def read_qrels(path: Path, convert: Callable[[object], int] | None = None) -> li
             raise DatasetError(f"{path}:{number}: {error}") from None
         qrels.append((query, document, grade))
     return qrels
+
+
+def find_qrel_columns(columns: Iterable[str]) -> Mapping[str, str | None] | None:
+    """Return the settings of the columns of judgments in a table by their names, None if these do not show them."""
+    names = {normalize_name(name): name for name in columns}
+    query, document, grade = (_find_name(group, [*names]) for group in (QUERY, DOCUMENT, GRADE))
+    if query is None or document is None:
+        return None
+    ids = {"qrel_query": names[query], "qrel_document": names[document]}
+    return {**ids, "qrel_grade": names[grade] if grade else None}
 
 
 def iter_qrel_places(path: Path) -> Iterator[Place]:
@@ -140,20 +152,21 @@ def _is_number(value: bytes | str) -> bool:
 
 
 def _is_header(columns: Sequence[str]) -> bool:
-    names = [name.strip().lower() for name in columns]
-    known = sum(any(name in group for name in names) for group in (QUERY, DOCUMENT, GRADE))
-    return names[-1] in GRADE or known > 1
+    names = [normalize_name(name) for name in columns]
+    return names[-1] in GRADE or sum(_find_name(group, names) is not None for group in (QUERY, DOCUMENT, GRADE)) > 1
 
 
 def _read_header(columns: Sequence[str], width: int) -> _Order | None:
     """Return the order that a header names, None if it lacks a name."""
-    names = [name.strip().lower() for name in columns]
-    query, document, grade = (
-        next((names.index(name) for name in group if name in names), None) for group in (QUERY, DOCUMENT, GRADE)
-    )
+    names = [normalize_name(name) for name in columns]
+    query, document, grade = (_find_name(group, names) for group in (QUERY, DOCUMENT, GRADE))
     if len(names) != width or query is None or document is None or (grade is None and width > 2):
         return None
-    return _Order(query, document, grade)
+    return _Order(names.index(query), names.index(document), names.index(grade) if grade else None)
+
+
+def _find_name(group: Sequence[str], names: Sequence[str]) -> str | None:
+    return next((name for name in group if name in names), None)
 
 
 def _find_order(path: Path, rows: Sequence[_Row], width: int) -> _Order:

@@ -128,7 +128,7 @@ class Trec(DatasetSource):
 
     def _iter_line_places(self, path: Path, kind: Format) -> Iterator[Place]:
         if kind == "jsonl":
-            yield from ((record.location, (record.identifier("_id", "id"),)) for record in files.json_lines(path))
+            yield from ((record.location, (record.identifier(*beir.IDS),)) for record in files.json_lines(path))
         else:
             for number, line in files.text_lines(path, self.encoding):
                 yield f"{path}:{number}", (line.partition("\t")[0],)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from runner.datasets.base import DatasetError
@@ -112,7 +114,7 @@ def test_a_field_or_metadata_may_say_of_which_type_a_query_is(folder: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("corpus.jsonl", '{"_id": "1"}\n', "corpus.jsonl:1: 'text' is missing; the fields are _id"),
+        ("corpus.jsonl", '{"_id": "1"}\n', "corpus.jsonl:1: 'text' or 'contents' is missing; the fields are _id"),
         (
             "corpus.jsonl",
             CORPUS + '{"_id": "d 1", "text": ""}',
@@ -150,3 +152,62 @@ def test_a_missing_folder_or_corpus_is_named(folder: Path) -> None:
     (folder / "corpus.jsonl").unlink()
     with pytest.raises(DatasetError, match=r"^dataset.path=.*corpus.jsonl: no such file or folder$"):
         Beir(path=str(folder)).load()
+
+
+def to_parquet(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pd.DataFrame(rows).to_parquet(path)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """Return a folder of BEIR in which every judgment is 1."""
+    folder = tmp_path / "plain"
+    (folder / "qrels").mkdir(parents=True)
+    for name in ("corpus", "queries"):
+        rows = [{"_id": f"{name[0]}{n}", "text": f"{name} {n}"} for n in range(4)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tc1\t1\nq1\tc0\t1\nq1\tc3\t1\n")
+    return folder
+
+
+@pytest.mark.parametrize("content", ["query-id\tcorpus-id\tscore\n", "", "qid\tpid\n"])
+def test_qrels_may_lie_beside_the_corpus_without_a_header_or_grades(plain: Path, content: str) -> None:
+    expected = Beir(path=str(plain)).load()
+    rows = (plain / "qrels/test.tsv").read_text().splitlines()[1:]
+    (plain / "qrels/test.tsv").unlink()
+    lines = [row.removesuffix("\t1") if "pid\n" in content else row for row in rows]
+    (plain / "qrels.tsv").write_text(content + "\n".join(lines))
+    assert Beir(path=str(plain)).load().fingerprint == expected.fingerprint
+    with pytest.raises(DatasetError, match=r"qrels has no such split; choose test$"):
+        Beir(path=str(plain), split="dev").load()
+
+
+@pytest.mark.parametrize("graded", [True, False])
+@pytest.mark.parametrize("parts", ["parts", "split"])
+def test_tables_in_parquet_are_those_of_mteb_and_nanobeir(plain: Path, parts: str, graded: bool) -> None:
+    expected = Beir(path=str(plain)).load()
+    folder = plain.parent / "nano"
+    for name in ("corpus", "queries"):
+        rows = [json.loads(line) for line in (plain / f"{name}.jsonl").read_text().splitlines()]
+        if parts == "parts":
+            to_parquet(folder / name / "train-00000-of-00002.parquet", rows[:2])
+            to_parquet(folder / name / "train-00001-of-00002.parquet", rows[2:])
+        else:  # each split has its own documents and queries
+            to_parquet(folder / name / "test-00000-of-00001.parquet", rows)
+            to_parquet(folder / name / "other-00000-of-00001.parquet", [{"_id": "x", "text": "another"}])
+    judged = [line.split("\t") for line in (plain / "qrels/test.tsv").read_text().splitlines()[1:]]
+    qrels = [{"query-id": q, "corpus-id": d, **({"score": int(g)} if graded else {})} for q, d, g in judged]
+    to_parquet(folder / "qrels" / "test-00000-of-00001.parquet", qrels)
+    dataset = Beir(path=str(folder)).load()
+    assert dataset.fingerprint == expected.fingerprint
+    to_parquet(folder / "qrels" / "test-00000-of-00001.parquet", [*qrels, {**qrels[0], "corpus-id": "lost"}])
+    with pytest.raises(DatasetError, match=r"test-00000-of-00001.parquet, row 4: 1 judged document is not among"):
+        Beir(path=str(folder)).load()
+
+
+def test_the_documents_of_miracl_and_mr_tydi_are_read(plain: Path) -> None:
+    expected = Beir(path=str(plain)).load()
+    text = (plain / "corpus.jsonl").read_text()
+    (plain / "corpus.jsonl").write_text(text.replace('"_id"', '"docid"').replace('"text"', '"contents"'))
+    assert Beir(path=str(plain)).load().fingerprint == expected.fingerprint
