@@ -29,7 +29,7 @@ CORE = {
                 "name datasets combinations finished to_do stages wall_seconds workers store calls race power "
                 "bytes rough unknown",
                 "the work by stage, with `to_do`, `wall_seconds`, `bytes` and the `power` of tests; "
-                "for a search, only `name` and `combinations`",
+                "for a search, only `name`, `combinations` and `power`",
             )
         ],
     ),

@@ -325,12 +325,16 @@ def test_a_single_combination_is_planned(capsys: pytest.CaptureFixture[str]) -> 
     assert read_plan(capsys, "plan", "--json", "retriever=sqlite_fts")["combinations"] == 1
 
 
-def test_of_a_search_only_the_number_of_trials_is_known(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_a_search_only_the_number_of_trials_and_the_power_are_known(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ("plan", "hydra/sweeper=optuna", "hydra.sweeper.n_trials=7", "retriever.k1=interval(0.5,2)")
     arguments += ("sweep.select_on=test",)
     assert main(list(arguments)) == 0
     assert "sweep over k1: a search of up to 7 combinations" in capsys.readouterr().out
-    assert read_plan(capsys, *arguments, "--json") == {"name": "sweep over k1", "combinations": 7}
+    plan = read_plan(capsys, *arguments, "--json")
+    assert (list(plan), plan["name"], plan["combinations"]) == (["name", "combinations", "power"], "sweep over k1", 7)
+    assert [(power["units"], power["pairs"]) for power in plan["power"]] == [(54, 21)]
     folded = [*arguments[:-1], "sweep.select_on=kfold"]
     assert main(folded) == 0
     said = " ".join(capsys.readouterr().out.split())
