@@ -41,6 +41,9 @@ def mean_of(measure: str, priority: int = 5) -> Criterion:
     )
 
 
+HOLE_RATE = "hole_rate_at_"
+"""How the name of the hole rate begins, before its cutoff."""
+
 COSTS: Mapping[str, Criterion] = {
     cost.name: cost
     for cost in (
@@ -109,7 +112,7 @@ def _rate_of_holes(results: Sequence[Result]) -> list[Criterion]:
     def value(result: Result) -> float:
         return _number(result.holes.rates.get(str(cutoff))) if result.holes else math.nan
 
-    return [Criterion(f"hole_rate_at_{cutoff}", f"holes@{cutoff}", value, larger=False, format="percent", priority=7)]
+    return [Criterion(f"{HOLE_RATE}{cutoff}", f"holes@{cutoff}", value, larger=False, format="percent", priority=7)]
 
 
 def _at_threshold(threshold: float) -> list[Criterion]:

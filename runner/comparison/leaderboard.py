@@ -15,7 +15,7 @@ from runner.comparison.comma_separated import format_csv
 from runner.comparison.comparability import ReportError, find_gold_differences
 from runner.comparison.criteria import Criterion, select_criteria
 from runner.comparison.labels import label_results, split_swept
-from runner.comparison.notes import describe_dataset, describe_unknown_hits, list_some, warn_unequal_holes
+from runner.comparison.notes import describe_dataset, describe_unknown_hits, list_some, warn_holes, warn_unequal_holes
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
@@ -370,8 +370,8 @@ def _describe_addresses(ranked: Sequence[Result]) -> list[str]:
 def _list_warnings(ranked: Sequence[Result]) -> list[str]:
     """List the distinct warnings of all results, and one on unknown hits that names the worst result."""
     warnings = list(dict.fromkeys(warning for result in ranked for warning in result.warnings))
-    if unequal := warn_unequal_holes(ranked, label_results(ranked)):
-        warnings.append(unequal)
+    unequal = warn_unequal_holes(ranked, label_results(ranked))
+    warnings += filter(None, [unequal, *(warn_holes(result) for result in ranked[:1])])
     some_unknown = [result for result in ranked if describe_unknown_hits(result)]
     if not some_unknown:
         return warnings

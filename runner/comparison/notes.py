@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.evaluation.result import Result
+from runner.evaluation.result import DatasetSummary, Result
 
 UNFAIR_GAP = 0.1
 """From this difference of two hole rates, a comparison may be unfair."""
+
+
+MANY_HOLES, MOST_HOLES = 0.2, 0.8
+"""From these hole rates, measures are far below what they might be, or say little."""
 
 
 def list_some(names: Sequence[str], most: int = 5) -> str:
@@ -32,6 +36,33 @@ def describe_unknown_hits(result: Result) -> str:
         f"{share} are missing from the dataset ({holes.unknown_anywhere:,} at any rank); they keep their rank and "
         "count as unjudged unless the judgments grade them"
     )
+
+
+def warn_holes(result: Result) -> str:
+    """Return how many of the first hits are unjudged and how to judge them; "" if these are few, or few by design."""
+    holes = result.holes
+    if holes is None or not holes.hits or not _is_telling(holes.rate, holes.cutoff, result.dataset, MANY_HOLES):
+        return ""
+    return (
+        f"{holes.rate:.1%} of the first {holes.cutoff} hits of {result.name} are unjudged and count as irrelevant, so "
+        "its measures may be too low; judge them: python -m runner judge by=hand run=latest"
+    )
+
+
+def warn_most_holes(rate: float, cutoff: int, data: DatasetSummary) -> str:
+    """Return a line to show before any figure if hardly any of the first hits is judged, otherwise ""."""
+    if not _is_telling(rate, cutoff, data, MOST_HOLES):
+        return ""
+    return f"{rate:.1%} of the first {cutoff} hits are unjudged, so these figures say little"
+
+
+def _is_telling(rate: float, cutoff: int, data: DatasetSummary, least: float) -> bool:
+    """Return whether a hole rate is large, and not because queries have few judgments.
+
+    With fewer judgments than half of the first hits, as where each query has one right document, most hits have none by
+    design. Then only a rate of 1 says something: no judged document was retrieved.
+    """
+    return rate >= (1 if data.judgments < data.queries * cutoff / 2 else least)
 
 
 def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:

@@ -12,8 +12,10 @@ from runner.comparison.leaderboard import build_leaderboard
 from runner.comparison.notes import warn_unequal_holes
 from runner.comparison.report.json import comparison_json
 from runner.comparison.report.tables import measures_table
+from runner.evaluation.report.printing import show_result
 from runner.evaluation.result import Holes, Result
 from runner.statistics.settings import Statistics
+from runner.sweep.report.printing import show_leaderboard
 from runner.sweep.report.tables import leaderboard_table
 from tests.pages.factory import result
 
@@ -76,3 +78,41 @@ def test_unequal_hole_rates_are_pointed_out(fewer: int, more: int, unfair: bool)
 def test_results_without_a_count_of_holes_are_not_compared() -> None:
     assert warn_unequal_holes([result("a"), with_holes("b", 200)], ["a", "b"]) == ""
     assert warn_unequal_holes([result("a")], ["a"]) == ""
+
+
+def with_judgments(each: float, unjudged: int, seed: int = 0) -> Result:
+    """Return a result with so many judgments for each query and unjudged hits among 200."""
+    found = with_holes("a", unjudged, seed)
+    return replace(found, dataset=replace(found.dataset, judgments=int(each * found.dataset.queries)))
+
+
+@pytest.mark.parametrize(
+    ("each", "unjudged", "warns", "is_first"),
+    [
+        (20, 30, False, False),
+        (20, 50, True, False),
+        (20, 170, True, True),
+        (1, 180, False, False),
+        (1, 200, True, True),
+    ],
+)
+def test_many_unjudged_hits_are_warned_of_unless_each_query_has_few_judgments(
+    each: float, unjudged: int, warns: bool, is_first: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = with_judgments(each, unjudged)
+    board = build_leaderboard([found], PRIMARY, (), FEW)
+    share = f"{unjudged / 200:.1%}"
+    assert any(f"{share} of the first 10 hits of a " in note for note in board.notes) == warns
+    show_result(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith(f"{share} of the first 10 hits") for line in lines) == warns
+    assert (
+        any(line.startswith(f"warning: {share} of the first 10 hits are unjudged, so") for line in lines[:3])
+        == is_first
+    )
+    show_leaderboard(board)
+    lines = capsys.readouterr().out.splitlines()
+    assert (
+        any(line.startswith(f"warning: {share} of the first 10 hits are unjudged, so") for line in lines[:3])
+        == is_first
+    )

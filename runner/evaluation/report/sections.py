@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from runner.comparison.insights import Insights
+from runner.comparison.notes import warn_holes
 from runner.comparison.queries import QueryOutcome, list_hardest
 from runner.evaluation.report import grades, insights, tables
 from runner.evaluation.result import Result
@@ -38,6 +39,7 @@ def result_markdown(result: Result, insight: Insights, hardest: int = 10) -> str
                 f"- **Fingerprints**: dataset `{d.fingerprint}`, corpus `{d.corpus_fingerprint}`, "
                 f"config `{result.config_hash}`",
                 *(f"- **Warning**: {escape(warning)}" for warning in tables.warnings(result)),
+                *([f"- **Unjudged hits**: {escape(holes)}"] if (holes := warn_holes(result)) else []),
             ]
         ),
         *render_sections(iter_sections(result, insight, hardest)),

@@ -10,7 +10,7 @@ import numpy as np
 from retrievers.filters import SELECTIVITY
 from retrievers.work import kind_of
 from runner.comparison.headline import select_headline
-from runner.comparison.notes import describe_unknown_hits, list_some
+from runner.comparison.notes import describe_unknown_hits, list_some, warn_most_holes
 from runner.comparison.queries import list_hardest
 from runner.evaluation.losses import CANDIDATES, CHUNKING, NOT_IN_CORPUS, NOT_OBSERVABLE, NOT_RETRIEVED
 from runner.evaluation.result import Result, count_statuses
@@ -210,7 +210,9 @@ def describe_addresses(result: Result) -> str:
 
 def warnings(result: Result) -> list[str]:
     """Return remarks on the data behind the figures."""
-    return [*result.warnings, *([unknown] if (unknown := describe_unknown_hits(result)) else [])]
+    holes = result.holes
+    first = warn_most_holes(holes.rate, holes.cutoff, result.dataset) if holes else ""
+    return [*filter(None, [first, *result.warnings, describe_unknown_hits(result)])]
 
 
 def no_result_title(result: Result) -> str:

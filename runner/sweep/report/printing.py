@@ -49,6 +49,8 @@ def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: in
     out = console.open_output()
     if board.dataset is not None:
         out.print(Text(tables.board_heading(board), style="bold"))
+    if warning := tables.warn_holes_of_best(board):
+        out.print(Text(f"warning: {warning}", style="yellow"))
     if board.shared:
         out.print(
             Text(

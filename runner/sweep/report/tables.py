@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from runner.comparison.criteria import COSTS
+from runner.comparison.criteria import COSTS, HOLE_RATE
 from runner.comparison.labels import abbreviate_labels
 from runner.comparison.leaderboard import FINALISTS, Leaderboard
+from runner.comparison.notes import warn_most_holes
 from runner.comparison.report.significance import in_brief
 from runner.comparison.swept_settings import SettingEffect, estimate_shares
 from runner.comparison.systems import SystemsByDataset
@@ -190,6 +191,14 @@ def notices(board: Leaderboard) -> list[str]:
     race = [board.race.describe()] if board.race else []
     lines = [line for line in (describe_detectable(board), describe_search_gain(board)) if line]
     return [*lines, *search, *selection, *race, *warning, *board.notes, *([cut] if shown < kinds else [])]
+
+
+def warn_holes_of_best(board: Leaderboard) -> str:
+    """Return a line to show before a leaderboard if hardly any hit of the best is judged, otherwise ""."""
+    name = next((own.name for own in board.criteria if own.name.startswith(HOLE_RATE)), "")
+    if not name or not board.rows or board.dataset is None:
+        return ""
+    return warn_most_holes(board.rows[0].means.get(name, math.nan), int(name.removeprefix(HOLE_RATE)), board.dataset)
 
 
 def alike(board: Leaderboard) -> set[int]:
