@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,16 +15,18 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from runner.datasets import files
-from runner.datasets.base import GradeInterval, Qrel, Queries, Raw, corpus_of
+from runner.datasets.base import DatasetError, GradeInterval, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
-from runner.datasets.qrels import iter_qrel_places, read_qrels
+from runner.datasets.qrels import find_qrel_columns, iter_qrel_places, read_qrels
 from runner.datasets.ratings import QrelsFormat, grade, grade_ratings, match_queries, read_ratings, recognise_format
-from runner.datasets.rows import is_table
+from runner.datasets.rows import is_table, open_table
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.tabular import Tabular
 from runner.datasets.trec import TEXT_TAGS, TITLE_TAGS, Format, Trec
 from runner.datasets.ubi import THRESHOLDS, ClickModel, iter_shown, read_clicks
+
+_TOTAL = re.compile(r"(grand )?totals?|sum|count|mean|average|avg|all", re.IGNORECASE)
 
 logger = logging.getLogger("runner.datasets")
 
@@ -79,15 +82,17 @@ class JudgedFiles(DatasetSource):
         intervals: Sequence[GradeInterval] = ()
         if format in ("qrels", "table"):
             convert = partial(grade, thresholds=self.grade_thresholds)
-            table = format == "table"
-            qrels = list(self._table.iter_qrels(self.qrels, convert)) if table else read_qrels(paths[0], convert)
+            table = self._find_columns(paths[0]) if format == "table" else None
+            qrels = list(table.iter_qrels(self.qrels, convert)) if table else read_qrels(paths[0], convert)
             queries = queries or _list_queries(qrels)
         elif format == "ubi":
             queries, qrels, intervals = self._read_clicks(paths, queries)
         else:
-            ratings = read_ratings(paths[0], format)
+            ratings = read_ratings(paths[0], format, self.qrel_grade)
             queries, matches = match_queries(ratings, queries)
             qrels = grade_ratings(ratings, matches, self.grade_thresholds)
+        if self.queries is None:
+            self._check_total(qrels)
         fields = DocumentFields(queries.filters, self.origin, self.search_fields)
         return Raw(
             corpus=corpus_of(self._lines.iter_documents(fields)),
@@ -108,13 +113,13 @@ class JudgedFiles(DatasetSource):
         elif table == "judgment":
             paths, format = self._find_qrels()
             if format == "table":
-                yield from self._table.iter_places(table)
+                yield from self._find_columns(paths[0]).iter_places(table)
             elif format == "qrels":
                 yield from iter_qrel_places(paths[0])
             elif format == "ubi":
                 yield from iter_shown(paths)
             else:
-                ratings = read_ratings(paths[0], format)
+                ratings = read_ratings(paths[0], format, self.qrel_grade)
                 _, matches = match_queries(ratings, self._read_queries() if self.queries else None)
                 for rating, queries in zip(ratings, matches, strict=True):
                     yield from ((rating.record.location, (query, rating.document or "")) for query in queries)
@@ -136,6 +141,25 @@ class JudgedFiles(DatasetSource):
         if is_table(path) and (self.qrel_query, self.qrel_document) != ("query_id", "document_id"):
             return "table"  # settings name its columns
         return recognise_format(path) or ("table" if is_table(path, ".jsonl") else "qrels")
+
+    def _find_columns(self, path: Path) -> Tabular:
+        """Return how to read a table of judgments: by the columns that settings name, or by the names of columns."""
+        columns = open_table(path, "qrels").columns
+        if (self.qrel_query, self.qrel_document) != ("query_id", "document_id"):
+            return self._table
+        named = dict(find_qrel_columns(columns) or {})
+        if self.qrel_grade != "grade":
+            named["qrel_grade"] = self.qrel_grade
+        return replace(self._table, **named)  # type: ignore[arg-type]  # the names of columns
+
+    def _check_total(self, qrels: Sequence[Qrel]) -> None:
+        """Raise `DatasetError` if the last judgment is a total; a file of queries would not have it."""
+        query = qrels[-1][0] if qrels else ""
+        if _TOTAL.fullmatch(query) and [name for name, _, _ in qrels].count(query) == 1 < len(qrels):
+            raise DatasetError(
+                f"{self.places('judgment', query)[-1]}: the last row seems to be a total ({query!r}); remove it, or "
+                "set dataset.queries to a file with this query"
+            )
 
     def _read_clicks(
         self, paths: Sequence[Path], queries: Queries | None

@@ -77,6 +77,6 @@ def _build_columns(file: Path) -> Tabular:
     """Return the settings that read a table of judgments."""
     columns = open_table(file, "qrels").columns
     named = find_qrel_columns(columns)
-    if named is None:
+    if named is None or "qrel_grade" not in named:
         raise DatasetError(f"{file}: expected the columns query-id, corpus-id and score, found {', '.join(columns)}")
     return Tabular(queries="", qrels=str(file), **named)  # type: ignore[arg-type]  # the names of columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,14 +74,17 @@ def read_qrels(path: Path, convert: Callable[[object], int] | None = None) -> li
     return qrels
 
 
-def find_qrel_columns(columns: Iterable[str]) -> Mapping[str, str | None] | None:
-    """Return the settings of the columns of judgments in a table by their names, None if these do not show them."""
+def find_qrel_columns(columns: Collection[str]) -> Mapping[str, str | None] | None:
+    """Return the settings of the columns of judgments in a table by their names, None if these do not show the ids.
+
+    A table of two columns has no grades; in any other one without a known name, the setting is left out.
+    """
     names = {normalize_name(name): name for name in columns}
     query, document, grade = (_find_name(group, [*names]) for group in (QUERY, DOCUMENT, GRADE))
     if query is None or document is None:
         return None
     ids = {"qrel_query": names[query], "qrel_document": names[document]}
-    return {**ids, "qrel_grade": names[grade] if grade else None}
+    return {**ids, "qrel_grade": names[grade] if grade else None} if grade or len(names) == 2 else ids
 
 
 def iter_qrel_places(path: Path) -> Iterator[Place]:
@@ -94,7 +97,7 @@ def _whole_grade(value: str) -> int:
     try:
         return grade_of(value)
     except ValueError as error:
-        way_out = "; to convert such grades, set dataset=judged dataset.grade_thresholds" if _is_number(value) else ""
+        way_out = "; to convert such grades, set dataset=judged dataset.grade_thresholds" if is_number(value) else ""
         raise ValueError(f"{error}{way_out}") from None
 
 
@@ -134,7 +137,7 @@ def _find_separator(lines: Sequence[bytes]) -> str | None:
             if len({len(row) for row in rows}) == 1 and len(rows[0]) in widths:
                 columns = zip(*(rows[1:] or rows), strict=True)  # the first row may be a header
                 has_blanks = separator and any(len(value.split()) > 1 for row in rows for value in row)
-                if any(all(map(_is_number, column)) for column in columns) if 2 not in widths else not has_blanks:
+                if any(all(map(is_number, column)) for column in columns) if 2 not in widths else not has_blanks:
                     return separator
     return None
 
@@ -143,7 +146,8 @@ def _split(line: bytes, separator: str | None) -> list[bytes]:
     return split_columns(line) if separator is None else [part.strip() for part in line.split(separator.encode())]
 
 
-def _is_number(value: bytes | str) -> bool:
+def is_number(value: object) -> bool:
+    """Return whether a value, a text or ASCII bytes are a number."""
     try:
         parse_number(value.decode("ascii", "replace") if isinstance(value, bytes) else value)
     except ValueError:
@@ -180,7 +184,7 @@ def _find_order(path: Path, rows: Sequence[_Row], width: int) -> _Order:
         return _USUAL[width]
     zeros = [n for n in range(4) if {row.columns[n].lower() for row in rows} <= {"0", "q0"}]
     others = [n for n in range(4) if n not in zeros[:1]]
-    if len(zeros) != 1 or not all(_is_number(row.columns[others[2]]) for row in rows):
+    if len(zeros) != 1 or not all(is_number(row.columns[others[2]]) for row in rows):
         raise DatasetError(
             f"{path}:{wrong.number}: expected the columns query, iteration (0 or Q0), document and grade, but the "
             f"second is {wrong.columns[1]!r} and the third {wrong.columns[2]!r}; {_WAY_OUT}"

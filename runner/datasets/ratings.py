@@ -15,21 +15,27 @@ from retrievers.runs.run_formats import strip_compression
 from retrievers.strict_values import parse_id, parse_number
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries
+from runner.datasets.columns import normalize_name
 from runner.datasets.files import SourceRecord
-from runner.datasets.rows import iter_csv
+from runner.datasets.qrels import DOCUMENT, GRADE, is_number
+from runner.datasets.rows import iter_csv, open_table
 
 logger = logging.getLogger("runner.datasets")
 
 QrelsFormat = Literal["qrels", "table", "ratings", "quepid", "rank_eval", "opensearch", "ubi"]
 
-_QUERY, _DOCUMENT = ("query", "query_text"), ("docid", "doc_id")
-_RATINGS = ("rating", "grade", "relevance", "rel", "label", "judgment", "judgement", "score")
-"""Columns of a list of ratings that hold them; without one, each column is that of a judge, as in a book of Quepid."""
+_QUERY, _DOCUMENT = ("query", "query_text"), ("docid", *DOCUMENT)
+_RATING = ("rating", *GRADE)
+"""Columns of a list of ratings, as `normalize_name` writes them; without a rating, each column may be of a judge."""
 _NOT_RATERS = re.compile(
-    r"(.*_)?q?id|docid|query|query_text|position|rank|year|date|timestamp|version|title|url|comment|notes?",
-    re.IGNORECASE,
+    r"(.*_)?(id|at|on|by|count|date|time|timestamp|version|year|url)|qid|docid|query|query_text|position|pos|rank|"
+    r"iteration|fold|split|weight|confidence|title|comment|notes?|clicks|views|impressions|votes|price|length"
 )
 """Columns that are not those of judges."""
+_JUDGE = re.compile(r"(judge|rater|annotator|assessor|expert|reviewer|evaluator|user|unknown|anonymous)s?_?\w*")
+"""Names of columns of judges; so are names of people, which begin with a capital letter or contain @."""
+_SCALE = (-2, 10)
+"""The grades of judges whose columns only their values show: whole numbers on a common scale."""
 HITS = ("query_response_hit_ids", "query_response_object_ids", "query_response_objects_ids")
 """Fields of a click log with the ids of the results that a search showed; earlier versions of UBI have the latter."""
 _HIGHEST_RATING = 100
@@ -53,7 +59,8 @@ def recognise_format(path: Path) -> QrelsFormat | None:
     """
     ending = _ending(path)
     if ending in (".csv", ".tsv"):
-        header = next((set(_split_header(line, ending)) for _, line in files.text_lines(path)), set())
+        tabs = (line.split("\t") for _, line in files.text_lines(path))
+        header = next(tabs, []) if ending == ".tsv" else open_table(path, "qrels").columns
         return "ratings" if _find(header, _QUERY) and _find(header, _DOCUMENT) else None
     if ending in (".jsonl", ".ndjson"):
         first = next(iter_records(path), None)
@@ -71,10 +78,13 @@ def recognise_format(path: Path) -> QrelsFormat | None:
     return None
 
 
-def read_ratings(path: Path, format: QrelsFormat) -> list[Rating]:
-    """Read the ratings of a file in one of the formats that name queries by text."""
+def read_ratings(path: Path, format: QrelsFormat, column: str | None = "grade") -> list[Rating]:
+    """Read the ratings of a file in one of the formats that name queries by text.
+
+    In a table, `column` has the ratings if there is such a column; None: every row is relevant.
+    """
     if format == "ratings":
-        return list(_iter_table(path))
+        return list(_iter_table(path, column))
     content = files.json_content(path)
     if format == "rank_eval":
         return list(_iter_rank_eval(path, _list(path, content, "requests")))
@@ -186,41 +196,58 @@ def _recognise_keys(keys: Mapping[str, Any]) -> QrelsFormat | None:
     return "ubi" if {"action_name", *HITS} & keys.keys() else None
 
 
-def _iter_table(path: Path) -> Iterator[Rating]:
+def _iter_table(path: Path, column: str | None) -> Iterator[Rating]:
     """Yield the ratings of a table; several columns of ratings are from several judges."""
-    judges: Sequence[str] = ()
-    for record in iter_csv(path):
+    rows = list(iter_csv(path))
+    for record in rows:
         query, document = _find(record.fields, _QUERY), _find(record.fields, _DOCUMENT)
         if query is None or document is None:
             raise record.fault(
                 f"expected the columns query, docid and rating; the columns are {', '.join(record.fields)}"
             )
-        text = normalise(record.text(query))
-        rating = _find(record.fields, _RATINGS)
-        columns = [rating] if rating else [name for name in record.fields if not _NOT_RATERS.fullmatch(name)]
-        if not columns:
-            raise record.fault(f"the column 'rating' is missing; the columns are {', '.join(record.fields)}")
-        if rating is None:
-            _check_judges(record, columns)
-            if not judges:
-                logger.warning(
-                    "%s the grade is the mean of the columns %s, one for each judge; if only one of them has grades, "
-                    "name it 'rating'",
-                    record.place, ", ".join(map(repr, columns)),
-                )  # fmt: skip
-            judges = columns
-        yield _rating(record, text, record.fields[document], [record.fields[column] for column in columns])
+        if record is rows[0]:
+            raters = [] if column is None else _find_raters(rows, column, query)
+        values = [record.fields[rater] for rater in raters] if raters else [1]
+        yield _rating(record, normalise(record.text(query)), record.fields[document], values)
 
 
-def _check_judges(record: SourceRecord, columns: Sequence[str]) -> None:
-    """Raise `DatasetError` for a number that no judge gives."""
-    for column in columns:
-        text = str(record.fields[column]).strip()
-        if text.isdecimal() and int(text) > _HIGHEST_RATING:
-            raise record.fault(
-                f"the column {column!r} is taken for that of a judge, but {text} is above {_HIGHEST_RATING}; name the "
-                "column of ratings 'rating', or remove this column"
-            )
+def _find_raters(rows: Sequence[SourceRecord], column: str, query: str) -> Sequence[str]:
+    """Return the columns of ratings: the one that a setting or its name shows, or those of judges, which are logged.
+
+    Raises `DatasetError` for a column that may be anything else.
+    """
+    names = [*rows[0].fields]
+    if rating := column if column in names else _find(names, _RATING):
+        return [rating]
+    if column != "grade":
+        raise rows[0].fault(f"the column {column!r} is missing; the columns are {', '.join(names)}")
+    others = [name for name in names if not _NOT_RATERS.fullmatch(normalize_name(name))]
+    people = [name for name in others if _JUDGE.fullmatch(normalize_name(name)) or "@" in name]
+    if query.islower():  # or else a capital letter does not show a name
+        people += [name for name in others if name[:1].isalpha() and not name[:1].islower() and name not in people]
+    numeric = [name for name in others if name in people or any(is_number(row.fields[name]) for row in rows)]
+    for row in rows:
+        for name in numeric:
+            lowest, highest = (0, _HIGHEST_RATING) if name in people else _SCALE
+            text = str(row.fields[name]).strip()
+            on_scale = not is_number(text) or (lowest <= float(text) <= highest)
+            is_whole = not text or name in people or re.fullmatch(r"-?[0-9]+(\.0*)?", text)
+            if not (on_scale and is_whole) or (len(numeric) == 1 and name not in people):
+                raise row.fault(
+                    f"the column {name!r} ({text}) is not clearly that of a judge; set dataset.qrel_grade to the "
+                    f"column of ratings, for example dataset.qrel_grade={name}, or remove this column"
+                )
+    if not numeric:
+        raise rows[0].fault(
+            f"the column 'rating' is missing; the columns are {', '.join(names)}; if every row is relevant, set "
+            "dataset.qrel_grade=null"
+        )
+    logger.warning(
+        "%s the grade is the mean of the columns %s, one for each judge; if only one of them has grades, set "
+        "dataset.qrel_grade to it",
+        rows[0].place, ", ".join(map(repr, numeric)),
+    )  # fmt: skip
+    return numeric
 
 
 def _iter_quepid(path: Path, content: object) -> Iterator[Rating]:
@@ -335,12 +362,8 @@ def _list(place: object, content: object, key: str) -> list[Any]:
 
 
 def _find(names: Iterable[str], wanted: Sequence[str]) -> str | None:
-    there = set(names)
-    return next((name for name in wanted if name in there), None)
-
-
-def _split_header(line: str, ending: str) -> list[str]:
-    return [name.strip().strip('"') for name in line.split("\t" if ending == ".tsv" else ",")]
+    there = {normalize_name(name): name for name in names}
+    return next((there[name] for name in wanted if name in there), None)
 
 
 def _ending(path: Path) -> str:

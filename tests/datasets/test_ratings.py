@@ -137,6 +137,48 @@ def test_ids_years_and_versions_are_no_judges(tmp_path: Path, caplog: pytest.Log
     assert "book.csv: the grade is the mean of the columns 'Anna', 'Ben', one for each judge" in message
 
 
+@pytest.mark.parametrize("names", ["one,two", "judge 1,judge 2", "ann@example.org,Ben Li", "Ünal,山田"])
+def test_judges_are_shown_by_their_names_or_by_a_common_scale(tmp_path: Path, names: str) -> None:
+    content = f"query,docid,{names},confidence\npasta,r1,0,1,0.9\npasta,r2,3,,0.5\nsoup,r1,2,2,0.1\n"
+    grades = {("pasta", "r1"): 1, ("pasta", "r2"): 3, ("soup", "r1"): 2}
+    assert grades_of(read_file(tmp_path, content, "book.csv")) == grades
+    assert grades_of(read_file(tmp_path, content.replace(",", ";"), "book.csv")) == grades
+
+
+def test_a_setting_names_the_column_of_ratings_or_that_there_is_none(tmp_path: Path) -> None:
+    content = "Query,Doc ID,gain,sales\npasta,r1,2,7\npasta,r2,0,900\n"
+    by_gain = grades_of(read_file(tmp_path, content, "r.csv", qrel_grade="gain"))
+    assert by_gain == {("pasta", "r1"): 2, ("pasta", "r2"): 0}
+    assert set(grades_of(read_file(tmp_path, content, "r.csv", qrel_grade=None)).values()) == {1}
+    with pytest.raises(DatasetError, match=r"r.csv:2: the column 'win' is missing; the columns are Query, Doc"):
+        read_file(tmp_path, content, "r.csv", qrel_grade="win")
+
+
+@pytest.mark.parametrize("names", ["query-id,corpus-id,score", "qid,docno,label", "queryId,docId,relevance"])
+def test_the_columns_of_a_table_of_judgments_are_recognised_by_their_names(tmp_path: Path, names: str) -> None:
+    dataset = read_file(tmp_path, f"{names}\nq1,d1,2\nq2,d2,0\n", "qrels.csv")
+    assert list(dataset.queries.ids) == ["q1", "q2"]
+    assert dataset.judgments.grades.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("q.txt", "q1 0 d1 1\nq2 0 d2 1\nTotal 0 2 2\n", 3),
+        ("q.tsv", "q1\td1\t1\nall\t2\t2\n", 2),
+        ("q.csv", "query,docid,rating\npasta,r1,1\nTotal,1,1\n", 3),
+        ("q.csv", "qid,docid,grade\nq1,r1,1\nsum,1,1\n", 3),
+    ],
+)
+def test_a_total_at_the_end_is_not_a_query(tmp_path: Path, name: str, content: str, line: int) -> None:
+    with pytest.raises(DatasetError, match=rf"{name}:{line}: the last row seems to be a total"):
+        read_file(tmp_path, content, name)
+    query = content.splitlines()[-1].replace(",", " ").split()[0]
+    queries = tmp_path / "queries.tsv"
+    queries.write_text(f"q1\tpasta\nq2\tsoup\nx\t{query}\n" if "query" in content else f"q1\ta\nq2\tb\n{query}\tc\n")
+    assert query in {*(read := read_file(tmp_path, content, name, queries=str(queries)).queries).ids, *read.texts}
+
+
 def test_qrels_and_tables_are_converted_by_thresholds_too(tmp_path: Path) -> None:
     rows = [
         ("q1", "tower", "0.6666666666666666"),
@@ -188,8 +230,16 @@ def test_ratings_that_are_not_whole_numbers_need_thresholds(tmp_path: Path) -> N
         ("query,docid\nq,d\n", "the column 'rating' is missing; the columns are query, docid"),
         ("query,docid,A,B\nq,d,x,1\n", "csv:2: the ratings x, 1 are not numbers"),
         (
-            "query,docid,A,views\nq,d,2,340\n",
-            "csv:2: the column 'views' is taken for that of a judge, but 340 is",
+            "query,docid,Ann,sales\nq,d,2,340\n",
+            r"csv:2: the column 'sales' \(340\) is not clearly that of a judge; set dataset.qrel_grade to the column",
+        ),
+        ("query,docid,gain\nq,d,2\n", r"csv:2: the column 'gain' \(2\) is not clearly .*dataset.qrel_grade=gain, or"),
+        ("query,docid,one,two\nq,d,2,1\nq,e,2,0.5\n", r"csv:3: the column 'two' \(0.5\) is not clearly that of a"),
+        ("query,docid,Ann\nq,d,2021\n", r"csv:2: the column 'Ann' \(2021\) is not clearly that of a judge"),
+        ("Query,DocID,Sales\nq,d,3\n", r"csv:2: the column 'Sales' \(3\) is not clearly that of a judge"),
+        (
+            "query_id,document_id,gain\nq,d,2\n",
+            "csv:1: the column 'grade' is missing; the columns are query_id, document_id, gain; set dataset.qrel_grade",
         ),
         (
             "query_id,document_id,grade\nq,\"['a', 'b']\",1\n",
