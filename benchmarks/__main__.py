@@ -18,6 +18,7 @@ from benchmarks.first_gate import FIRST_GATE
 from benchmarks.learned_sparse import LEARNED_SPARSE
 from benchmarks.measure import Figure
 from benchmarks.million_vectors import MILLION_VECTORS
+from benchmarks.precision import PRECISION
 from benchmarks.reading import READING
 from benchmarks.reference import REFERENCE, RESULTS, describe_changes, find_changes, keep_figures, read_figures
 from benchmarks.scale import SCALE
@@ -34,6 +35,7 @@ EVERY = (
     *AGREEMENT,
     *MILLION_VECTORS,
     *LEARNED_SPARSE,
+    *PRECISION,
     *FIRST_GATE,
     *TEN_MILLION,
 )

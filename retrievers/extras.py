@@ -28,9 +28,17 @@ class MissingPackageError(RetrieverError):
     """A package that a setting needs is not installed."""
 
 
+def is_installed(module: str) -> bool:
+    """Return whether a module, or a part of one such as `optimum.intel`, can be imported."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # what it is a part of
+        return False
+
+
 def check_installed(module: str, package: str, extra: str) -> None:
     """Raise `MissingPackageError` with the command that installs a package, unless its module can be imported."""
-    if find_spec(module) is None:
+    if not is_installed(module):
         raise MissingPackageError(f"needs {package}, which is not installed; run {write_install_command(extra)}")
 
 

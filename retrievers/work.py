@@ -110,6 +110,7 @@ LIVE_MODEL = WorkKind("live model", "setup", "loaded model", counted=False, step
 LIVE_PAIR_MODEL = WorkKind("live pair model", "setup", "loaded reranker", counted=False)
 LIVE_CODE = WorkKind("live code", "setup", "compiled code", counted=False)
 ENCODING_PLANNED = WorkKind("encoding planned", "setup", counted=False)
+EXPORTED_MODEL = WorkKind("exported model", "setup", "model exported to a backend", counted=False)
 BUNDLES = WorkKind("bundles", "setup")
 DRAFTS = WorkKind("drafts", "setup")
 VERDICTS = WorkKind("verdicts", "setup")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.encoders.backends import Backend, Precision, choose_backend, describe_backend, open_exported
 from retrievers.encoders.base import Role, plan_by_role
 from retrievers.encoders.batches import encode_in_batches
 from retrievers.encoders.cuts import Cuts, Length, count_by_role, measure_lengths
 from retrievers.encoders.pretrained import (
-    Backend,
     check_library,
     identify_model,
     open_model,
@@ -40,17 +41,21 @@ class PretrainedModel:
     `model` is a folder, or a name on the Hugging Face hub, at a `revision`. `max_length` is in tokens; null is the
     model's own. With a null `device` the fastest available one is used. Texts of similar length are encoded in batches
     of at most `batch_tokens` tokens, padding included; null encodes each text alone. The last digits of a result depend
-    on the batch.
+    on the batch. `backend` and `precision` say what runs the model (`retrievers.encoders.backends.choose_backend`).
     """
 
     model: str
     revision: str | None = None
     max_length: int | None = Field(default=None, ge=1)
+    backend: Backend = "auto"
+    precision: Precision = "fp32"
     device: str | None = Field(default=None, repr=False)
     batch_tokens: int | None = Field(default=None, ge=1, repr=False)
 
     def __post_init__(self) -> None:
         check_library()
+        # The settings name the backend that runs, so that results of two backends are kept apart.
+        object.__setattr__(self, "backend", choose_backend(self.backend, self.precision, self.device))
 
     def __repr__(self) -> str:
         """Return the settings and the identity of the model, which changes with the files in its folder."""
@@ -62,9 +67,13 @@ class PretrainedModel:
         """Return the identity of the model."""
         return identify_model(self.model, self.revision)
 
-    def open_with(self, library_class: Callable[..., M], backend: Backend = "torch") -> M:
-        """Open the model with a class of sentence-transformers."""
-        model: Any = open_model(library_class, self.model, self.revision, self.device, backend)
+    def open_with(self, library_class: Callable[..., M], store: Store) -> M:
+        """Open the model with a class of sentence-transformers; the store keeps its export to another backend."""
+        if self.backend == "torch":
+            model: Any = open_model(library_class, self.model, self.revision, self.device)
+        else:
+            names = (self.model, self.revision, self.identity)
+            model = open_exported(library_class, *names, self.backend, self.precision, store)
         set_max_length(model, self.model, self.max_length)
         opened: M = model
         return opened
@@ -97,7 +106,8 @@ class PromptedModel(PretrainedModel):
 
     def list_parts(self, role: Role) -> dict[str, object]:
         """Return what the result for texts in a role depends on, besides the texts."""
-        return {"model": self.identity, "max_length": self.max_length, "prompt": repr(self.get_prompt(role))}
+        model = {"model": self.identity, "max_length": self.max_length, "prompt": repr(self.get_prompt(role))}
+        return {**model, **describe_backend(self.backend, self.precision)}
 
     def build_key(self, role: Role, texts: Sequence[str]) -> Key:
         """Return the key of what the model makes of texts in a role."""
@@ -108,6 +118,7 @@ class PromptedModel(PretrainedModel):
     def build_live_key(self) -> Key:
         """Return the key of the open model."""
         options = {"max_length": self.max_length, "device": self.device}
+        options |= {"backend": self.backend, "precision": self.precision}
         return Key.of(LIVE_MODEL, self.made_by, product=self.WORK["document"].name, model=self.identity, **options)
 
     def plan_encoding(self, corpus: Corpus, queries: Sequence[str], store: Store) -> Sequence[Work]:
@@ -119,9 +130,9 @@ class PromptedModel(PretrainedModel):
 
     def open_model(self, store: Store) -> Any:  # noqa: ANN401 (any class of sentence-transformers)
         """Return the open model, which all who need it share through the store."""
-        return store.share(self.build_live_key(), self._open)
+        return store.share(self.build_live_key(), partial(self._open, store))
 
-    def _open(self) -> Any:  # noqa: ANN401 (any class of sentence-transformers)
+    def _open(self, store: Store) -> Any:  # noqa: ANN401 (any class of sentence-transformers)
         """Open the model."""
         raise NotImplementedError
 

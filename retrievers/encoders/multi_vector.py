@@ -155,11 +155,11 @@ class MultiVectorModel(PromptedModel):
         """Return the key of the pooled vectors of documents, given that of the vectors of all their tokens."""
         return Key.of(POOLED_TOKEN_VECTORS, self.made_by, **dict(whole.parts), pool_factor=self.pool_factor)
 
-    def _open(self) -> MultiVectorEncoder:
+    def _open(self, store: Store) -> MultiVectorEncoder:
         """Open the model and encode a word, so that the first text takes no longer than others."""
         from sentence_transformers import MultiVectorEncoder
 
-        model = self.open_with(MultiVectorEncoder)
+        model = self.open_with(MultiVectorEncoder, store)
         check_trained(
             model, self.model, self.revision, "Dense",
             "a late-interaction model such as ColBERT, or search by this model's vectors with retriever=dense",

@@ -7,9 +7,8 @@ import logging
 import site
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from retrievers.errors import RetrieverError
 from retrievers.extras import check_installed
@@ -17,7 +16,6 @@ from retrievers.files import hash_file
 from retrievers.store import fingerprint
 
 M = TypeVar("M")
-Backend = Literal["torch", "onnx"]
 
 logger = logging.getLogger("retrievers")
 
@@ -92,20 +90,25 @@ def identify_model(model: str, revision: str | None) -> str:
     return fingerprint(*(f"{name}\0{hash_file(files[name])}" for name in telling))
 
 
-def open_model(cls: Callable[..., M], model: str, revision: str | None, device: str | None, backend: Backend) -> M:
+def open_model(
+    cls: Callable[..., M],
+    model: str,
+    revision: str | None,
+    device: str | None,
+    backend: str = "torch",
+    options: Mapping[str, Any] | None = None,
+) -> M:
     """Open a model with a class of sentence-transformers, from its folder, the hub's cache or the hub, in this order.
 
-    Code that comes with a model is never run. Raises `RetrieverError` with the places tried.
+    The `options` are those of its backend. Code that comes with a model is never run. Raises `RetrieverError` with the
+    places tried.
     """
-    if backend == "onnx" and not all(map(find_spec, ("onnxruntime", "optimum"))):
-        raise RetrieverError(
-            "backend=onnx: needs packages that are not installed; run `pip install "
-            "'sentence-transformers[onnx]'`, or set backend=torch"
-        )
     folder = find_folder(model)
     settings: dict[str, Any] = {"device": device, "backend": backend, "trust_remote_code": False}
+    if options:
+        settings["model_kwargs"] = dict(options)
     try:
-        with _hide_progress_bars():
+        with _hide_progress():
             if folder:
                 return cls(str(folder), **settings)
             try:
@@ -166,14 +169,16 @@ def replace_surrogates(text: str) -> str:
 
 
 @contextmanager
-def _hide_progress_bars() -> Iterator[None]:
+def _hide_progress() -> Iterator[None]:
     from transformers.utils import logging
 
     switches: Any = logging  # has no types
-    shown = switches.is_progress_bar_enabled()
+    shown, level = switches.is_progress_bar_enabled(), switches.get_verbosity()
     switches.disable_progress_bar()
+    switches.set_verbosity_error()  # some versions report weights that a model has and does not need
     try:
         yield
     finally:
+        switches.set_verbosity(level)
         if shown:
             switches.enable_progress_bar()

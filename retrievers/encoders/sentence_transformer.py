@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import version
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -17,10 +16,10 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from retrievers.encoders.base import Embedded, Role, Vectors, embed_by_role
 from retrievers.encoders.model_settings import PromptedModel
-from retrievers.encoders.pretrained import Backend, is_bundled
+from retrievers.encoders.pretrained import is_bundled
 from retrievers.errors import RetrieverError
 from retrievers.search import Work
-from retrievers.store import Key, Store
+from retrievers.store import Store
 from retrievers.work import DOCUMENT_VECTORS, QUERY_VECTORS, WorkKind
 
 if TYPE_CHECKING:
@@ -35,8 +34,7 @@ RESULTS_VERSION = "sentence transformer 1"
 class SentenceTransformerEncoder(PromptedModel):
     """Settings of a model that has a vector for each text.
 
-    `dimensions` keeps the first dimensions only (Matryoshka embeddings), before `normalize`. With `precision=int8`, a
-    CPU multiplies 8-bit integers, and a vector depends on the other texts of its batch (`retrievers.encoders.int8`).
+    `dimensions` keeps the first dimensions only (Matryoshka embeddings), before `normalize`.
     """
 
     access: ClassVar[Access] = Access("models", names=("model",), is_bundled=is_bundled)
@@ -46,13 +44,6 @@ class SentenceTransformerEncoder(PromptedModel):
     batch_tokens: int | None = Field(default=4096, ge=1, repr=False)
     dimensions: int | None = Field(default=None, ge=1)
     normalize: bool = True
-    backend: Backend = "torch"
-    precision: Literal["fp32", "int8"] = "fp32"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.precision == "int8" and (self.backend != "torch" or self.device not in (None, "cpu")):
-            raise RetrieverError("precision=int8: needs backend=torch and device=cpu; set both, or precision=fp32")
 
     def embed(self, corpus: Corpus, store: Store) -> Embedded:
         """Return the vectors of the corpus; shards that the store lacks are encoded."""
@@ -66,33 +57,14 @@ class SentenceTransformerEncoder(PromptedModel):
 
     def list_parts(self, role: Role) -> dict[str, object]:
         """Return what the vectors of texts in a role depend on, besides the texts."""
-        own = {name: getattr(self, name) for name in ("dimensions", "normalize", "backend", "precision")}
-        if self.precision == "int8":
-            own |= {"batch_tokens": self.batch_tokens, "torch": version("torch")}
-        return {**super().list_parts(role), **own}
+        return {**super().list_parts(role), "dimensions": self.dimensions, "normalize": self.normalize}
 
-    def build_live_key(self) -> Key:
-        """Return the key of the open model."""
-        key = super().build_live_key()
-        return Key.of(key.kind, self.made_by, **dict(key.parts), backend=self.backend, precision=self.precision)
-
-    def _open(self) -> SentenceTransformer:
+    def _open(self, store: Store) -> SentenceTransformer:
         """Open the model and encode a word, so that the first text takes no longer than others."""
         from sentence_transformers import SentenceTransformer
 
-        model = self.open_with(SentenceTransformer, self.backend)
-        if self.precision == "int8":
-            from retrievers.encoders.int8 import quantize_linear_layers
-
-            quantize_linear_layers(model.cpu().float(), self.model)
-        try:
-            model.encode(["word"], show_progress_bar=False)
-        except AttributeError as error:  # code of the model that reads the weights of a linear layer
-            if self.precision != "int8":
-                raise
-            raise RetrieverError(
-                f"precision=int8: the linear layers of {self.model} cannot be replaced ({error}); set precision=fp32"
-            ) from error
+        model = self.open_with(SentenceTransformer, store)
+        model.encode(["word"], show_progress_bar=False)
         return model
 
     def _encode(self, model: SentenceTransformer, role: Role, texts: Sequence[str]) -> Vectors:

@@ -67,12 +67,12 @@ class SparseModel(PromptedModel):
         """Return a function that opens the model, through the store, when it is first called."""
         return cache(lambda: self.open_model(store))
 
-    def _open(self) -> SparseEncoder:
+    def _open(self, store: Store) -> SparseEncoder:
         """Open the model and encode a word, so that the first text takes no longer than others."""
         from sentence_transformers import SparseEncoder
         from sentence_transformers.sparse_encoder.modules import SpladePooling
 
-        model = self.open_with(SparseEncoder)
+        model = self.open_with(SparseEncoder, store)
         check_trained(
             model, self.model, self.revision, "SparseAutoEncoder",
             "a learned sparse model such as SPLADE, or search by this model's vectors with retriever=dense",

@@ -13,10 +13,11 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
+from retrievers.encoders.backends import describe_backend
 from retrievers.encoders.batches import encode_in_batches
 from retrievers.encoders.cuts import measure_lengths
 from retrievers.encoders.model_settings import PretrainedModel
-from retrievers.encoders.pretrained import Backend, replace_surrogates
+from retrievers.encoders.pretrained import replace_surrogates
 from retrievers.errors import RetrieverError
 from retrievers.rerankers.base import Rerank
 from retrievers.rerankers.pair_scores import Pair, PairScorer, PairScores
@@ -37,24 +38,24 @@ class CrossEncoderReranker(PretrainedModel):
 
     model: str = "cross-encoder/ms-marco-MiniLM-L6-v2"
     max_length: int | None = Field(default=None, ge=8)
-    backend: Backend = "torch"
 
     def open(self, store: Store) -> Rerank:
         """Return the function that scores; it opens the model for the first new pair."""
-        parts = {"model": self.identity, "max_length": self.max_length, "backend": self.backend}
+        parts: dict[str, object] = {"model": self.identity, "max_length": self.max_length}
+        parts |= describe_backend(self.backend, self.precision)
         live = Key.of(LIVE_MODEL, __name__, device=self.device, **parts)
-        model = cache(lambda: store.share(live, partial(_LoadedCrossEncoder, self)))
+        model = cache(lambda: store.share(live, partial(_LoadedCrossEncoder, self, store)))
         return PairScorer(__name__, parts, lambda pairs: model().score(pairs, self.batch_tokens))
 
 
 class _LoadedCrossEncoder:
     """An open model. It scores for one thread at a time, because its tokenizer is not thread-safe."""
 
-    def __init__(self, settings: CrossEncoderReranker) -> None:
+    def __init__(self, settings: CrossEncoderReranker, store: Store) -> None:
         """Open the model and score a pair, so that the first query takes no longer than others."""
         from sentence_transformers import CrossEncoder
 
-        model = settings.open_with(CrossEncoder, settings.backend)
+        model = settings.open_with(CrossEncoder, store)
         if model.num_labels != 1:
             raise RetrieverError(
                 f"model={settings.model}: returns {model.num_labels} scores for each pair; choose a model that "

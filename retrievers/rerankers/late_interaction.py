@@ -12,6 +12,7 @@ from typing import ClassVar
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
+from retrievers.encoders.backends import describe_backend
 from retrievers.encoders.base import Vectors, time_alone
 from retrievers.encoders.multi_vector import RESULTS_VERSION as MODEL_VERSION
 from retrievers.encoders.multi_vector import MultiVectorModel
@@ -41,7 +42,8 @@ class LateInteractionReranker(MultiVectorModel):
     def open(self, store: Store) -> Rerank:
         """Return the function that scores; it opens the model for the first new pair."""
         names = ("pool_factor", "max_length", "query_prompt", "document_prompt")
-        parts = {"model": self.identity, **{name: repr(getattr(self, name)) for name in names}}
+        parts: dict[str, object] = {"model": self.identity, **{name: repr(getattr(self, name)) for name in names}}
+        parts |= describe_backend(self.backend, self.precision)
         live = Key.of(LIVE_PAIR_MODEL, __name__, device=self.device, batch_tokens=self.batch_tokens, **parts)
         model = cache(lambda: store.share(live, partial(_LoadedMaxSim, self, store)))
         return PairScorer(__name__, parts, lambda pairs: model().score(pairs))

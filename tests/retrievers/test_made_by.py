@@ -54,7 +54,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
         return [np.array([len(text), 1, 1], dtype=np.float32) for text in texts]
 
     class Loaded:
-        def __init__(self, settings: object) -> None:
+        def __init__(self, settings: object, store: object) -> None:
             pass
 
         def score(self, pairs: Sequence[tuple[str, str]], batch_tokens: int | None) -> Any:

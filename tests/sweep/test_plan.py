@@ -77,7 +77,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> None:
     def encode(encoder: object, model: object, role: str, texts: Sequence[str]) -> Vectors:
         return np.array([[len(text), 1, 1 + text.count("e")] for text in texts], dtype=np.float32)
 
-    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder: None)
+    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder, store: None)
     monkeypatch.setattr(SentenceTransformerEncoder, "_encode", encode)
 
 
@@ -160,7 +160,7 @@ def test_opening_a_model_is_a_work_of_its_own_and_no_part_of_embedding(
 
             return super().share(key, noted)
 
-    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder: opened.append(under_way[-1]))
+    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder, store: opened.append(under_way[-1]))
     search_cached(MINILM, harbour, ["ships"], 5, Nesting())
     assert opened == [LIVE_MODEL]
 

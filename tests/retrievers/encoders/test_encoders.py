@@ -450,12 +450,6 @@ def test_a_name_that_no_one_knows_is_refused_with_the_ways_out(monkeypatch: pyte
         documents(SentenceTransformerEncoder(), ["fish"])
 
 
-def test_onnx_without_its_packages_is_refused_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "find_spec", lambda name: None)
-    with pytest.raises(RetrieverError, match=r"pip install 'sentence-transformers\[onnx\]'.*backend=torch"):
-        documents(SentenceTransformerEncoder(model="a/b", backend="onnx"), ["fish"])
-
-
 @pytest.mark.parametrize("wrong", [{"backend": "tensorflow"}, {"batch_tokens": 0}, {"dimensions": 0}, {"modle": "x"}])
 def test_wrong_settings_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match=next(iter(wrong))):
