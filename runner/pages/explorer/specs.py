@@ -49,12 +49,14 @@ def build_bars(groups: Sequence[str], series: Mapping[str, Sequence[float | None
         for name, of_series in series.items()
         for group, value in zip(groups, of_series, strict=True)
     ]
-    return draw_bars({"values": values}, len(series) > 1, title)
+    are_counts = all(isinstance(value, int) for of_series in series.values() for value in of_series)
+    return draw_bars({"values": values}, len(series) > 1, title, are_counts)
 
 
-def draw_bars(data: Spec, several: bool, title: str) -> Spec:
+def draw_bars(data: Spec, several: bool, title: str, are_counts: bool) -> Spec:
     """Return a bar for each `group` and `name` of some data; `several` names have a legend."""
     legend = {} if several else {"legend": None}
+    axis = {"tickMinStep": 1} if are_counts else {}
     return {
         **WIDE,
         "height": {"step": 10 if several else 14, "for": "offset"},
@@ -63,7 +65,7 @@ def draw_bars(data: Spec, several: bool, title: str) -> Spec:
         "encoding": {
             "y": {"field": "group", "type": "nominal", "sort": None, "title": None},
             "yOffset": {"field": "name", "sort": None},
-            "x": {"field": "value", "type": "quantitative", "title": title},
+            "x": {"field": "value", "type": "quantitative", "title": title, "axis": axis},
             "color": {"field": "name", "type": "nominal", "sort": None, "title": None, **legend},
             "tooltip": create_tooltip("group", "name", "value"),
         },

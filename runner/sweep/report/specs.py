@@ -173,7 +173,7 @@ def build_query_map(measure: str) -> Spec:
 
 def build_losses() -> Spec:
     """Return the gold documents that each step loses, a bar for each of the pinned and the best combinations."""
-    return draw_bars({"name": "losses"}, True, "gold documents lost")
+    return draw_bars({"name": "losses"}, True, "gold documents lost", True)
 
 
 def build_shares(rows: Sequence[Mapping[str, Any]], title: str) -> Spec:
