@@ -6,7 +6,7 @@ A setting always wins over what is recognised here. Nothing here depends on a fi
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from runner.config.arguments import arguments
@@ -55,6 +55,9 @@ _THING = re.compile(f"(?:{'|'.join(thing for thing in THINGS if thing != 'id')})
 _RETRIEVED = re.compile("retrieved|retrieval_context|predicted")
 """Parts of names of columns with what a system returned."""
 
+Place = Callable[[Collection[str]], object]
+"""Returns the place of columns, for messages."""
+
 _QUESTION_MARK = re.compile(r"[?？؟]\s*$")
 
 
@@ -64,7 +67,7 @@ def normalize_name(name: str) -> str:
     return re.sub(r"\W+", "_", words).strip("_").lower()
 
 
-def find_column(setting: str, columns: Iterable[str], place: object) -> str | None:
+def find_column(setting: str, columns: Iterable[str], place: Place) -> str | None:
     """Return the column that a name shows to be that of a setting; None without one.
 
     The default name, the first in the table, wins over others, except for the text of a question. Raises `DatasetError`
@@ -85,13 +88,13 @@ def find_first(setting: str, columns: Collection[str]) -> str | None:
     return next((by_name[name] for name in NAMES[setting] if name in by_name), None)
 
 
-def select_only(setting: str, candidates: Sequence[str], place: object) -> str | None:
+def select_only(setting: str, candidates: Sequence[str], place: Place) -> str | None:
     """Return the only candidate, None without one; raises `DatasetError` for several, with the settings to paste."""
     if len(candidates) < 2:
         return next(iter(candidates), None)
     ways_out = [arguments({f"dataset.{setting}": name}) for name in candidates]
     raise DatasetError(
-        f"{place}: several columns may be {_MEANINGS[setting]}: {', '.join(map(repr, candidates))}; set "
+        f"{place(candidates)}: several columns may be {_MEANINGS[setting]}: {', '.join(map(repr, candidates))}; set "
         f"{' or '.join(ways_out)}"
     )
 
@@ -107,7 +110,7 @@ _MEANINGS = {
 }
 
 
-def find_text_column(records: Sequence[SourceRecord], columns: Sequence[str], place: object) -> str | None:
+def find_text_column(records: Sequence[SourceRecord], columns: Sequence[str], place: Place) -> str | None:
     """Return the column of the questions: by its name, or else the only one in which most values end as questions."""
     if (name := find_column("query_text", columns, place)) is not None:
         return name
@@ -142,3 +145,13 @@ def flatten(record: SourceRecord) -> SourceRecord:
 def list_columns(records: Iterable[SourceRecord]) -> list[str]:
     """Return the names of the columns of all rows, in order."""
     return list(dict.fromkeys(name for record in records for name in record.fields))
+
+
+def find_place(records: Sequence[SourceRecord], path: object) -> Place:
+    """Return what names the first row that has others of some columns than the first row has, or else the file."""
+
+    def locate(names: Collection[str]) -> object:
+        usual = next((record.fields.keys() & names for record in records), None)
+        return next((record.location for record in records if record.fields.keys() & names != usual), path)
+
+    return locate

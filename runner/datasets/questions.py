@@ -23,6 +23,7 @@ from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries
 from runner.datasets.columns import (
     find_column,
     find_first,
+    find_place,
     find_text_column,
     flatten,
     list_columns,
@@ -154,12 +155,13 @@ class QuestionColumns(DatasetSource, ABC):
         for setting, name in columns.items():
             if name is not None and name not in names:
                 raise records[0].fault(describe_missing(setting, name, names))
+        place = find_place(records, pattern)
         free = [n for n in names if n not in columns.values() and not isinstance(records[0].fields.get(n), dict)]
-        text = columns["query_text"] or find_text_column(records, free, pattern)
+        text = columns["query_text"] or find_text_column(records, free, place)
         if text is None:
             raise records[0].fault(describe_missing("query_text", "text", names))
         free = [name for name in free if name != text]
-        identifier = columns["query_id"] or find_column("query_id", free, pattern)
+        identifier = columns["query_id"] or find_column("query_id", free, place)
         if identifier is None and has_qrels:
             raise records[0].fault(describe_missing("query_id", "id", names))
         answers = [name for name in free if all(isinstance(r.fields.get(name), str | None) for r in records)]
@@ -171,7 +173,8 @@ class QuestionColumns(DatasetSource, ABC):
     ) -> GoldReader:
         """Return the reader of the column of gold: that whose name says so most surely and that names documents."""
         locator, names = Locator(corpus) if len(corpus) else None, list_columns(records)
-        grades = self.query_grades or find_column("query_grades", names, pattern)
+        place = find_place(records, pattern)
+        grades = self.query_grades or find_column("query_grades", names, place)
 
         def read(column: str) -> GoldReader:
             separator = find_separator(records, column, locator) if self.gold_separator == AUTO else self.gold_separator
@@ -184,7 +187,7 @@ class QuestionColumns(DatasetSource, ABC):
             known = [[reader for reader in group if reader.has_documents(records)] for group in readers]
             readers = [group for group in known if group] or readers
         for group in readers[:1]:
-            only = select_only("query_golds", [reader.column for reader in group], pattern)
+            only = select_only("query_golds", [reader.column for reader in group], place)
             return next(reader for reader in group if reader.column == only)
         identifier = columns["query_id"]
         if (

@@ -41,6 +41,7 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff")
 """The byte order marks of UTF-16."""
 _ADJACENT = re.compile(rb"[\x80-\xff]{2,}")
 _LEGACY = "cp1252"
+_QUOTED = re.compile(r'"([^"]|"")*"')
 _NAMELESS = {
     2: ["id", "text"],
     3: ["query_id", "document_id", "grade"],
@@ -244,7 +245,12 @@ def find_dialect(path: Path, usual: str, names: Collection[str] = (), encoding: 
     candidates = [Dialect(mark, '"', encoding) for mark in marks]
     if "\t" in marks:
         candidates.insert(1 + marks.index("\t"), Dialect("\t", "", encoding))
-    return next((d for d in candidates if _fits(path, d)), Dialect(marks[0], encoding=encoding) if marks else plain)
+    chosen = next((d for d in candidates if _fits(path, d)), Dialect(marks[0], encoding=encoding) if marks else plain)
+    if not chosen.quote:
+        rows = _iter_lines(path, chosen)
+        odd = (n for n, row in rows for cell in row if cell.startswith('"') and not _QUOTED.fullmatch(cell))
+        logger.warning("%s:%s: not quoted as in CSV, so quotation marks belong to the values", path, next(odd, 1))
+    return chosen
 
 
 def _fits(path: Path, dialect: Dialect) -> bool:

@@ -12,7 +12,7 @@ from retrievers.base import Corpus
 from retrievers.filters import Filter
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
-from runner.datasets.columns import find_column
+from runner.datasets.columns import find_column, find_place
 from runner.datasets.document_texts import READERS
 from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields
@@ -128,8 +128,8 @@ class Tabular(QuestionColumns):
         for file in files.matching(path, "documents"):
             named = [name for name in (self.document_id, *texts, self.document_title) if name]
             table = open_table(file, "documents", self.format, named, self.documents_key, self.encoding)
-            identifier = self.document_id or find_column("document_id", table.columns, file)
-            text = texts or [find_column("document_text", table.columns, file) or "text"]
+            identifier = self.document_id or find_column("document_id", table.columns, find_place((), table.place))
+            text = texts or [find_column("document_text", table.columns, find_place((), table.place)) or "text"]
             columns = [("document_id", identifier), *(("document_text", t) for t in text)]
             columns += [("document_title", self.document_title)]
             for setting, name in columns if table.columns else ():
