@@ -147,8 +147,9 @@ class Tabular(QuestionColumns):
             document = record.identifier(self.qrel_document)
             if not self.documents and parse_list(document) is not None:
                 raise record.fault(
-                    f"{self.qrel_document!r} is {document[:60]!r}, a list; write a row for each document, as "
-                    f"df.explode({self.qrel_document!r}) does"
+                    f"{self.qrel_document!r} is {document[:60]!r}, a list; write a row for each document with pandas: "
+                    f"df[{self.qrel_document!r}] = df[{self.qrel_document!r}].map(ast.literal_eval); df = "
+                    f"df.explode({self.qrel_document!r})"
                 )
             yield record.identifier(self.qrel_query), document, grade
 

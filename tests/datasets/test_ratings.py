@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
@@ -195,6 +197,17 @@ def test_qrels_and_tables_are_converted_by_thresholds_too(tmp_path: Path) -> Non
         assert grades_of(graded) == {(q, d): g for (q, d, _), g in zip(rows, (1, 2, 3, 0), strict=True)}
         with pytest.raises(DatasetError, match=r"is not a whole number up to \d+; .*dataset.grade_thresholds="):
             read_file(tmp_path, content, name)
+
+
+def test_the_recipe_for_lists_in_a_table_works_as_it_is_shown(tmp_path: Path) -> None:
+    content = "query_id,document_id,grade\nq1,\"['a', 'b']\",2\nq2,['c'],1\n"
+    with pytest.raises(DatasetError, match=r"qrels.csv:2: .*a list; write a row for each document with pandas: ") as it:
+        read_file(tmp_path, content, "qrels.csv")
+    names = {"df": pd.read_csv(tmp_path / "qrels.csv"), "ast": ast}
+    exec(str(it.value).rpartition("with pandas: ")[2], names)
+    dataset = read_file(tmp_path, names["df"].to_csv(index=False), "qrels.csv")
+    assert dataset.judgments.unknown_documents == ("a", "b", "c")
+    assert dataset.judgments.grades.tolist() == [2, 2, 1]
 
 
 def test_the_ids_of_rank_eval_requests_are_those_of_queries(tmp_path: Path) -> None:
