@@ -48,10 +48,11 @@ def test_its_test_passes(project: Path) -> None:
     check()
 
 
-def test_help_lists_its_choices_and_the_plug_in(project: Path) -> None:
-    text = render_help("evaluate", list_commands())
-    assert ", own, " in text
-    assert "Plug-ins\n  it_s_new" in text
+@pytest.mark.usefixtures("project")
+def test_help_lists_its_choices_and_the_plug_in(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help", "dataset"]) == 0
+    assert "dataset=own " in capsys.readouterr().out
+    assert "Plug-ins\n  it_s_new" in render_help("evaluate", list_commands())
 
 
 def test_its_workflow_and_its_configuration_are_valid(project: Path) -> None:

@@ -39,7 +39,7 @@ def render_topic(topic: str, commands: Mapping[str, Command]) -> str | None:
     """
     group, _, choice = topic.partition("=")
     command, _, only = topic.partition(".")
-    files = {file.stem: file for folder in list_conf_folders() for file in sorted((folder / group).glob("[!_]*.yaml"))}
+    files = {file.stem: file for folder in _list_folders() for file in sorted((folder / group).glob("[!_]*.yaml"))}
     if files and not choice:
         return "\n".join(_align({f"{group}={name}": _describe(file) for name, file in files.items()})) + "\n"
     if choice in files:
@@ -90,10 +90,7 @@ def describe_exit_codes(command: Command) -> str:
 
 def _list_choices() -> Iterator[str]:
     """Yield a line for each config group with its choices, also those of features and of the project, and plug-ins."""
-    folders = list_conf_folders()
-    with suppress(ValueError):  # reported when a command is run
-        if project := find_project_config(Path.cwd()):
-            folders.append(project)
+    folders = _list_folders()
     own = (group for folder in folders for group in folder.iterdir() if any(group.glob("*.yaml")))
     groups = sorted({group.name for group in own} - {"hydra"})
     files = {group: [file for folder in folders for file in (folder / group).glob("[!_]*.yaml")] for group in groups}
@@ -103,6 +100,15 @@ def _list_choices() -> Iterator[str]:
         yield f"  {group:{width}}  {_abbreviate(names, SCREEN - width - 4)}"
     if plugins := list_plugins():
         yield from ("", "Plug-ins", *_align(plugins))
+
+
+def _list_folders() -> list[Path]:
+    """Return the folders of config files: those of the program, of features and of the project."""
+    folders = list_conf_folders()
+    with suppress(ValueError):  # reported when a command is run
+        if project := find_project_config(Path.cwd()):
+            folders.append(project)
+    return folders
 
 
 def _abbreviate(names: Sequence[str], width: int) -> str:

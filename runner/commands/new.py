@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
-from retrievers.extras import locate_source, write_install_command
+from retrievers.extras import locate_source
 from retrievers.files import replace_texts
 from runner.comparison.report.significance import describe_untestable
 from runner.config.addresses import LocalPath
@@ -53,7 +53,7 @@ def main(cfg: DictConfig) -> int:
     warning = "" if is_project or not BASELINE.is_dir() else describe_untestable(load_record(BASELINE, rankings=False))
     source = locate_source()
     is_local = Path(source).is_absolute() or " @ file:" in source
-    texts = {"name": name, "module": module, "source": "" if is_local else source, "install": write_install_command()}
+    texts = {"name": name, "module": module, "source": "" if is_local else source}
     files = []
     for file in sorted(path for path in (TEMPLATES / own.template).rglob("*") if path.is_file()):
         path = file.relative_to(TEMPLATES / own.template).as_posix().removesuffix(".in")
