@@ -112,13 +112,15 @@ def _read_rows(path: Path) -> tuple[list[_Row], _Order, list[str]]:
         for number, line in content
     ]
     header = rows.pop(0) if rows and _is_header(rows[0].columns) else None
+    if header and (name := next((name for name in header.columns if header.columns.count(name) > 1), None)):
+        raise DatasetError(f"{path}:{header.number}: the column {name!r} occurs twice; keep one")
     width = len(rows[0].columns) if rows else 3
     for number, columns in rows:
         if width not in _COLUMNS:
             raise DatasetError(f"{path}:{number}: expected {', '.join(_COLUMNS.values())}; found {width}")
         if len(columns) != width:
             raise DatasetError(f"{path}:{number}: expected {_COLUMNS[width]}, as before, found {len(columns)}")
-        if header and columns == header.columns:
+        if (header and columns == header.columns) or (width == 2 and _is_header(columns)):
             raise DatasetError(f"{path}:{number}: repeats the header; remove the line")
     order = (header and _read_header(header.columns, width)) or _find_order(path, rows, width)
     if order != _USUAL[width]:
