@@ -96,8 +96,10 @@ def _examination(log: Impressions, model: ClickModel, place: str) -> np.ndarray[
         try:
             return fit_examination(log)
         except ClickError as error:
+            guess = ",".join(f"{1 / rank:.2g}" for rank in range(1, ranks + 1))
             raise DatasetError(
-                f"{place}: {error}; set 'dataset.examination=[1,0.6,...]', or dataset.max_rank to leave out lower ranks"
+                f"{place}: {error}; set the probability that each rank is examined, for example 1/rank: "
+                f"'dataset.examination=[{guess}]', or dataset.max_rank to leave out lower ranks"
             ) from None
     if len(model.examination) < ranks:
         raise DatasetError(

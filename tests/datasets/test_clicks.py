@@ -127,7 +127,7 @@ def test_an_id_that_is_neither_text_nor_a_whole_number_is_refused(tmp_path: Path
 
 def test_a_known_examination_replaces_the_estimate(tmp_path: Path) -> None:
     log = [record for record in ubi_log() if int(record["query_id"][1:]) % 2]  # "b" is always second
-    with pytest.raises(DatasetError, match=r"at rank 2, so .*set 'dataset.examination=\[1,0.6,...\]', or"):
+    with pytest.raises(DatasetError, match=r"at rank 2, so .*set the .*'dataset.examination=\[1,0.5\]', or"):
         read_log(tmp_path, log)
     _, second = read_log(tmp_path, log, examination=(1.0, 0.5)).judgments.intervals
     assert second.attractiveness == pytest.approx(2 / 3, abs=0.05)

@@ -264,3 +264,18 @@ JSON_TOPICS = '{"_id": "301", "text": "ships at night"}\n{"_id": "302", "text": 
 def test_topics_in_a_text_file_are_recognised_by_their_first_line(folder: Path, content: str) -> None:
     (folder / "topics.txt").write_text(content)
     assert load(folder, topics="topics.txt", unjudged_queries="keep").queries.texts[0] == "ships at night"
+
+
+@pytest.mark.parametrize("gap", ["\t", " "])
+def test_miracl_mr_tydi_and_ms_marco_are_read_from_their_files(tmp_path: Path, gap: str) -> None:
+    (tmp_path / "docs.jsonl").write_text(
+        '{"docid": "26569#0", "title": "Sea", "text": "ships"}\n{"id": "7#1", "contents": "ferries"}\n'
+    )
+    (tmp_path / "topics.tsv").write_text("1\twhere are ships?\n2\twhere are ferries?\n")
+    (tmp_path / "qrels.tsv").write_text(
+        "".join(f"{gap.join(row)}\n" for row in (("1", "Q0", "26569#0", "1"), ("2", "0", "7#1", "1")))
+    )
+    paths = {"topics": "topics.tsv", "qrels": "qrels.tsv", "documents": "docs.jsonl"}
+    dataset = Trec(**{name: str(tmp_path / file) for name, file in paths.items()}).load()
+    assert list(dataset.corpus.contents()) == ["Sea ships", "ferries"]
+    assert dataset.judgments.list_rows() == [(0, 0, 1), (1, 1, 1)]
