@@ -81,6 +81,7 @@ def _iter_references(record: SourceRecord, column: str, value: object) -> Iterat
 
 def _iter_named(record: SourceRecord, column: str, value: Mapping[str, object]) -> Iterator[Reference]:
     """Yield the reference of an object with a name and perhaps a grade, or those of an object of grades by name."""
+    value = {key: part for key, part in value.items() if part is not None}  # Parquet adds the keys of other rows
     name = next((value[key] for key in _NAMED if value.get(key) not in (None, "")), None)
     try:
         if name is None and value and all(isinstance(grade, int | float | str) for grade in value.values()):

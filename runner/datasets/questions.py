@@ -263,8 +263,8 @@ def _group(
         key = (record.identifier(identifier), record.text(text)) if identifier else ("", record.text(text).strip())
         groups.setdefault(key, []).append(record)
     return [
-        Question(name or f"q{number:04d}", words, groups[name, words], [*_iter_golds(groups[name, words], reader)])
-        for number, (name, words) in enumerate(groups, start=1)
+        Question(name or f"q{number:04d}", rows[0].text(text), rows, [*_iter_golds(rows, reader)])
+        for number, ((name, _), rows) in enumerate(groups.items(), start=1)
     ]
 
 
