@@ -5,7 +5,7 @@ from runner.config.features import Command, Document, Feature
 FEATURE = Feature(
     Command(
         summary="check the quality of a dataset",
-        usage="dataset=CHOICE output=FOLDER",
+        usage="dataset=CHOICE",
         settings={"": "runner.features.inspect.command.InspectSettings"},
         documents=[
             Document(

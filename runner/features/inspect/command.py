@@ -20,7 +20,7 @@ from retrievers.search import search_cached
 from runner.comparison.comparability import compute_depth
 from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_dataset
-from runner.config.addresses import RequiredPath
+from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.datasets.base import DatasetError, Queries
@@ -50,7 +50,7 @@ class InspectSettings:
     analyzer: Analyzer
     retrievers: Mapping[str, Retriever]
     inspection: InspectionSettings
-    output: RequiredPath
+    output: LocalPath | None = None
 
 
 def main(cfg: DictConfig) -> int:
@@ -59,7 +59,8 @@ def main(cfg: DictConfig) -> int:
     own = build_settings(InspectSettings, config, plugins=config["plugins"])
     source, chunking = build_dataset(config["dataset"], config["plugins"])
     benchmarks = [load_hashes(Path(path).expanduser()) for path in own.inspection.benchmarks]
-    folder, store = create_folder(own.output), open_store(store_settings(config))
+    folder = None if own.output is None else create_folder(own.output)
+    store = open_store(store_settings(config))
     with Status("inspect") as status:
         status.note("loading the dataset")
         dataset, others = source.load().split_documents(chunking), _load_other_splits(source)
@@ -79,14 +80,16 @@ def main(cfg: DictConfig) -> int:
                 console.note(f"{name}: {len(ranking.errors):,} searches failed; the first error was: {first}")
         status.note("analysing the results")
         inspection = inspect(dataset, rankings, own.analyzer, store, others, inspection_settings, benchmarks)
+    document = tables.as_json(inspection).decode()
+    if folder is not None:
         files = {
-            "inspection.json": tables.as_json(inspection).decode(),
+            "inspection.json": document,
             "hashes.json": hash_dataset(dataset).to_json().decode(),
             "inspection.html": inspection_page(inspection),
         }
-    with writing_to(own.output):
-        replace_texts(folder, files)
-    console.document(lambda: files["inspection.json"])
+        with writing_to(str(folder)):
+            replace_texts(folder, files)
+    console.document(lambda: document)
     console.line(tables.heading(inspection))
     if inspection.reading:
         console.paragraph(inspection.reading)
@@ -101,7 +104,8 @@ def main(cfg: DictConfig) -> int:
         console.show_table(reliability.separations_table(inspection.reliability), "Neighbours in the ranking")
     for line in inspection.lacking:
         console.note(line)
-    console.line(f"\nreport: {folder / 'inspection.html'}")
+    if folder is not None:
+        console.line(f"\nreport: {folder / 'inspection.html'}")
     return 0
 
 

@@ -76,7 +76,8 @@ def show_recommendation(boards: Sequence[Leaderboard]) -> None:
 def _build_table(board: Leaderboard) -> Table:
     """Return the leaderboard with one line for each combination if possible, and a mark for those like the best."""
     columns, labels = {of.id: of for of in list_board_columns(board) if of.shown}, tables.abbreviate(board)
-    label = replace(columns["label"].column, least=min(max(map(len, labels), default=0), WIDEST_LABEL))
+    label = columns["label"].column
+    label = replace(label, least=min(max(map(len, [label.title, *labels])), WIDEST_LABEL))
     columns["label"] = replace(columns["label"], column=label, value=lambda row: labels[row.rank - 1])
     mark = Column("", lambda differs: "" if differs else LIKE_BEST)
     columns["differs"] = replace(columns["differs"], column=mark)

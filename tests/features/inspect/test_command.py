@@ -76,6 +76,17 @@ def test_it_opens_with_the_first_queries_and_the_titles_of_their_gold(
     assert "tower: Opening hours" in (here / "out/inspection.html").read_text(encoding="utf-8")
 
 
+def test_without_an_output_it_shows_the_findings_and_writes_no_report(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", "dataset=golden", *CHEAP]) == 0
+    shown = capsys.readouterr().out
+    assert "golden (test): 120 documents, 64 queries, 144 judgments" in shown
+    assert "Findings, most severe first" in shown
+    assert "report:" not in shown
+    assert not [*here.glob("**/inspection.*")]
+
+
 def test_retrievers_are_added_and_taken_away_and_documents_cut(here: Path) -> None:
     added = ("+retriever@retrievers.words=bm25", "retrievers.words.k1=2", "inspection.cutoff=5")
     assert main(["inspect", "chunking=sentences", "chunking.size=40", "output=out", *CHEAP, *added]) == 0
@@ -153,7 +164,6 @@ def test_a_folder_may_be_called_by_a_number(here: Path) -> None:
 @pytest.mark.parametrize(
     ("told", "said"),
     [
-        ([], "output: is required"),
         (["output=file"], "output=file: expected a folder, found a file"),
         (["output=file/there"], "output=file/there: cannot be written (Not a directory)"),
         (["output=out", "inspection.cutof=3"], "cutof"),
