@@ -21,9 +21,9 @@ class Insights:
     """The insights of a result; all are empty if its rankings were not kept.
 
     `failures` are the queries without gold in the first `cutoff` ranks of a search of `depth` hits, classified with the
-    texts if `by_text`.
-    `predictors` are the correlations of query performance predictors with the primary measure. `tunings` are the
-    thresholds selected for each target; `untunable` is the reason why there are none, with no-result queries.
+    texts if `by_text`, and then also by their meaning if `by_meaning`. `predictors` are the correlations of query
+    performance predictors with the primary measure. `tunings` are the thresholds selected for each target; `untunable`
+    is the reason why there are none, with no-result queries.
     """
 
     cutoff: int = 0
@@ -33,6 +33,7 @@ class Insights:
     predictors: Mapping[str, Correlation] = field(default_factory=dict)
     tunings: Sequence[Tuning] = ()
     untunable: str = ""
+    by_meaning: bool = True
 
 
 def find_insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
@@ -51,8 +52,11 @@ def find_insights(result: Result, lexicon: Lexicon | None = None) -> Insights:
     )
 
 
-def find_failures(result: Result, lexicon: Lexicon | None = None) -> Insights:
-    """Compute only the missed queries of a result and their causes, as `find_insights` does."""
+def find_failures(result: Result, lexicon: Lexicon | None = None, by_meaning: bool = True) -> Insights:
+    """Compute only the missed queries of a result and their causes, as `find_insights` does.
+
+    Comparing the meaning of documents, besides their words, can take longer than a whole sweep.
+    """
     if result.hits is None:
         return Insights()
     hits, queries, truth = result.hits, result.queries, result.of(result.primary)
@@ -64,10 +68,13 @@ def find_failures(result: Result, lexicon: Lexicon | None = None) -> Insights:
         *(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth)),
         *(known, compute_depth(result)),
     )
-    failures = explain_failures(run, lexicon, settings=FailureSettings(cutoff=cutoff))
+    settings = FailureSettings(cutoff=cutoff)
+    failures = explain_failures(
+        run, lexicon, settings=settings if by_meaning else replace(settings, semantic_documents=0)
+    )
     depths = {} if result.losses is None else _find_depths(result.losses, queries.expected)
     failures = [replace(own, needed_depth=depths.get(own.query)) for own in failures]
-    return Insights(cutoff, run.depth, lexicon is not None, failures)
+    return Insights(cutoff, run.depth, lexicon is not None, failures, by_meaning=by_meaning)
 
 
 def _find_depths(losses: Losses, expected: Sequence[Sequence[str]]) -> dict[int, int]:

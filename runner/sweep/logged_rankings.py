@@ -48,4 +48,6 @@ class LoggedRankings:
             documents = fetch_documents(experiment.retriever, documents, names)
         small = len(documents) <= FailureSettings().semantic_documents
         lexicon = self._bench.read_words(experiment, documents) if small else None
-        return BestRankings(best, documents, find_failures(best[1], lexicon) if 1 in best else Insights())
+        return BestRankings(
+            best, documents, find_failures(best[1], lexicon, by_meaning=False) if 1 in best else Insights()
+        )

@@ -40,6 +40,8 @@ def failures_note(insight: Insights) -> str:
     n = len(insight.failures)
     queries = f"{n:,} queries have" if n != 1 else "One query has"
     text = f"{queries} no gold in the first {insight.cutoff}; a query may belong to several classes."
+    if insight.by_text and not insight.by_meaning:
+        return f"{text} Words are compared, not meaning: the evaluation of a single combination compares both."
     if insight.by_text:
         return f"{text} Meaning is compared by latent semantic analysis, unless the corpus is too large."
     return (

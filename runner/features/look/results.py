@@ -61,7 +61,9 @@ class StoredResults:
             return BestRankings()
         corpus = self.read_documents(next(iter(best.values())))
         lexicon = self.read_words(corpus) if len(corpus) <= FailureSettings().semantic_documents else None
-        return BestRankings(best, corpus, find_failures(best[1], lexicon) if 1 in best else Insights())
+        return BestRankings(
+            best, corpus, find_failures(best[1], lexicon, by_meaning=False) if 1 in best else Insights()
+        )
 
     def read_words(self, corpus: Corpus) -> Lexicon | None:
         """Return the words of documents; None without documents."""
