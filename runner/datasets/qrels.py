@@ -22,6 +22,7 @@ GRADE = ("score", "grade", "relevance", "rel", "label", "rating", "judgment", "j
 """The names of columns, in lower case with underscores."""
 _ITERATION = re.compile(r"q?[0-9]{1,3}", re.IGNORECASE)
 """The second column of TREC's qrels, which is rarely other than 0 or Q0."""
+_ZERO = {"0", "Q0", "q0"}
 _SEPARATORS = (None, "|", ":", ";", ",")
 """What separates columns; None: tabs or, in a line without any, ASCII white space."""
 _SAMPLE = 100
@@ -61,16 +62,18 @@ def read_qrels(path: Path, convert: Callable[[object], int] | None = None) -> li
     rows, order, notes = _read_rows(path)
     if notes:
         logger.warning("%s: %s", path, "; ".join(notes))
-    qrels: list[Qrel] = []
+    qrels, grades = list[Qrel](), dict[str, int]()  # a file has few distinct grades
     for number, columns in rows:
         query, document = columns[order.query], columns[order.document]
         if not query or not document:
             raise DatasetError(f"{path}:{number}: the id of the {'document' if query else 'query'} is empty")
-        try:
-            grade = 1 if order.grade is None else (convert or _whole_grade)(columns[order.grade])
-        except ValueError as error:
-            raise DatasetError(f"{path}:{number}: {error}") from None
-        qrels.append((query, document, grade))
+        value = "1" if order.grade is None else columns[order.grade]
+        if value not in grades:
+            try:
+                grades[value] = 1 if order.grade is None else (convert or _whole_grade)(value)
+            except ValueError as error:
+                raise DatasetError(f"{path}:{number}: {error}") from None
+        qrels.append((query, document, grades[value]))
     return qrels
 
 
@@ -107,10 +110,7 @@ def _read_rows(path: Path) -> tuple[list[_Row], _Order, list[str]]:
     separator, notes = _find_separator([line for _, line in content[:_SAMPLE]]), list[str]()
     if separator:
         notes.append(f"the columns are separated by {separator!r}")
-    rows = [
-        _Row(number, [files.decode_text(column, f"{path}:{number}") for column in _split(line, separator)])
-        for number, line in content
-    ]
+    rows = [_Row(number, _decode(_split(line, separator), path, number)) for number, line in content]
     header = rows.pop(0) if rows and _is_header(rows[0].columns) else None
     if header and (name := next((name for name in header.columns if header.columns.count(name) > 1), None)):
         raise DatasetError(f"{path}:{header.number}: the column {name!r} occurs twice; keep one")
@@ -120,7 +120,9 @@ def _read_rows(path: Path) -> tuple[list[_Row], _Order, list[str]]:
             raise DatasetError(f"{path}:{number}: expected {', '.join(_COLUMNS.values())}; found {width}")
         if len(columns) != width:
             raise DatasetError(f"{path}:{number}: expected {_COLUMNS[width]}, as before, found {len(columns)}")
-        if (header and columns == header.columns) or (width == 2 and _is_header(columns)):
+        if (header and columns == header.columns) or (
+            width == 2 and columns[0].lower().replace("-", "_") in QUERY and _is_header(columns)
+        ):
             raise DatasetError(f"{path}:{number}: repeats the header; remove the line")
     order = (header and _read_header(header.columns, width)) or _find_order(path, rows, width)
     if order != _USUAL[width]:
@@ -129,6 +131,13 @@ def _read_rows(path: Path) -> tuple[list[_Row], _Order, list[str]]:
     if order.grade is None:
         notes.append("there are no grades, so every grade is 1")
     return rows, order, notes
+
+
+def _decode(columns: Sequence[bytes], path: Path, number: int) -> Sequence[str]:
+    try:
+        return [column.decode() for column in columns]
+    except UnicodeDecodeError:
+        return [files.decode_text(column, f"{path}:{number}") for column in columns]  # names the place
 
 
 def _find_separator(lines: Sequence[bytes]) -> str | None:
@@ -184,7 +193,7 @@ def _find_order(path: Path, rows: Sequence[_Row], width: int) -> _Order:
         )
     if width != 4 or not (wrong := _find_wrong(rows)):
         return _USUAL[width]
-    zeros = [n for n in range(4) if {row.columns[n].lower() for row in rows} <= {"0", "q0"}]
+    zeros = [n for n in range(4) if {row.columns[n] for row in rows} <= _ZERO]
     others = [n for n in range(4) if n not in zeros[:1]]
     if len(zeros) != 1 or not all(is_number(row.columns[others[2]]) for row in rows):
         raise DatasetError(
@@ -199,5 +208,6 @@ def _find_wrong(rows: Sequence[_Row]) -> _Row | None:
     for row in rows:
         if not _ITERATION.fullmatch(row.columns[1]) and row.columns[2].isdecimal():
             return row
-    first, second, third, last = ({row.columns[n].lower().lstrip("q") for row in rows} for n in range(4))
-    return rows[-1] if len(second) > max(1, len(third)) or (len(second) > 1 and {"0"} in (first, last)) else None
+    first, second, third, last = ({row.columns[n] for row in rows} for n in range(4))
+    many = len({value.lower().lstrip("q") for value in second})
+    return rows[-1] if many > max(1, len(third)) or (many > 1 and (first <= _ZERO or last <= _ZERO)) else None
