@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.access import find_access
+from retrievers.base import iter_parts
 from runner.comparison.leaderboard import FailedCombination
 from runner.evaluation.bench import Bench, MeasuredExperiment
 from runner.evaluation.experiment import Experiment
@@ -21,6 +23,8 @@ from runner.sweep.settings import SweepSettings
 from runner.sweep.workers import Crew, answers, crew_of, crew_of_one, encode_documents
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.under_way import UnderWay
+
+Task = TypeVar("Task", bound=Experiment | RaceBlock)
 
 
 class Computation:
@@ -62,9 +66,10 @@ class Computation:
             self._crew = self._context.enter_context(self._begin_crew())
         suspects = {c: tasks[c] for c in self._under_way.suspects & tasks.keys()}
         others = {c: task for c, task in tasks.items() if c not in suspects}
-        if self._settings.backend != "sequential":
-            self._encode(others, self._crew)
-        yield from answers(others, self._crew, self._settings.retries)
+        for part in split_by_models(others):
+            if self._settings.backend != "sequential":
+                self._encode(part, self._crew)
+            yield from answers(part, self._crew, self._settings.retries)
         if not suspects:
             return
         if self._single_crew is None:
@@ -73,11 +78,7 @@ class Computation:
 
     def _encode(self, tasks: Mapping[str, Experiment | RaceBlock], crew: Crew) -> None:
         """Encode the documents that combinations need, on all workers, once for each combination."""
-        experiments = {
-            c: task.experiment if isinstance(task, RaceBlock) else task
-            for c, task in tasks.items()
-            if c not in self._encoded
-        }
+        experiments = {c: _experiment_of(task) for c, task in tasks.items() if c not in self._encoded}
         self._encoded |= experiments.keys()
         for encoding in find_encodings(experiments, self._bench):
             workers = min(crew.size, len(encoding.missing))
@@ -101,3 +102,22 @@ class Computation:
                 yield crew
         finally:
             self._under_way.close()
+
+
+def split_by_models(tasks: Mapping[str, Task]) -> list[dict[str, Task]]:
+    """Return the combinations that need no pre-trained model or service, then the others, without an empty part.
+
+    The first ones have results while the documents are still encoded for the others.
+    """
+    slow = {c: task for c, task in tasks.items() if _needs_model(_experiment_of(task).retriever)}
+    fast = {c: task for c, task in tasks.items() if c not in slow}
+    return [part for part in (fast, slow) if part]
+
+
+def _experiment_of(task: Experiment | RaceBlock) -> Experiment:
+    return task.experiment if isinstance(task, RaceBlock) else task
+
+
+def _needs_model(settings: object) -> bool:
+    access = find_access(type(settings))
+    return (access is not None and access.needs is not None) or any(map(_needs_model, iter_parts(settings)))

@@ -6,21 +6,25 @@ import signal
 import sqlite3
 import time
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, closing
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 import psutil
 import pytest
 from filelock import FileLock
 from mlflow.tracking import MlflowClient
 
+from retrievers.encoders.base import Vectors
+from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from runner.__main__ import main
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
-from runner.sweep import workers
+from runner.sweep import computation, workers
 from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking
 from runner.tracking.unlogged import waiting_in
@@ -62,6 +66,24 @@ def test_the_same_command_again_does_nothing(here: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == first
     assert _rows(here, "select * from runs") == before
     assert sorted((path, path.stat().st_mtime_ns) for path in here.rglob("artifacts/**/*")) == artifacts
+
+
+def test_combinations_without_a_model_come_first(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def encode(encoder: object, model: object, role: str, texts: Sequence[str]) -> Vectors:
+        return np.array([[len(text), 1, 1 + text.count("e")] for text in texts], dtype=np.float32)
+
+    def note(tasks: Mapping[str, Experiment], crew: workers.Crew, retries: int) -> Iterator[tuple[str, Any]]:
+        parts.append([type(task.retriever).__name__ for task in tasks.values()])
+        return workers.answers(tasks, crew, retries)
+
+    parts: list[list[str]] = []
+    monkeypatch.setattr(SentenceTransformerEncoder, "_open", lambda encoder, store: None)
+    monkeypatch.setattr(SentenceTransformerEncoder, "_encode", encode)
+    monkeypatch.setattr(SentenceTransformerEncoder, "count_cuts", lambda encoder, corpus, queries, store: {})
+    monkeypatch.setattr(computation, "answers", note)
+    assert main(["-m", "retriever=dense,bm25,hybrid,sqlite_fts", INLINE]) == 0
+    assert [sorted(part) for part in parts] == [["BM25", "SqliteFts"], ["Dense", "Hybrid"]]
+    assert _statuses(here)["FINISHED"] == 5
 
 
 def test_a_leaderboard_has_the_id_of_each_combinations_run(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
