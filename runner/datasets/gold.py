@@ -20,6 +20,9 @@ from runner.datasets.files import SourceRecord, grade_of
 SEPARATORS = ("|", ";", ",", "\n", " ")
 """Characters that often separate gold documents, the least ambiguous first."""
 
+IDS = "ids"
+"""The kind of a match by id."""
+
 _LIST = re.compile(r"\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 """A list as written by JSON, Python or NumPy."""
 _NUMPY = re.compile(r"""(?<=['"])\s+(?=['"])""")
@@ -27,7 +30,7 @@ _NAMED = ("id", "_id", "doc_id", "document_id", "docid", "chunk_id", "file", "fi
           "document", "title", "url", "quote", "text", "context", "content", "page_content")  # fmt: skip
 _GRADES = ("grade", "relevance", "score", "rel", "rating")
 _SUFFIX = re.compile(
-    r"\.(?:mdx?|markdown|txt|text|rst|html?|adoc|asciidoc|ipynb|pdf|docx?|pptx?|xlsx?|odt|rtf|epub|csv|tsv|jsonl?|xml|ya?ml)$",
+    r"(?<=.)\.(?:mdx?|markdown|txt|text|rst|html?|adoc|asciidoc|ipynb|pdf|docx?|pptx?|xlsx?|odt|rtf|epub|csv|tsv|jsonl?|xml|ya?ml)$",
     re.IGNORECASE,
 )
 """The suffix of a file of documents; other endings, as in v1.2, belong to a name."""
@@ -139,12 +142,12 @@ class Locator:
 
     def _find(self, name: str) -> Match:
         if name in self._corpus.positions:
-            return Match([name], "ids")
+            return Match([name], IDS)
         if (match := self._find_file(name)).documents:
             return match
         base = _PLACE.sub("", name)
         if base != name and base:
-            inner = Match([base], "ids") if base in self._corpus.positions else self._find_file(base)
+            inner = Match([base], IDS) if base in self._corpus.positions else self._find_file(base)
             if inner.documents:
                 return Match(inner.documents, "places in files")
         if titled := self._titles.get(name.strip().casefold(), []):
@@ -238,16 +241,17 @@ def find_separator(records: Sequence[SourceRecord], column: str, locator: Locato
     ]
     if locator is None:
         return next((mark for mark in ("|", "\n") if any(mark in text for text in texts)), None)
-    shares: dict[str | None, float] = {None: 0}  # of equals, the first
+    shares: dict[str | None, tuple[float, int]] = {}
     for mark in (None, *SEPARATORS):
-        shares[mark] = sum(_share(text, mark, locator) for text in texts)
-    return max(shares, key=lambda mark: shares[mark])
+        parts = [[text] if is_whole(text, mark, locator) else split(text, mark) for text in texts]
+        known = [sum(bool(locator.find(part).documents) for part in own) for own in parts]
+        if mark == " ":  # blanks are part of many names
+            known = [count if count == len(own) else 0 for own, count in zip(parts, known, strict=True)]
+        shares[mark] = sum(count / len(own) for own, count in zip(parts, known, strict=True)), sum(known)
+    return max(shares, key=lambda mark: shares[mark])  # of equals, the one with most documents
 
 
-def _share(text: str, separator: str | None, locator: Locator) -> float:
-    """Return the share of a text's parts that are documents; between blanks, all must be."""
-    if locator.find(text).documents:
-        return 1
-    parts = split(text, separator)
-    share = sum(bool(locator.find(part).documents) for part in parts) / len(parts)
-    return share if separator != " " else float(share == 1)
+def is_whole(text: str, separator: str | None, locator: Locator) -> bool:
+    """Return whether a text with separators names one document: by its id, or between blanks by a title or a text."""
+    match = locator.find(text)
+    return match.kind == IDS or (separator == " " and match.kind in ("titles", "texts"))

@@ -32,7 +32,17 @@ from runner.datasets.columns import (
 )
 from runner.datasets.files import Place, SourceRecord
 from runner.datasets.filtering import read_filters
-from runner.datasets.gold import SEPARATORS, Locator, Match, Reference, find_separator, parse_references, split
+from runner.datasets.gold import (
+    IDS,
+    SEPARATORS,
+    Locator,
+    Match,
+    Reference,
+    find_separator,
+    is_whole,
+    parse_references,
+    split,
+)
 from runner.datasets.rows import RowFormat, open_table
 from runner.datasets.source import DatasetSource
 
@@ -227,7 +237,7 @@ class GoldReader:
 
     def find(self, name: str) -> Match:
         """Return the documents that a reference names."""
-        return self.locator.find(name) if self.locator else Match([name], "ids")
+        return self.locator.find(name) if self.locator else Match([name], IDS)
 
     def has_documents(self, records: Sequence[SourceRecord]) -> bool:
         """Return whether any row names a document."""
@@ -243,7 +253,11 @@ class GoldReader:
                 yield from self.read(record)
 
     def _is_known(self, name: str) -> bool:
-        return self.locator is not None and bool(self.locator.find(name).documents)
+        """Return whether a text is one reference: as a whole it is a document, but not all of its parts are."""
+        if self.locator is None or not self.find(name).documents:
+            return False
+        parts = split(name, self.separator)
+        return is_whole(name, self.separator, self.locator) or not all(self.find(part).documents for part in parts)
 
 
 def _group(

@@ -49,6 +49,7 @@ _NAMELESS = {
 }
 """The columns of a table without a header, by their number."""
 _PARTS = ("queries", "corpus", "relevant_docs")
+_QUESTION = ("question", "query", "user_input", "input", "text")
 _ITEM_KEYS = {"id", "_id", "text", "question", "query", "title"}
 """Keys of a single item, which is not an object of texts by id."""
 
@@ -143,7 +144,15 @@ def _read_document(path: Path, kind: RowFormat) -> object:
 
 def _is_nested(content: Mapping[str, Any]) -> bool:
     """Return whether an object contains rows: all values are objects, or one is a list of objects."""
-    return bool(content) and (_is_map(content) or any(_is_list(value) for value in content.values()))
+    return (
+        bool(content)
+        and not _is_question(content)
+        and (_is_map(content) or any(_is_list(value) for value in content.values()))
+    )
+
+
+def _is_question(content: Mapping[str, Any]) -> bool:
+    return any(isinstance(content.get(name), str) for name in _QUESTION)
 
 
 def _is_list(value: object) -> bool:
@@ -161,7 +170,7 @@ def list_rows(path: Path, content: object, setting: str, key: str | None = None)
     object with one of these under a key, at any depth.
     """
     if isinstance(content, dict) and key is None:
-        content = _unfold(path, content, setting)
+        content = [content] if _is_question(content) else _unfold(path, content, setting)
     if isinstance(content, dict):
         tables = dict(_find_tables(content))
         if key is not None and key not in tables:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -32,6 +32,8 @@ class GoldenSet(NamedTuple):
 
 Row = dict[str, Any]
 
+SEPARATORS = ("|", ",", "; ", "\n")
+
 GOLD: dict[str, Callable[[list[str]], Any]] = {
     "list": list,
     "one id or a list": lambda gold: gold[0] if len(gold) == 1 else gold,
@@ -40,7 +42,7 @@ GOLD: dict[str, Callable[[list[str]], Any]] = {
     "objects": lambda gold: [{"source": name, "page": 3} for name in gold],
     "literal of Python": repr,
     "literal of JSON": json.dumps,
-    **{f"between {mark!r}": mark.join for mark in ("|", ",", "; ", "\n")},
+    **{f"between {mark!r}": mark.join for mark in SEPARATORS},
     "files": lambda gold: [f"{name}.md" for name in gold],
     "files of a folder": lambda gold: [f"docs/{name}.md" for name in gold],
     "headings": lambda gold: [f"{name}.md#part" for name in gold],
@@ -122,6 +124,8 @@ def read(folder: Path, documents: Sequence[str], file: str, content: bytes, **se
 
 def check(golden: GoldenSet, form: str, gold: str, identifier: str, may_refuse: bool) -> None:
     """Assert that a golden set has the fingerprint of the same one with ids, in JSON lines and with settings."""
+    if gold.startswith("between"):  # ids that contain the separator cannot be told apart
+        assume(not any(mark.strip(" ") in name for mark in SEPARATORS for name in golden.documents))
     file, write = FORMS[form]
     rows = [IDS[identifier]({"question": text, "gold": GOLD[gold](own)}, name) for name, text, own in golden.questions]
     plain = [

@@ -296,6 +296,29 @@ def test_gold_that_is_no_document_is_refused_with_its_likely_cause(tmp_path: Pat
     assert "1 of 2 without a document" in kept.reading
 
 
+@pytest.mark.parametrize("mark", ["|", ", ", ";", "\n", " "])
+def test_the_last_of_several_paths_is_not_the_path_of_all(tmp_path: Path, mark: str) -> None:
+    as_json(tmp_path / "golden.json", [{"question": "When?", "gold": f"tower.md{mark}docs/guide/ferry.md"}])
+    source = QuestionFolder(path=str(write_folder(tmp_path)), questions=str(tmp_path / "golden.json"))
+    assert list_gold(source.load()) == [["ferry", "tower"]]
+
+
+def test_the_name_of_a_hidden_file_is_no_suffix(tmp_path: Path) -> None:
+    (tmp_path / "documents.json").write_text(json.dumps({".pdf": "A format.", "tower": "A tower."}))
+    as_json(tmp_path / "golden.json", [{"question": "When?", "gold": "docs/.md"}])
+    source = Tabular(queries=str(tmp_path / "golden.json"), documents=str(tmp_path / "documents.json"))
+    with pytest.raises(DatasetError, match=r"golden\.json, row 1: 1 judged document is not among the 2 documents"):
+        source.load()
+
+
+@pytest.mark.parametrize("name", ["golden.jsonl", "golden.json"])
+def test_a_single_question_may_have_a_list_of_objects(tmp_path: Path, name: str) -> None:
+    question = {"question": "When?", "gold": [{"source": "tower.md", "page": 1}, {"source": "ferry.md", "page": 2}]}
+    (tmp_path / name).write_text(json.dumps(question) + "\n")
+    source = QuestionFolder(path=str(write_folder(tmp_path)), questions=str(tmp_path / name))
+    assert list_gold(source.load()) == [["ferry", "tower"]]
+
+
 def test_a_name_of_two_files_is_refused_with_both(tmp_path: Path) -> None:
     docs = write_folder(tmp_path)
     (docs / "old").mkdir()
