@@ -22,6 +22,7 @@ from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries, Raw
 from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.folder import corpus_of_folder, is_document, warn_skipped
+from runner.datasets.rows import read_content
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 from runner.datasets.spans import GoldSpan, parse_span
 
@@ -38,7 +39,7 @@ Names = tuple[str, ...]
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Needle(DatasetSource):
-    """A JSON file of questions, and the folder of Markdown or text files with their needles.
+    """A file of questions in JSON, JSON lines or YAML, and the folder of Markdown or text files with their needles.
 
     The names of its fields are settings. `lists` are the lists of questions at the top level of the file. A question's
     id is in `id_field`, or else its number; its text is in the first existing field of `text_fields`. Each of the
@@ -116,7 +117,7 @@ class Needle(DatasetSource):
     def _read_questions(self) -> tuple[Path, list[SourceRecord], str]:
         """Return the file, its questions, each with an id, and the needle that the file names for all."""
         path = files.resolve_path(self.questions, "questions")
-        content = files.json_content(path)
+        content = read_content(path)
         records = [
             record
             if self.id_field in record.fields

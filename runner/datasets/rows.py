@@ -102,6 +102,13 @@ _Lines = object()
 """In place of the content of a file with an object in each line."""
 
 
+def read_content(path: Path) -> object:
+    """Return the content of a file in JSON, YAML or JSON lines, these as a list; raises `DatasetError`."""
+    kind = FORMATS.get(Path(strip_compression(path.name)).suffix.lower())
+    content = _read_yaml(path) if kind == "yaml" else _read_document(path, "jsonl" if kind == "jsonl" else "json")
+    return [record.fields for record in files.json_lines(path)] if content is _Lines else content
+
+
 def has_documents(path: str, setting: str) -> bool:
     """Return whether a file of questions contains their documents too, as LlamaIndex writes both."""
     file = files.find_copy(path, setting)

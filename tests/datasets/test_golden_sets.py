@@ -17,6 +17,7 @@ from runner.datasets.base import EXPECTED_ANSWER, DatasetError
 from runner.datasets.columns import GOLD as GOLD_NAMES
 from runner.datasets.columns import NAMES, QUALIFIERS, THINGS
 from runner.datasets.dataset import Dataset
+from runner.datasets.needle import Needle
 from runner.datasets.question_folder import QuestionFolder
 from runner.datasets.tabular import Tabular
 
@@ -430,6 +431,14 @@ def test_the_reading_is_printed_before_a_result(tmp_path: Path, capsys: pytest.C
     printed = capsys.readouterr()
     assert "3 documents (3 .md); 3 questions from `question`, gold from `gold`" in printed.err
     assert "3 documents, 3 queries, 4 judgments" in printed.out
+
+
+@pytest.mark.parametrize("name", ["golden.jsonl", "golden.yaml"])
+def test_needles_may_be_json_lines_or_yaml(tmp_path: Path, name: str) -> None:
+    rows = [{"question": text, "doc_id": gold[0]} for text, gold in zip(QUESTIONS, GOLD, strict=True)]
+    (tmp_path / name).write_text("".join(f"{'- ' * name.endswith('yaml')}{json.dumps(row)}\n" for row in rows))
+    dataset = Needle(questions=str(tmp_path / name), documents=str(write_folder(tmp_path) / "guide")).load()
+    assert list_gold(dataset) == [gold[:1] for gold in GOLD]
 
 
 def test_the_documentation_lists_the_names_of_columns() -> None:

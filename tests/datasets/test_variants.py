@@ -16,6 +16,7 @@ from runner.datasets.golden_json import GoldenJson
 from runner.datasets.judged import JudgedFiles
 from runner.datasets.mined import Mined
 from runner.datasets.needle import Needle
+from runner.datasets.question_folder import QuestionFolder
 from runner.datasets.source import DatasetSource
 from runner.datasets.synthetic import Synthetic
 from runner.datasets.tabular import Tabular
@@ -94,7 +95,16 @@ def judged(folder: Path, field: str) -> DatasetSource:
     return JudgedFiles(queries=str(queries), qrels=str(folder / "qrels"), cluster_field=field)
 
 
+def question_folder(folder: Path, field: str) -> DatasetSource:
+    (folder / "docs").mkdir()
+    (folder / "docs" / "d.md").write_text("sea\n")
+    every = [{"id": f"q{i}", "text": "sea", "gold": "d.md", "topic": topic} for i, topic in enumerate(EXPECTED)]
+    write(folder / "q.jsonl", every)
+    return QuestionFolder(path=str(folder / "docs"), questions=str(folder / "q.jsonl"), cluster_field=field)
+
+
 SOURCES = {
+    "folder": question_folder,
     "beir": lambda folder, field: beir(folder, field, inside=True),
     "beir, beside the metadata": lambda folder, field: beir(folder, field, inside=False),
     "trec": trec,
