@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from benchmarks.simulations.difference_coverage import MEASURES, score_systems
 from runner.comparison.compare import TableStatistics
 from runner.comparison.gate import Check, Gate, judge_drops
-from runner.statistics.noninferiority import queries_to_exclude
+from runner.statistics.noninferiority import bound_losses, queries_to_exclude
+from runner.statistics.paired_tests import PAIRED_TESTS
 from runner.statistics.roots import find_root
 from runner.statistics.significance import compute_differences
 
@@ -29,7 +30,7 @@ QUERIES = (30, 100, 300)
 STATISTICS = TableStatistics(correction="none", permutations=999)
 PAIRS = 40
 ALPHA = 0.05
-STEPS = 8
+STEPS = 7
 LARGEST = 2000
 POPULATION = 50_000
 
@@ -83,9 +84,9 @@ def simulate_verdicts(scores: Floats, measure: str, margin: float, truth: float,
     return [f"{rate:.3f}" for rate in cells]
 
 
-def find_queries(scores: Floats, measure: str, margin: float, trials: int) -> list[tuple[float, float]]:
+def find_queries(scores: Floats, margin: float, trials: int) -> list[tuple[float, float]]:
     """Return, for pairs of equal systems, the queries needed by the formula and by simulation."""
-    gate, rng, rows = Gate(proof="noninferior", alpha=ALPHA), np.random.default_rng(0), []
+    test, rng, rows = PAIRED_TESTS[STATISTICS.test], np.random.default_rng(0), []
     spans = np.ones(1)
     for differences, weights in draw_pairs(scores, 0.0, rng):
         population = rng.choice(differences, POPULATION, p=weights)[None]
@@ -95,13 +96,17 @@ def find_queries(scores: Floats, measure: str, margin: float, trials: int) -> li
 
         def passes(n: int, differences: Floats = differences, weights: Floats = weights) -> float:
             samples = np.random.default_rng(n).choice(differences, (trials, n), p=weights)
-            return float(np.mean([c.verdict == "pass" for c in judge_samples(samples, gate, measure, margin)]))
+            intervals = test.compute_intervals(samples, ALPHA, STATISTICS.permutations, STATISTICS.seed, None, None)
+            return float(np.mean(bound_losses(samples, intervals, ALPHA, np.ones(trials)) <= margin))
 
-        low, high = int(formula * 0.5), int(formula * 2)
+        low, high = int(formula / 2), int(formula * 2)
         for _ in range(STEPS):
             middle = (low + high) // 2
             low, high = (middle, high) if passes(middle) < 0.8 else (low, middle)
-        rows.append((formula, (low + high) / 2))
+        # The size from which on samples are enough: power falls where one more different query fits into a sample.
+        step = max(high // 20, 1)
+        last = max((n for n in range(high, int(high * 1.4), step) if passes(n) < 0.8), default=high - step)
+        rows.append((formula, last + step))
         if len(rows) == 3:
             break
     return rows
@@ -119,12 +124,12 @@ def main() -> None:
         print("| scores | measure | queries | true loss | pass | fail | pass | fail | passes that hide it |")
         print("|---|---|--:|--:|--:|--:|--:|--:|--:|")
     else:
-        print("| scores | measure | queries needed: formula | simulation | ratio |\n|---|---|--:|--:|--:|")
+        print("| scores | measure | queries needed: as shown | simulation | ratio |\n|---|---|--:|--:|--:|")
     for collection in options.collections:
         scores = dict(zip(MEASURES, score_systems(collection), strict=True))
         for measure in TESTED:
             if options.part == "needed":
-                for formula, found in find_queries(scores[measure], measure, options.margin, options.trials):
+                for formula, found in find_queries(scores[measure], options.margin, options.trials):
                     row = f"{collection} | {measure} | {formula:.0f} | {found:.0f} | {formula / found:.2f}"
                     print(f"| {row} |", flush=True)
                 continue

@@ -292,7 +292,12 @@ def judge_drops(
         differences, own_level, statistics.permutations, statistics.seed, clusters, weights
     )
     hidden = bound_losses(differences, intervals, own_level, ranges, clusters, weights)
-    to_pass = queries_to_exclude(differences, limits, own_level, ranges, clusters, weights)
+    is_open = hidden > limits + 1e-12 if gate.proof == "noninferior" else np.zeros(len(family), dtype=np.bool_)
+    to_pass = np.full(len(family), math.nan)
+    to_pass[is_open] = queries_to_exclude(
+        differences[is_open], limits[is_open], own_level, ranges[is_open], clusters,
+        None if weights is None else weights[is_open],
+    )  # fmt: skip
     to_fail = rows.count_needed(of_family)
     fewest = test.count_required_queries(of_family)
     checks = []
