@@ -9,8 +9,8 @@ FEATURE = Feature(
         settings={"": "runner.features.inspect.command.InspectSettings"},
         documents=[
             Document(
-                "version dataset counts grades types distributions retrievers depth cutoff lacking reliability "
-                "findings",
+                "version dataset reading samples counts grades types distributions retrievers depth cutoff lacking "
+                "reliability findings",
                 "as in `inspection.json`: `findings`, worst first",
             )
         ],

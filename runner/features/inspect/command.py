@@ -20,7 +20,7 @@ from retrievers.search import search_cached
 from runner.comparison.comparability import compute_depth
 from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_dataset
-from runner.config.addresses import LocalPath
+from runner.config.addresses import RequiredPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.datasets.base import DatasetError, Queries
@@ -50,7 +50,7 @@ class InspectSettings:
     analyzer: Analyzer
     retrievers: Mapping[str, Retriever]
     inspection: InspectionSettings
-    output: LocalPath | None = None
+    output: RequiredPath | None = None
 
 
 def main(cfg: DictConfig) -> int:
