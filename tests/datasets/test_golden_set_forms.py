@@ -8,7 +8,7 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow
 import pytest
@@ -19,16 +19,9 @@ from pyarrow import parquet
 
 from runner.datasets.base import DatasetError
 from runner.datasets.tabular import Tabular
+from tests.strategies.golden_sets import PLAIN_IDS, QUESTIONS, GoldenSet, golden_sets
 from tests.strategies.ids import STRIPPED_IDS
 from tests.strategies.settings import at_most
-
-
-class GoldenSet(NamedTuple):
-    """Ids of documents, and questions, each with its id and its gold documents."""
-
-    documents: list[str]
-    questions: list[tuple[str, str, list[str]]]
-
 
 Row = dict[str, Any]
 
@@ -102,15 +95,6 @@ FORMS: dict[str, tuple[str, Callable[[list[Row]], bytes]]] = {
 }
 
 
-@st.composite
-def golden_sets(draw: st.DrawFn, ids: st.SearchStrategy[str], texts: st.SearchStrategy[str]) -> GoldenSet:
-    documents = draw(st.lists(ids, min_size=2, max_size=4, unique_by=str.casefold))
-    words = draw(st.lists(texts, min_size=1, max_size=4, unique_by=str.strip))
-    gold = st.lists(st.sampled_from(documents), min_size=1, max_size=3, unique=True)
-    names = draw(st.lists(ids, min_size=len(words), max_size=len(words), unique=True))
-    return GoldenSet(documents, [(name, text, draw(gold)) for name, text in zip(names, words, strict=True)])
-
-
 def read(folder: Path, documents: Sequence[str], file: str, content: bytes, **settings: Any) -> str:
     corpus = [{"id": name, "text": f"The text of document {number}."} for number, name in enumerate(documents)]
     (folder / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus))
@@ -146,13 +130,9 @@ def check(golden: GoldenSet, form: str, gold: str, identifier: str, may_refuse: 
             assert "\n" not in str(error)
 
 
-PLAIN_IDS = st.from_regex(r"[a-z]{2,6}(-[0-9])?", fullmatch=True)
-PLAIN_TEXTS = st.text("aé\"',;|\t\n?–.", min_size=1, max_size=9).map(lambda text: f"Who {text}{len(text)}?")
-
-
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=at_most(40))
-@given(golden=golden_sets(PLAIN_IDS, PLAIN_TEXTS), gold=st.sampled_from([*GOLD]), identifier=st.sampled_from([*IDS]))
+@given(golden=golden_sets(PLAIN_IDS, QUESTIONS), gold=st.sampled_from([*GOLD]), identifier=st.sampled_from([*IDS]))
 def test_every_form_of_file_gold_and_id_is_the_same_dataset(
     form: str, golden: GoldenSet, gold: str, identifier: str
 ) -> None:
