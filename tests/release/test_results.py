@@ -34,7 +34,9 @@ print(build_rankings_key(BM25(), data.corpus, ["red"], 3).digest, combination_id
 def print_keys(folder: Path, bm25: str = "retrievers.lexical.bm25") -> set[str]:
     """Return the keys of rankings and of a combination by the program in a folder, where a module has BM25."""
     command = [sys.executable, "-c", KEYS.replace("retrievers.lexical.bm25", bm25)]
-    done = subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(folder)}, capture_output=True, text=True)
+    # Bytecode of a module that changes twice within a second, but not in size, would be taken for current.
+    env = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert not done.returncode, done.stderr
     return set(done.stdout.split())
 

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -360,4 +360,4 @@ def test_a_reranking_of_a_reranking_is_a_reranking(harbour: Corpus) -> None:
 def test_the_shipped_settings_are_those_of_the_class(name: str, made: Any) -> None:
     shipped = yaml.safe_load((CONF / "reranker" / f"{name}.yaml").read_text())
     kept = {key: value for key, value in shipped.items() if key not in ("_target_", "llm")}
-    assert {key: getattr(made, key) for key in kept} == kept
+    assert replace(made, **kept) == made
