@@ -3,7 +3,7 @@
     python -m benchmarks.precision [--documents N] [--threads N] [COLLECTION ...]
 
 The model is all-MiniLM-L6-v2, in one process. Documents are encoded 64 at a time by all encoders one after the other,
-first in this and then in the opposite order. With `--documents`, only the judged documents and so many others are
+first in this and then in the opposite order. With `--documents`, only the judged documents and that many others are
 encoded, for a quick look. Exits with 1 if the fastest encodes less than 3 times the texts per second of PyTorch, or if
 an nDCG@10 differs by more than 0.003. Needs the extra `openvino`.
 """
@@ -52,7 +52,7 @@ def list_encoders() -> dict[str, SentenceTransformerEncoder]:
 
 
 def take_documents(dataset: runner.Dataset, others: int | None) -> runner.Dataset:
-    """Return a dataset with its judged documents and so many others; None for all."""
+    """Return a dataset with its judged documents and a number of others; None for all."""
     corpus = dataset.corpus
     judged = set(dataset.judgments.documents.tolist())
     places = [*judged, *[place for place in range(len(corpus)) if place not in judged][:others]]

@@ -12,11 +12,12 @@ import numpy as np
 
 from retrievers.base import Corpus
 from runner.comparison.datasets import rank_systems
-from runner.comparison.insights import Insights
+from runner.comparison.insights import Insights, find_failures
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
+from runner.evaluation.failures import FailureSettings, Lexicon
 from runner.evaluation.result import Result
 from runner.statistics.settings import Statistics
 
@@ -33,6 +34,15 @@ class BestRankings(NamedTuple):
     results: Mapping[int, Result] = MappingProxyType({})
     corpus: Corpus | None = None
     insight: Insights = Insights()
+
+    @staticmethod
+    def of(
+        results: Mapping[int, Result], corpus: Corpus, read_words: Callable[[Corpus], Lexicon | None]
+    ) -> BestRankings:
+        """Return the best results with the misses of the first, explained by the words of a corpus that is small."""
+        lexicon = read_words(corpus) if len(corpus) <= FailureSettings().semantic_documents else None
+        misses = find_failures(results[1], lexicon, by_meaning=False) if 1 in results else Insights()
+        return BestRankings(results, corpus, misses)
 
 
 def load_nothing(best: Mapping[int, str]) -> BestRankings:

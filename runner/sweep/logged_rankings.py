@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 from retrievers.texts import fetch_documents
-from runner.comparison.insights import Insights, find_failures
 from runner.config.objects import ConfigError
 from runner.evaluation.bench import Bench
-from runner.evaluation.failures import FailureSettings
 from runner.evaluation.result import Result, ResultError
 from runner.sweep.boards import BestRankings
 from runner.sweep.finished import load_result
@@ -46,8 +45,4 @@ class LoggedRankings:
         if not len(documents):
             names = [name for result in best.values() if result.hits for name in result.hits.documents]
             documents = fetch_documents(experiment.retriever, documents, names)
-        small = len(documents) <= FailureSettings().semantic_documents
-        lexicon = self._bench.read_words(experiment, documents) if small else None
-        return BestRankings(
-            best, documents, find_failures(best[1], lexicon, by_meaning=False) if 1 in best else Insights()
-        )
+        return BestRankings.of(best, documents, partial(self._bench.read_words, experiment))

@@ -81,7 +81,7 @@ def test_results_without_a_count_of_holes_are_not_compared() -> None:
 
 
 def with_judgments(each: float, unjudged: int, seed: int = 0) -> Result:
-    """Return a result with so many judgments for each query and unjudged hits among 200."""
+    """Return a result with `each` judgments per query and `unjudged` unjudged hits among 200."""
     found = with_holes("a", unjudged, seed)
     return replace(found, dataset=replace(found.dataset, judgments=int(each * found.dataset.queries)))
 

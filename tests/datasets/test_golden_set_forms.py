@@ -108,7 +108,7 @@ def read(folder: Path, documents: Sequence[str], file: str, content: bytes, **se
 
 def check(golden: GoldenSet, form: str, gold: str, identifier: str, may_refuse: bool) -> None:
     """Assert that a golden set has the fingerprint of the same one with ids, in JSON lines and with settings."""
-    if gold.startswith("between"):  # ids that contain the separator cannot be told apart
+    if gold.startswith("between"):  # a list of ids that contain the separator is ambiguous
         assume(not any(mark.strip(" ") in name for mark in SEPARATORS for name in golden.documents))
     file, write = FORMS[form]
     rows = [IDS[identifier]({"question": text, "gold": GOLD[gold](own)}, name) for name, text, own in golden.questions]

@@ -146,7 +146,7 @@ def test_a_greater_depth_is_proposed_where_a_stored_ranking_shows_that_it_helps(
 def test_the_texts_of_a_large_corpus_are_not_read_for_the_page_of_a_sweep(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runner.sweep.logged_rankings.FailureSettings", partial(FailureSettings, semantic_documents=30))
+    monkeypatch.setattr("runner.sweep.boards.FailureSettings", partial(FailureSettings, semantic_documents=30))
     sweep = ["-m", "dataset=beir", "dataset.path=data", "dataset.unknown_judged=keep", "retriever.k1=1.2,1.3"]
     assert main([*sweep, *SETTINGS, "tracking.background=false"]) == 0
     (page,) = (here / "mlruns").rglob("report.html")

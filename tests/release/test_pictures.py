@@ -1,4 +1,4 @@
-"""The pictures of the README show what the program prints today: `python -m release.pictures` draws them anew."""
+"""The pictures of the README show what the program prints today: `python -m release.pictures` redraws them."""
 
 from __future__ import annotations
 

@@ -7,12 +7,11 @@ from contextlib import suppress
 
 from retrievers.base import Corpus, RetrieverError
 from retrievers.texts import fetch_documents
-from runner.comparison.insights import Insights, find_failures
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.consent import Consent, NotAllowedError, restore_values
 from runner.config.objects import ConfigError, build
 from runner.evaluation.bench import Bench
-from runner.evaluation.failures import FailureSettings, Lexicon
+from runner.evaluation.failures import Lexicon
 from runner.evaluation.report.rankings import DEPTH, MOST_GOLD, DocumentText, ShownDocument
 from runner.evaluation.result import Result, ResultError
 from runner.pages import console
@@ -59,11 +58,7 @@ class StoredResults:
                     best[rank] = result
         if not best:
             return BestRankings()
-        corpus = self.read_documents(next(iter(best.values())))
-        lexicon = self.read_words(corpus) if len(corpus) <= FailureSettings().semantic_documents else None
-        return BestRankings(
-            best, corpus, find_failures(best[1], lexicon, by_meaning=False) if 1 in best else Insights()
-        )
+        return BestRankings.of(best, self.read_documents(next(iter(best.values()))), self.read_words)
 
     def read_words(self, corpus: Corpus) -> Lexicon | None:
         """Return the words of documents; None without documents."""

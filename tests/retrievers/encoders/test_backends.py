@@ -136,7 +136,7 @@ def write_archive(module: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def opened(install: Install, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def record_openings(install: Install, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is opened: the name of a model that is exported, or the options of an export."""
     install(True)
     calls: list[str] = []
@@ -157,16 +157,16 @@ def open_with(model: str, precision: backends.Precision, store: MemoryStore) -> 
     return backends.open_exported(Exported, model, None, f"identity of {model}", "openvino", precision, store)
 
 
-def test_a_model_is_exported_once_and_again_for_int8_only(opened: list[str]) -> None:
+def test_a_model_is_exported_once_and_again_for_int8_only(record_openings: list[str]) -> None:
     store = Disk()
     precisions: tuple[backends.Precision, ...] = ("fp32", "bf16", "int8", "int8", "fp32")
     for precision in precisions:
         open_with("known", precision, store)
-    assert opened == ["known", "f32", "None", "known", "quantized", "None", "None", "f32"]
+    assert record_openings == ["known", "f32", "None", "known", "quantized", "None", "None", "f32"]
     assert store.kinds == ["exported model"] * 2
 
 
-@pytest.mark.usefixtures("opened")
+@pytest.mark.usefixtures("record_openings")
 def test_a_model_with_code_of_its_own_is_refused() -> None:
     with pytest.raises(RetrieverError, match=r"model=strange \(its module other.Transformer is not .*backend=torch"):
         open_with("strange", "fp32", MemoryStore())
