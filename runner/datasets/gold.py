@@ -61,6 +61,8 @@ def parse_references(
     if isinstance(value, str) and value and not known(value):
         listed = parse_list(value)
         value = split(value, separator) if listed is None else listed
+    if isinstance(value, list) and all(type(item) is str and item for item in value):  # the usual case, fast
+        return [Reference(parse_id(name)) for name in dict.fromkeys(value)]
     return list(dict.fromkeys(_iter_references(record, column, value)))
 
 

@@ -51,11 +51,12 @@ AUTO: Literal["auto"] = "auto"
 
 @dataclass(frozen=True)
 class Question:
-    """A question: its rows, and the documents that are gold, each with its place and its grade."""
+    """A question: its rows, what they name as gold, and the documents of that, each with its place and its grade."""
 
     identifier: str
     text: str
     records: Sequence[SourceRecord]
+    names: Sequence[str] = ()
     golds: Sequence[tuple[str, str, int]] = ()
 
     @property
@@ -121,7 +122,8 @@ class QuestionColumns(DatasetSource, ABC):
         With `has_qrels`, the gold is elsewhere. Raises `DatasetError`.
         """
         records = list(self._iter_rows(pattern, setting))
-        corpus = read_documents(read_filters(records, self.filter_field))
+        filters = read_filters(records, self.filter_field)
+        corpus = read_documents(filters)
         columns = self._recognise_columns(pattern, records, has_qrels)
         reader = None if has_qrels or not records else self._find_gold(pattern, records, columns, corpus)
         if reader is not None and columns["query_id"] == reader.column and self.query_id is None:
@@ -142,7 +144,7 @@ class QuestionColumns(DatasetSource, ABC):
                 else [],
                 self.query_fields,
             ),
-            filters=read_filters(firsts, self.filter_field),
+            filters=filters if len(firsts) == len(records) else read_filters(firsts, self.filter_field),
         )
         reading = _describe(records, questions, columns, reader)
         return QuestionTable(queries, questions, reading, _find_cause(questions, reader)), corpus
@@ -277,16 +279,19 @@ def _group(
         key = (record.identifier(identifier), record.text(text)) if identifier else ("", record.text(text).strip())
         groups.setdefault(key, []).append(record)
     return [
-        Question(name or f"q{number:04d}", rows[0].text(text), rows, [*_iter_golds(rows, reader)])
+        _read_question(name or f"q{number:04d}", rows[0].text(text), rows, reader)
         for number, ((name, _), rows) in enumerate(groups.items(), start=1)
     ]
 
 
-def _iter_golds(records: Sequence[SourceRecord], reader: GoldReader) -> Iterator[tuple[str, str, int]]:
-    for record in records:
-        for name, grade in reader.read(record):
-            for document in reader.find(name).documents or [name]:
-                yield record.location, document, 1 if grade is None else grade
+def _read_question(identifier: str, text: str, records: Sequence[SourceRecord], reader: GoldReader) -> Question:
+    references = [(record, reference) for record in records for reference in reader.read(record)]
+    golds = [
+        (record.location, document, 1 if grade is None else grade)
+        for record, (name, grade) in references
+        for document in reader.find(name).documents or [name]
+    ]
+    return Question(identifier, text, records, [reference.name for _, reference in references], golds)
 
 
 def _repeats(records: Sequence[SourceRecord], reader: GoldReader) -> bool:
@@ -314,10 +319,8 @@ def _find_cause(questions: Sequence[Question], reader: GoldReader | None) -> str
     """Return why the first gold that names no document does not, "" if all does."""
     if reader is None or reader.locator is None:
         return ""
-    references = (
-        reference for question in questions for record in question.records for reference in reader.read(record)
-    )
-    return next((cause for reference in references if (cause := reader.find(reference.name).cause)), "")
+    names = (name for question in questions for name in question.names)
+    return next((cause for name in names if (cause := reader.find(name).cause)), "")
 
 
 def _describe(
@@ -330,9 +333,7 @@ def _describe(
     noun = "question" if len(questions) == 1 else "questions"
     parts = [f"{len(questions):,} {noun} from `{columns['query_text']}`"]
     if reader is not None:
-        kinds = Counter(
-            reader.find(r.name).kind for q in questions for record in q.records for r in reader.read(record)
-        )
+        kinds = Counter(reader.find(name).kind for question in questions for name in question.names)
         unknown = kinds.pop("", 0)
         parts += [f"gold from `{reader.column}`" + (f" ({'; '.join(kinds)})" if kinds else "")]
         parts += [f"grades from `{reader.grades}`"] if reader.grades else []
