@@ -13,7 +13,7 @@ from itertools import islice
 
 from retrievers.capabilities import is_live
 from retrievers.search import Work, plan_rankings
-from retrievers.store import MemoryStore
+from retrievers.store import MemoryStore, fingerprint
 from retrievers.work import PlanStep
 from runner.datasets.dataset import Dataset
 from runner.datasets.own_documents import leave_room
@@ -164,12 +164,13 @@ def _add_work(works: dict[str, Work], work: Work, there: Collection[str] = ()) -
 def _list_earlier(tracker: BackgroundTracker) -> list[Result]:
     """Return results of the latest evaluations, without rankings; runs without a record on this machine are left out.
 
-    Those of a sweep are spread over its combinations, because those next to each other may be of one retriever.
+    Those of a sweep are a sample of its combinations that depends on their names alone: their order of time depends on
+    which was finished first, and neighbours in the order of names share settings.
     """
     runs, results = Runs(tracker.tracking), list[Result]()
     for run in islice((run for run in runs.list_ended() if run.status == "FINISHED"), LATEST_RUNS):
         combinations = runs.of_sweep(run) if run.kind == "sweep" else [run]
-        for one in combinations[:: -(-len(combinations) // OF_A_SWEEP) or 1]:
+        for one in sorted(combinations, key=lambda one: fingerprint(one.name))[:OF_A_SWEEP]:
             with suppress(ResultError):
                 results += [runs.record(one, rankings=False)] if one.folder else []
     return results
