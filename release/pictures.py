@@ -36,8 +36,8 @@ RETRIEVERS = {"bm25": ("retriever=bm25",), "hybrid": ("retriever=hybrid", "encod
 QUERY, HITS = "q23", 3
 """A query whose first hits differ between these retrievers, and how many of them are shown."""
 
-CHANGING = re.compile(r"\b[0-9a-f]{8}\b|The fastest of these: .*", re.DOTALL)
-"""What the tour says that depends on the machine or differs each time: ids of runs, and what is fastest."""
+CHANGING = re.compile(r"\b[0-9a-f]{8}\b|Use the cheapest: .*", re.DOTALL)
+"""What the tour says that depends on the machine or differs each time: ids of runs, and what is cheapest."""
 
 CHROMIUM = shutil.which("chromium")
 
@@ -79,8 +79,8 @@ def select_lines(output: Sequence[Text]) -> list[Text]:
     head, blank = plain.index("") + 1, Text("")
     said = plain.index("", head) + 1
     notes = next(number for number, line in enumerate(plain) if line.startswith("compare the best two"))
-    verdict = next(number for number, line in enumerate(plain) if line.startswith("Use "))
-    return [*output[: head + 2 + ROWS], Text(" …"), blank, *output[said:notes], blank, *output[verdict:]]
+    last = len(plain) - plain[::-1].index("")
+    return [*output[: head + 2 + ROWS], Text(" …"), blank, *output[said:notes], blank, *output[last:]]
 
 
 def mask(text: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from retrievers.files import replace_texts
 from retrievers.work import kind_of
 from runner.comparison.race import RACE
+from runner.comparison.recommendation import recommend
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA, WinnerSelection
 from runner.evaluation.result import Result
@@ -182,11 +183,16 @@ def _document(run: SweepRun, boards: Sequence[Board], parent: LoggedRun | None, 
             "combinations": total,
             "finished": done,
             "interrupted": run.outcome.interrupted,
-            "leaderboards": [board.leaderboard.to_dict() for board in boards],
+            "leaderboards": [board.leaderboard.to_dict() | {"recommended": _rank(board)} for board in boards],
         }
     )
     for board in boards if run.parent.keeps_runs else ():
         show_compare_command(board.leaderboard, run.parent.overrides)
+
+
+def _rank(board: Board) -> int | None:
+    advice = recommend(board.leaderboard)
+    return None if advice is None else advice.row.rank
 
 
 def _show(boards: Sequence[Board], primary: str) -> None:

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from runner.__main__ import main
+from runner.comparison.recommendation import SAME_SPEED
 from runner.statistics.effects import detectable_difference
 from runner.sweep.report.plan import describe_power
 from runner.sweep.work import Plan, PlannedPower
@@ -40,6 +41,11 @@ def test_a_plan_says_what_the_queries_can_show_before_and_after_results_exist(
     assert (power["units"], power["pairs"], power["dataset"]) == (54, 15, "golden (test)")
     assert 0 < power["spread"] < 0.1, "settings of BM25 differ less than is assumed"
     assert power["corrected"] == pytest.approx(board["detectable"], rel=0.8)
+    times = [row["means"]["median_ms"] for row in board["rows"]]
+    gains = board["search_gain"]["observed"] > board["search_gain"]["expected"]
+    cheapest = next(rank for rank, ms in enumerate(times, start=1) if ms <= SAME_SPEED * min(times))
+    assert not any(row["differs"] for row in board["rows"])
+    assert board["recommended"] == (1 if gains else cheapest)
     shown = run("plan", "retriever=bm25", capsys=capsys)
     assert f"nDCG@10 on 54 queries: a comparison with a baseline detects a loss of about {power['single']:.3f}" in shown
     assert f"the deviation of differences is {power['spread']:.2f}, as in {power['results']} earlier results" in shown

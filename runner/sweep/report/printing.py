@@ -68,7 +68,7 @@ def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: in
 def show_recommendation(boards: Sequence[Leaderboard]) -> None:
     """Print what to use on the data of each leaderboard, as the last words of a sweep."""
     for board in boards:
-        if advice := tables.recommend(board):
+        if advice := tables.describe_recommendation(board):
             where = f"{board.dataset.name}: " if len(boards) > 1 and board.dataset else ""
             console.open_output().print(Text(f"\n{where}{advice}", style="bold"))
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from runner.comparison.criteria import COSTS, HOLE_RATE
 from runner.comparison.labels import abbreviate_labels
-from runner.comparison.leaderboard import FINALISTS, Leaderboard
+from runner.comparison.leaderboard import FINALISTS, Leaderboard, LeaderboardRow
 from runner.comparison.notes import warn_most_holes
+from runner.comparison.recommendation import recommend
 from runner.comparison.report.significance import in_brief
 from runner.comparison.swept_settings import SettingEffect, estimate_shares
 from runner.comparison.systems import SystemsByDataset
@@ -153,29 +154,38 @@ def abbreviate(board: Leaderboard) -> list[str]:
     return abbreviate_labels([row.label for row in board.rows], [row.swept for row in board.rows])
 
 
-def recommend(board: Leaderboard) -> str:
-    """Return what to use, and the fastest row that does not differ from the best; "" if there is no choice."""
-    if len(board.rows) < 2 or not board.queries or missing(board.rows[0].mean):
+def describe_recommendation(board: Leaderboard) -> str:
+    """Return what to use, and the cheapest row that does not differ from the best; "" if there is no choice."""
+    advice, chosen = recommend(board), board.selection
+    if advice is None:
         return ""
-    best, labels, chosen = board.rows[0], abbreviate(board), board.selection
+    labels, n = abbreviate(board), len(advice.alike)
+    queries = f"on these {observations(board.queries, board.clusters)}"
+    if advice.arbitrary:
+        among = f"the best {n:,}" if advice.alike[-1].rank == n else f"{n:,} of {len(board.rows):,}"
+        return (
+            f"The choice among {among} does not matter {queries}: choosing the best gained no more than chance gives. "
+            f"Use the cheapest: {labels[advice.row.rank - 1]} ({board.primary} {score4(advice.row.mean)}"
+            f"{_describe_time(advice.row, ', ')})."
+        )
     if chosen is not None and not chosen.is_on_reported_data:
         return f"Use {describe_best(board)}."
-    advice = f"Use {labels[0]} ({board.primary} {score4(best.mean)})"
-    queries, others = f"on these {observations(board.queries, board.clusters)}", sorted(alike(board) - {0})
-    if not others:
-        return f"{advice}; all others are significantly worse {queries}."
-    count = f"{len(others):,} others do" if len(others) > 1 else f"{labels[others[0]]} does"
+    use = f"Use {labels[0]} ({board.primary} {score4(board.rows[0].mean)})"
+    if n == 1:
+        return f"{use}; all others are significantly worse {queries}."
+    count = f"{n - 1:,} others do" if n > 2 else f"{labels[advice.alike[1].rank - 1]} does"
+    use = f"{use}; {count} not differ significantly from it {queries}."
+    if advice.cheapest is None:
+        return use
+    if advice.cheapest is advice.row:
+        return f"{use} It is also the cheapest of these ({_describe_time(advice.row)})."
+    return f"{use} The cheapest of these: {labels[advice.cheapest.rank - 1]} ({_describe_time(advice.cheapest)})."
+
+
+def _describe_time(row: LeaderboardRow, start: str = "") -> str:
     cost = COSTS["median_ms"]
-    times = {i: board.rows[i].means.get(cost.name, math.nan) for i in [0, *others]}
-    known = {i: ms for i, ms in times.items() if not math.isnan(ms)}
-    fastest = min(known, key=known.__getitem__, default=None)
-    advice = f"{advice}; {count} not differ significantly from it {queries}."
-    if fastest is None:
-        return advice
-    time = f"{FORMATS[cost.format](known[fastest])} ms a query"
-    if fastest == 0:
-        return f"{advice} It is also the fastest of these ({time})."
-    return f"{advice} The fastest of these: {labels[fastest]} ({time})."
+    time = row.means.get(cost.name, math.nan)
+    return "" if math.isnan(time) else f"{start}{FORMATS[cost.format](time)} ms a query"
 
 
 def notices(board: Leaderboard) -> list[str]:
