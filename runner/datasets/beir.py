@@ -36,11 +36,6 @@ class Beir(DatasetSource):
     queries: str = "queries.jsonl"
     type_field: str | None = None
 
-    @property
-    def origin(self) -> str:
-        """Return the folder."""
-        return self.path
-
     def read(self) -> Raw:
         """Read the folder."""
         folder = self._folder()
@@ -104,12 +99,12 @@ class Beir(DatasetSource):
 
 
 def iter_documents(
-    records: Iterable[files.SourceRecord], fields: DocumentFields
+    records: Iterable[files.SourceRecord], fields: DocumentFields | None = None
 ) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """Yield the id, title and text of each document, and the metadata that filters need, if any."""
     for record in records:
         title = record.text("title") if "title" in record.fields else ""
-        yield record.identifier(*IDS), title, record.text("text", "contents"), fields.read(record)
+        yield record.identifier(*IDS), title, record.text("text", "contents"), fields.read(record) if fields else {}
 
 
 def build_queries(
@@ -128,7 +123,7 @@ def build_queries(
         raise DatasetError(
             f"dataset.type_field={type_field}: no query of {name} has this field, either directly or in its metadata"
         )
-    metadata = files.with_named_fields(records, [_metadata(record) for record in records], query_fields)
+    metadata = files.with_named_fields(records, [record.mapping("metadata") for record in records], query_fields)
     return Queries(
         ids=[record.identifier("_id", "id") for record in records],
         texts=[record.text("text") for record in records],
@@ -138,13 +133,6 @@ def build_queries(
     )
 
 
-def _metadata(record: files.SourceRecord) -> dict[str, Any]:
-    metadata = record.fields.get("metadata") or {}
-    if not isinstance(metadata, dict):
-        raise record.fault("'metadata' is not a JSON object")
-    return metadata
-
-
 def _type(record: files.SourceRecord, field: str) -> str:
-    value = record.fields.get(field, _metadata(record).get(field))
-    return "" if value in (None, "") else record._replace(fields={field: value}).identifier(field)
+    value = record.fields.get(field, record.mapping("metadata").get(field))
+    return "" if value in (None, "") else record.parse_id(field, value)

@@ -82,10 +82,10 @@ def find_column(setting: str, columns: Iterable[str], place: Place) -> str | Non
     return select_only(setting, candidates, place)
 
 
-def find_first(setting: str, columns: Collection[str]) -> str | None:
-    """Return the column with the first of the names of a setting; None without one."""
+def find_first(names: Iterable[str], columns: Iterable[str]) -> str | None:
+    """Return the column with the first of these names; None without one."""
     by_name = {normalize_name(name): name for name in reversed([*columns])}
-    return next((by_name[name] for name in NAMES[setting] if name in by_name), None)
+    return next((by_name[name] for name in names if name in by_name), None)
 
 
 def select_only(setting: str, candidates: Sequence[str], place: Place) -> str | None:

@@ -71,12 +71,15 @@ class SourceRecord(NamedTuple):
 
     def identifier(self, *names: str) -> str:
         """Return a field that is an id: non-empty text or a whole number."""
-        value = self.value(*names)
+        return self.parse_id(names[0], self.value(*names))
+
+    def parse_id(self, name: str, value: object) -> str:
+        """Return a value in the field with this name as an id."""
         try:
             return parse_id(value)
         except ValueError:
             shown = show_value(value)
-            raise self.fault(f"{names[0]!r} is {shown}; an id must be text or a whole number") from None
+            raise self.fault(f"{name!r} is {shown}; an id must be text or a whole number") from None
 
     def text(self, *names: str) -> str:
         """Return a field that is text; null counts as empty text."""
@@ -86,6 +89,27 @@ class SourceRecord(NamedTuple):
         if isinstance(value, str):
             return value
         raise self.fault(f"{names[0]!r} is {show_value(value)}; it must be text")
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """Return a field that is an object; a missing one is empty."""
+        value = self.fields.get(name) or {}
+        if not isinstance(value, dict):
+            raise self.fault(f"{name!r} is not a JSON object")
+        return value
+
+    def array(self, name: str, required: bool = False) -> list[Any]:
+        """Return a field that is a list; unless it is `required`, a missing one is empty."""
+        value = self.value(name) if required else self.fields.get(name) or []
+        if not isinstance(value, list):
+            raise self.fault(f"{name!r} is not a list")
+        return value
+
+    def objects(self, name: str, required: bool = False) -> list[SourceRecord]:
+        """Return a field that is a list of objects, as `array`, each with its place in the list."""
+        listed = self.array(name, required)
+        if not all(isinstance(value, dict) for value in listed):
+            raise self.fault(f"{name!r} is not a list of JSON objects")
+        return [SourceRecord(f"{self.location}, {name} ", n, value) for n, value in enumerate(listed, start=1)]
 
     def grade(self, name: str, convert: Callable[[object], int] | None = None) -> int:
         """Return a field that is a grade: a whole number, or what `convert` makes of it."""

@@ -77,11 +77,7 @@ def _iter_references(record: SourceRecord, column: str, value: object) -> Iterat
     elif isinstance(value, Mapping):
         yield from _iter_named(record, column, value)
     else:
-        try:
-            yield Reference(parse_id(value))
-        except ValueError:
-            shown = show_value(value)
-            raise record.fault(f"{column!r} is {shown}; an id must be text or a whole number") from None
+        yield Reference(record.parse_id(column, value))
 
 
 def _iter_named(record: SourceRecord, column: str, value: Mapping[str, object]) -> Iterator[Reference]:

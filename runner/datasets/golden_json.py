@@ -18,11 +18,11 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
-from retrievers.runs.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
 from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
+from runner.datasets.rows import open_table
 from runner.datasets.source import SHARED_PATHS, DatasetSource
 
 BUNDLED = "bundled:"
@@ -36,7 +36,7 @@ _BUNDLE = Path(__file__).parent / "golden"
 
 @settings(frozen=True, config={"extra": "forbid"})
 class GoldenJson(DatasetSource):
-    """A file of queries (`path`) and a file of items: JSON, a list or an object with one list, or JSONL.
+    """A file of queries (`path`) and a table of items, in any format of `runner.datasets.rows`.
 
     A path that starts with `bundled:` names a file that comes with this package. An item's title and text are built
     from its fields; `details.themes` reaches into an object, and lists are joined, one value per line.
@@ -64,11 +64,6 @@ class GoldenJson(DatasetSource):
     def has_documents(self) -> bool:
         """Return whether there is a file of items."""
         return self.items is not None
-
-    @property
-    def origin(self) -> str:
-        """Return the file of queries."""
-        return self.path
 
     def read(self) -> Raw:
         """Read both files."""
@@ -132,12 +127,10 @@ class GoldenJson(DatasetSource):
         Without a general list, it is the union of those of the search types. Items that are expected in general but not
         for a search type are judged irrelevant for it, so that an empty list is a judgment too.
         """
-        by_type = record.fields.get("expected_items_by_search_type") or {}
-        if not isinstance(by_type, dict):
-            raise record.fault("'expected_items_by_search_type' is not a JSON object")
-        own = {search_type: self._grades(record, items) for search_type, items in by_type.items()}
+        by_type = record._replace(fields=record.mapping("expected_items_by_search_type"))
+        own = {kind: self._grades(record, by_type.objects(kind, required=True)) for kind in by_type.fields}
         if record.fields.get("expected_items") is not None or not own:
-            general = self._grades(record, record.value("expected_items"))
+            general = self._grades(record, record.objects("expected_items", required=True))
             _check_expected_count(record, {len(general)})
         else:
             _check_expected_count(record, {len(grades) for grades in own.values()})
@@ -149,12 +142,9 @@ class GoldenJson(DatasetSource):
         qrels = {search_type: [(query, *grade) for grade in grades.items()] for search_type, grades in own.items()}
         return [(query, *grade) for grade in general.items()], qrels
 
-    def _grades(self, record: SourceRecord, items: object) -> dict[str, int]:
-        query = record.identifier("query_id")
-        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise record.fault(f"the expected items of {query!r} are not a list of JSON objects")
-        grades: dict[str, int] = {}
-        for item in (record._replace(fields=item) for item in items):
+    def _grades(self, record: SourceRecord, items: Sequence[SourceRecord]) -> dict[str, int]:
+        query, grades = record.identifier("query_id"), dict[str, int]()
+        for item in items:
             identifier, label = item.identifier("item_id"), item.text("relevance")
             if label not in self.relevance:
                 known = ", ".join(self.relevance)
@@ -227,19 +217,7 @@ def _check_expected_count(record: SourceRecord, counts: Collection[int]) -> None
 
 
 def _item_records(path: Path) -> list[SourceRecord]:
-    if strip_compression(path.name).endswith((".jsonl", ".ndjson")):
-        return list(files.json_lines(path))
-    content = files.json_content(path)
-    if isinstance(content, dict):
-        lists = {name: value for name, value in content.items() if isinstance(value, list)}
-        if len(lists) != 1:
-            raise DatasetError(
-                f"{path}: expected one list of items, found {', '.join(lists) or 'none'}; keep only the list of items"
-            )
-        content = next(iter(lists.values()))
-    if not isinstance(content, list):
-        raise DatasetError(f"{path}: expected a list of items, or an object that contains one such list")
-    return files.json_objects(path, "item", content)
+    return list(open_table(path, "items").read(None))
 
 
 def _at(value: object, name: str) -> object:

@@ -16,6 +16,7 @@ from retrievers.base import Corpus
 from retrievers.runs.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
+from runner.datasets.beir import iter_documents
 from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields, read_filters
 from runner.datasets.source import SHARED_PATHS, DatasetSource
@@ -41,18 +42,13 @@ class Mined(DatasetSource):
     corpus: str | None = None
     type_field: str | None = None
 
-    @property
-    def origin(self) -> str:
-        """Return the file."""
-        return self.path
-
     def read(self) -> Raw:
         """Read the rows and the corpus."""
         path = files.resolve_path(self.path, "path")
         rows = list(files.json_lines(path))
         if not rows:
             raise DatasetError(f"dataset.path={path}: the file has no rows, because mining kept no query")
-        metadata = [_object(row, "metadata") for row in rows]
+        metadata = [row.mapping("metadata") for row in rows]
         for row, about in zip(rows, metadata, strict=True):
             if about.get("verdict") == "rejected" and not any(positive for _, positive in _contexts(row)):
                 raise row.fault(
@@ -110,15 +106,7 @@ class Mined(DatasetSource):
                 identifier = context.identifier("fqn")
                 documents.setdefault(identifier, (identifier, "", context.text("text"), fields.read(context)))
             return corpus_of(documents.values())
-        return corpus_of(
-            (
-                record.identifier("_id", "id"),
-                record.text("title") if "title" in record.fields else "",
-                record.text("text"),
-                fields.read(record),
-            )
-            for record in files.json_lines(self._corpus_path(path))
-        )
+        return corpus_of(iter_documents(files.json_lines(self._corpus_path(path)), fields))
 
 
 def _qrels(identifier: str, row: SourceRecord) -> Iterator[Qrel]:
@@ -130,15 +118,4 @@ def _qrels(identifier: str, row: SourceRecord) -> Iterator[Qrel]:
 def _contexts(row: SourceRecord) -> Iterator[tuple[SourceRecord, bool]]:
     """Yield the contexts of a row, and whether they are positive; a row without `positive_ctxs` is invalid."""
     for name, positive in (("positive_ctxs", True), ("negative_ctxs", False)):
-        listed = row.value(name) if positive else row.fields.get(name) or []
-        if not isinstance(listed, list) or not all(isinstance(context, dict) for context in listed):
-            raise row.fault(f"{name!r} is not a list of contexts, each with 'fqn' and 'text'")
-        for number, context in enumerate(listed, start=1):
-            yield SourceRecord(f"{row.place}{row.number}, {name} ", number, context), positive
-
-
-def _object(row: SourceRecord, name: str) -> dict[str, Any]:
-    value = row.fields.get(name) or {}
-    if not isinstance(value, dict):
-        raise row.fault(f"{name!r} is not a JSON object")
-    return value
+        yield from ((context, positive) for context in row.objects(name, required=positive))

@@ -130,9 +130,7 @@ class Needle(DatasetSource):
 
     def _spans_of(self, record: SourceRecord, query: str, needle: str) -> Iterator[GoldSpan]:
         """Yield the passages that answer a question; one without a document is in the question's gold document."""
-        listed = record.fields.get(_SPANS) or []
-        if not isinstance(listed, list) or not all(isinstance(span, dict) for span in listed):
-            raise record.fault(f"{_SPANS!r} is not a list of JSON objects")
+        listed = [span.fields for span in record.objects(_SPANS)]
         if not listed:
             references = [_LINES.fullmatch(gold) for gold in self._references(record, needle)]
             listed = [
@@ -191,9 +189,7 @@ class Needle(DatasetSource):
 
     def _ways(self, record: SourceRecord) -> Iterator[SourceRecord]:
         """Yield the wordings of a question, each with the fields of the question and an id of its own."""
-        ways = record.fields.get(_OWN_WAYS) or []
-        if not isinstance(ways, list) or not all(isinstance(way, dict) for way in ways):
-            raise record.fault(f"{_OWN_WAYS!r} is not a list of JSON objects")
+        ways = [way.fields for way in record.objects(_OWN_WAYS)]
         variants = [name for name in self.variant_fields if record.fields.get(name)]
         if not ways and not variants:
             yield record

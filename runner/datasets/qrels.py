@@ -11,7 +11,7 @@ from typing import NamedTuple
 from retrievers.strict_values import parse_number, split_columns
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel
-from runner.datasets.columns import normalize_name
+from runner.datasets.columns import find_first, normalize_name
 from runner.datasets.files import Place, grade_of
 
 logger = logging.getLogger("runner.datasets")
@@ -82,12 +82,11 @@ def find_qrel_columns(columns: Collection[str]) -> Mapping[str, str | None] | No
 
     A table of two columns has no grades; in any other one without a known name, the setting is left out.
     """
-    names = {normalize_name(name): name for name in columns}
-    query, document, grade = (_find_name(group, [*names]) for group in (QUERY, DOCUMENT, GRADE))
+    query, document, grade = (find_first(group, columns) for group in (QUERY, DOCUMENT, GRADE))
     if query is None or document is None:
         return None
-    ids = {"qrel_query": names[query], "qrel_document": names[document]}
-    return {**ids, "qrel_grade": names[grade] if grade else None} if grade or len(names) == 2 else ids
+    ids = {"qrel_query": query, "qrel_document": document}
+    return {**ids, "qrel_grade": grade} if grade or len(columns) == 2 else ids
 
 
 def iter_qrel_places(path: Path) -> Iterator[Place]:
@@ -167,21 +166,17 @@ def is_number(value: object) -> bool:
 
 
 def _is_header(columns: Sequence[str]) -> bool:
-    names = [normalize_name(name) for name in columns]
-    return names[-1] in GRADE or sum(_find_name(group, names) is not None for group in (QUERY, DOCUMENT, GRADE)) > 1
+    known = [find_first(group, columns) for group in (QUERY, DOCUMENT, GRADE)]
+    return normalize_name(columns[-1]) in GRADE or sum(name is not None for name in known) > 1
 
 
 def _read_header(columns: Sequence[str], width: int) -> _Order | None:
     """Return the order that a header names, None if it lacks a name."""
-    names = [normalize_name(name) for name in columns]
-    query, document, grade = (_find_name(group, names) for group in (QUERY, DOCUMENT, GRADE))
+    names = [*columns]
+    query, document, grade = (find_first(group, columns) for group in (QUERY, DOCUMENT, GRADE))
     if len(names) != width or query is None or document is None or (grade is None and width > 2):
         return None
     return _Order(names.index(query), names.index(document), names.index(grade) if grade else None)
-
-
-def _find_name(group: Sequence[str], names: Sequence[str]) -> str | None:
-    return next((name for name in group if name in names), None)
 
 
 def _find_order(path: Path, rows: Sequence[_Row], width: int) -> _Order:

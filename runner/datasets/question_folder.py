@@ -26,11 +26,6 @@ class QuestionFolder(QuestionColumns):
     path: str
     questions: str
 
-    @property
-    def origin(self) -> str:
-        """Return the folder."""
-        return self.path
-
     def read(self) -> Raw:
         """Read the folder and the file."""
         table, corpus = self._read()

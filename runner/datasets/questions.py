@@ -21,6 +21,7 @@ from retrievers.filters import Filter
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries
 from runner.datasets.columns import (
+    NAMES,
     find_column,
     find_first,
     find_place,
@@ -177,7 +178,7 @@ class QuestionColumns(DatasetSource, ABC):
         if identifier is None and has_qrels:
             raise records[0].fault(describe_missing("query_id", "id", names))
         answers = [name for name in free if all(isinstance(r.fields.get(name), str | None) for r in records)]
-        answer = columns["query_answer"] or find_first("query_answer", answers)
+        answer = columns["query_answer"] or find_first(NAMES["query_answer"], answers)
         return {**columns, "query_text": text, "query_id": identifier, "query_answer": answer}
 
     def _find_gold(

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from retrievers.runs.run_formats import strip_compression
-from retrievers.strict_values import parse_id, parse_number
+from retrievers.strict_values import parse_number
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries
-from runner.datasets.columns import normalize_name
+from runner.datasets.columns import find_first, normalize_name
 from runner.datasets.files import SourceRecord
 from runner.datasets.qrels import DOCUMENT, GRADE, is_number
 from runner.datasets.rows import iter_csv, open_table
@@ -61,7 +61,7 @@ def recognise_format(path: Path) -> QrelsFormat | None:
     if ending in (".csv", ".tsv"):
         tabs = (line.split("\t") for _, line in files.text_lines(path))
         header = next(tabs, []) if ending == ".tsv" else open_table(path, "qrels").columns
-        return "ratings" if _find(header, _QUERY) and _find(header, _DOCUMENT) else None
+        return "ratings" if find_first(_QUERY, header) and find_first(_DOCUMENT, header) else None
     if ending in (".jsonl", ".ndjson"):
         first = next(iter_records(path), None)
         return _recognise_keys(unwrap(first).fields) if first else None
@@ -200,7 +200,7 @@ def _iter_table(path: Path, column: str | None) -> Iterator[Rating]:
     """Yield the ratings of a table; several columns of ratings are from several judges."""
     rows = list(iter_csv(path))
     for record in rows:
-        query, document = _find(record.fields, _QUERY), _find(record.fields, _DOCUMENT)
+        query, document = find_first(_QUERY, record.fields), find_first(_DOCUMENT, record.fields)
         if query is None or document is None:
             raise record.fault(
                 f"expected the columns query, docid and rating; the columns are {', '.join(record.fields)}"
@@ -217,7 +217,7 @@ def _find_raters(rows: Sequence[SourceRecord], column: str, query: str) -> Seque
     Raises `DatasetError` for a column that may be anything else.
     """
     names = [*rows[0].fields]
-    if rating := column if column in names else _find(names, _RATING):
+    if rating := column if column in names else find_first(_RATING, names):
         return [rating]
     if column != "grade":
         raise rows[0].fault(f"the column {column!r} is missing; the columns are {', '.join(names)}")
@@ -255,7 +255,7 @@ def _iter_quepid(path: Path, content: object) -> Iterator[Rating]:
     keys = content if isinstance(content, Mapping) else {}
     if "query_doc_pairs" in keys:
         for record in files.json_objects(path, "query_doc_pairs", _list(path, content, "query_doc_pairs")):
-            judges = files.json_objects(path, f"query_doc_pairs {record.number}, judgement", _read_judges(record))
+            judges = record.objects("judgements")
             values = [judge.fields.get("rating") for judge in judges if not judge.fields.get("unrateable")]
             yield _rating(record, normalise(record.text("query_text")), record.value("doc_id"), values)
     elif "queries" in keys:
@@ -273,13 +273,6 @@ def _iter_quepid(path: Path, content: object) -> Iterator[Rating]:
             )
 
 
-def _read_judges(record: SourceRecord) -> list[Any]:
-    judges = record.fields.get("judgements") or []
-    if not isinstance(judges, list):
-        raise record.fault("'judgements' is not a list")
-    return judges
-
-
 def _iter_rank_eval(path: Path, requests: Sequence[object]) -> Iterator[Rating]:
     for record in files.json_objects(path, "request", requests):
         identifier = record.identifier("id")
@@ -289,7 +282,7 @@ def _iter_rank_eval(path: Path, requests: Sequence[object]) -> Iterator[Rating]:
         for document in _list(f"{path}, request {record.number}", record.fields, "ratings"):
             if not isinstance(document, Mapping) or not {"_id", "rating"} <= document.keys():
                 raise record.fault(f"a rating needs _id and rating; found {str(document)[:60]}")
-            yield Rating(record, identifier, text, _parse_document(record, document["_id"]), document["rating"])
+            yield Rating(record, identifier, text, record.parse_id("_id", document["_id"]), document["rating"])
 
 
 def _iter_opensearch(path: Path, content: object) -> Iterator[Rating]:
@@ -311,21 +304,14 @@ def _rating(record: SourceRecord, text: str, document: object, values: Sequence[
     if not given:
         return Rating(record, text, text)
     if len(given) == 1:
-        return Rating(record, text, text, _parse_document(record, document), given[0])
+        return Rating(record, text, text, record.parse_id("document id", document), given[0])
     try:
         numbers = list(map(parse_number, given))
     except ValueError:
         raise record.fault(f"the ratings {', '.join(map(str, given))} are not numbers") from None
     mean = sum(numbers) / len(numbers)
     value = int(mean + 0.5) if all(map(float.is_integer, numbers)) else mean
-    return Rating(record, text, text, _parse_document(record, document), value)
-
-
-def _parse_document(record: SourceRecord, document: object) -> str:
-    try:
-        return parse_id(document)
-    except ValueError as error:
-        raise record.fault(f"the document id {error}") from None
+    return Rating(record, text, text, record.parse_id("document id", document), value)
 
 
 def _grade(rating: Rating, thresholds: Sequence[float] | None) -> int:
@@ -359,11 +345,6 @@ def _list(place: object, content: object, key: str) -> list[Any]:
     if not isinstance(values, list):
         raise DatasetError(f"{place}: expected a JSON object with the list {key!r}")
     return values
-
-
-def _find(names: Iterable[str], wanted: Sequence[str]) -> str | None:
-    there = {normalize_name(name): name for name in names}
-    return next((there[name] for name in wanted if name in there), None)
 
 
 def _ending(path: Path) -> str:

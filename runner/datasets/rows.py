@@ -49,6 +49,8 @@ _NAMELESS = {
 }
 """The columns of a table without a header, by their number."""
 _PARTS = ("queries", "corpus", "relevant_docs")
+_KEYS = {"documents": "documents_key", "queries": "queries_key", "questions": "queries_key"}
+"""The setting that names the key of the rows in a JSON or YAML file, by the setting of the file."""
 _QUESTION = ("question", "query", "user_input", "input", "text")
 _ITEM_KEYS = {"id", "_id", "text", "question", "query", "title"}
 """Keys of a single item, which is not an object of texts by id."""
@@ -183,10 +185,8 @@ def list_rows(path: Path, content: object, setting: str, key: str | None = None)
         if key is not None and key not in tables:
             raise DatasetError(f"{path}: no list of rows under {key!r}; there are {', '.join(tables) or 'none'}")
         if len(tables) > 1 and key is None:
-            raise DatasetError(
-                f"{path}: rows under several keys: {', '.join(tables)}; set dataset."
-                f"{'documents' if setting == 'documents' else 'queries'}_key to one of them"
-            )
+            way_out = f"set dataset.{_KEYS[setting]} to one of them" if setting in _KEYS else "keep only one of them"
+            raise DatasetError(f"{path}: rows under several keys: {', '.join(tables)}; {way_out}")
         name = key if key is not None else next(iter(tables), None)
         if name is not None:
             return list_rows(path, tables[name], setting)

@@ -103,8 +103,8 @@ class SourceSettings:
 
     @property
     def origin(self) -> str:
-        """Return the file or folder that names a dataset which has no name of its own."""
-        return type(self).__name__.lower()
+        """Return the file or folder that names a dataset without a name: by default, the setting `path`."""
+        return str(getattr(self, "path", type(self).__name__.lower()))
 
     def read_spans(self) -> list[GoldSpan]:
         """Read the file of spans; raises `DatasetError`. A format with spans of its own overrides this."""

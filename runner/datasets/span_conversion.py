@@ -10,6 +10,7 @@ from retrievers.base import Corpus
 from runner.datasets import files
 from runner.datasets.anchoring import Anchor, Quote, find_quote, lose
 from runner.datasets.base import DatasetError, corpus_of
+from runner.datasets.beir import iter_documents
 from runner.datasets.chunking import DOCUMENT
 from runner.datasets.dataset import Dataset
 from runner.datasets.folder import corpus_of_folder
@@ -24,10 +25,7 @@ def read_documents(path: str) -> Corpus:
         raise DatasetError(f"documents={path}: no such file or folder")
     if place.is_dir():
         return corpus_of_folder(place)
-    return corpus_of(
-        (record.identifier("_id", "id"), record.text("title") if "title" in record.fields else "", record.text("text"))
-        for record in files.json_lines(place)
-    )
+    return corpus_of(iter_documents(files.json_lines(place)))
 
 
 def convert_judgments(dataset: Dataset, documents: Corpus, least: float) -> Dataset:

@@ -8,9 +8,9 @@ how queries are generated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic.dataclasses import dataclass as settings
 
@@ -44,16 +44,11 @@ class Synthetic(DatasetSource):
     corpus: str | None = None
     level: Literal["chunk", "document"] | None = None
 
-    @property
-    def origin(self) -> str:
-        """Return the file of queries."""
-        return self.path
-
     def read(self) -> Raw:
         """Read the queries and the corpus."""
         path = files.resolve_path(self.path, "path")
         records = list(files.json_lines(path))
-        validations = [_object(record, "validation", record.fields.get("validation") or {}) for record in records]
+        validations = [record.mapping("validation") for record in records]
         queries = Queries(
             ids=[_identify_query(record, number) for number, record in enumerate(records, start=1)],
             texts=[record.text("query") for record in records],
@@ -149,7 +144,7 @@ def _golden_chunks(records: Sequence[SourceRecord], corpus: Corpus) -> Iterator[
     texts = dict(zip(corpus.ids, corpus.texts, strict=True))
     for record in records:
         golds = []
-        for chunk in _context(record):
+        for chunk in record.objects("context_chunks", required=True):
             gold = corpus_id(chunk.identifier("doc_id"), chunk.identifier("chunk_id"))
             if texts.get(gold, text := chunk.text("chunk", "chunk_text")) != text:
                 raise record.fault(
@@ -164,26 +159,9 @@ def _golden_chunks(records: Sequence[SourceRecord], corpus: Corpus) -> Iterator[
 
 def _golden_documents(record: SourceRecord) -> list[str]:
     """Return the documents that answer a query."""
-    listed = record.value("expected_doc_ids")
-    if not isinstance(listed, list):
-        raise record.fault("'expected_doc_ids' is not a list")
+    listed = record.array("expected_doc_ids", required=True)
     if not listed and record.fields.get("context_chunks"):
         raise record.fault(
             "'expected_doc_ids' is empty, but 'context_chunks' is not; add the documents of these chunks"
         )
-    return [
-        record._replace(fields={"expected_doc_ids": document}).identifier("expected_doc_ids") for document in listed
-    ]
-
-
-def _context(record: SourceRecord) -> list[SourceRecord]:
-    listed = record.value("context_chunks")
-    if not isinstance(listed, list):
-        raise record.fault("'context_chunks' is not a list")
-    return [record._replace(fields=_object(record, "context_chunks", chunk)) for chunk in listed]
-
-
-def _object(record: SourceRecord, name: str, value: object) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise record.fault(f"{name!r} contains a value that is not a JSON object")
-    return value
+    return [record.parse_id("expected_doc_ids", document) for document in listed]

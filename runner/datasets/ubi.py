@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from retrievers.runs.run_formats import strip_compression
-from retrievers.strict_values import parse_id
 from runner.datasets import files
 from runner.datasets.base import DatasetError, GradeInterval
 from runner.datasets.clicks import ClickError, Impressions, estimate_attractiveness, fit_examination
@@ -143,7 +142,7 @@ def _list_hits(record: SourceRecord) -> list[str]:
     hits = next((record.fields[name] for name in HITS if record.fields.get(name)), None) or []
     if not isinstance(hits, list):
         raise record.fault(f"'query_response_hit_ids' is {str(hits)[:60]!r}; it must be a list of ids")
-    return [_parse_id(document, record) for document in hits]
+    return [record.parse_id("query_response_hit_ids", document) for document in hits]
 
 
 def _iter_records(path: Path) -> Iterator[SourceRecord]:
@@ -155,22 +154,13 @@ def _iter_records(path: Path) -> Iterator[SourceRecord]:
 
 def _event_object(record: SourceRecord) -> tuple[str | None, int | None]:
     """Return the id of the document that an event is about, and its rank, if given."""
-    attributes = record.fields.get("event_attributes") or {}
-    if not isinstance(attributes, Mapping):
-        raise record.fault("'event_attributes' is not a JSON object")
+    attributes = record.mapping("event_attributes")
     about, position = attributes.get("object"), attributes.get("position")
     identifier = about.get("object_id") if isinstance(about, Mapping) else None
     ordinal = position.get("ordinal") if isinstance(position, Mapping) else None
     rank = ordinal.get("index") if isinstance(ordinal, Mapping) else ordinal
     is_rank = type(rank) is int and rank > 0
-    return None if identifier in (None, "") else _parse_id(identifier, record), rank if is_rank else None
-
-
-def _parse_id(value: object, record: SourceRecord) -> str:
-    try:
-        return parse_id(value)
-    except ValueError as error:
-        raise record.fault(str(error)) from None
+    return None if identifier in (None, "") else record.parse_id("object_id", identifier), rank if is_rank else None
 
 
 def _count_impressions(searches: Iterable[_Search], max_rank: int) -> tuple[list[tuple[str, str]], Impressions]:

@@ -119,9 +119,7 @@ def test_impression_events_replace_lists_of_results(tmp_path: Path) -> None:
 def test_an_id_that_is_neither_text_nor_a_whole_number_is_refused(tmp_path: Path, identifier: object) -> None:
     event = {"query_id": "s1", "action_name": "click", "event_attributes": {"object": {"object_id": identifier}}}
     for record in ({"query_id": "s1", "user_query": "sea", "query_response_hit_ids": [identifier]}, event):
-        with pytest.raises(
-            DatasetError, match=r"ubi.ndjson:121: .* is not an id; an id must be text or a whole number"
-        ):
+        with pytest.raises(DatasetError, match=r"ubi.ndjson:121: .*; an id must be text or a whole number"):
             read_log(tmp_path, [*ubi_log()[:120], record])
 
 

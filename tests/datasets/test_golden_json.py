@@ -79,6 +79,12 @@ def test_items_are_a_list_an_object_with_one_list_or_lines(tmp_path: Path, name:
     assert list(dataset.corpus.ids) == ["a", "b", "c"]
 
 
+def test_items_in_csv_are_read_by_their_columns(tmp_path: Path) -> None:
+    items = "item_id,name\na,Tower\nb,Ferry\n"
+    dataset = load(tmp_path, [query(1, expected_items=[A_HIGH])], items, items_name="items.csv", text_fields=["name"])
+    assert list(zip(dataset.corpus.ids, dataset.corpus.texts, strict=True)) == [("a", "Tower"), ("b", "Ferry")]
+
+
 def test_an_item_may_have_another_name_for_its_id(tmp_path: Path) -> None:
     assert load(
         tmp_path, [query(1, expected_items=[])], [{"key": 7, "t": "x"}], item_id="key", text_fields=["t"]
@@ -140,17 +146,23 @@ def test_relevance_is_a_map(tmp_path: Path) -> None:
     [
         (
             [query(7, expected_items=[A_HIGH | {"relevance": "huge"}])],
-            "query 1: 'q7' has an item with the unknown relevance 'huge'",
+            "query 1, expected_items 1: 'q7' has an item with the unknown relevance 'huge'",
         ),
-        ([query(1, expected_items=[{"item_id": "a"}])], "query 1: 'relevance' is missing; the fields are item_id"),
-        ([query(1, expected_items=[{"relevance": "low"}])], "query 1: 'item_id' is missing; the fields are relevance"),
+        (
+            [query(1, expected_items=[{"item_id": "a"}])],
+            "expected_items 1: 'relevance' is missing; the fields are item_id",
+        ),
+        (
+            [query(1, expected_items=[{"relevance": "low"}])],
+            "expected_items 1: 'item_id' is missing; the fields are relevance",
+        ),
         (
             [query(1, expected_items=[A_HIGH, A_LOW])],
-            "query 1: 'q1' lists the item 'a' twice, with different relevance labels",
+            "query 1, expected_items 2: 'q1' lists the item 'a' twice, with different relevance labels",
         ),
-        ([query(1, expected_items="a")], "query 1: the expected items of 'q1' are not a list of JSON objects"),
-        ([query(1, expected_items=None)], "query 1: the expected items of 'q1' are not a list of JSON objects"),
-        ([query(1, expected_items=["a"])], "query 1: the expected items of 'q1' are not a list of JSON objects"),
+        ([query(1, expected_items="a")], "query 1: 'expected_items' is not a list"),
+        ([query(1, expected_items=None)], "query 1: 'expected_items' is not a list"),
+        ([query(1, expected_items=["a"])], "query 1: 'expected_items' is not a list"),
         ([query(1)], "query 1: 'expected_items' is missing; the fields are query_id, query_text, query_type"),
         ([query(1, expected_items_by_search_type=["a"])], "'expected_items_by_search_type' is not a JSON object"),
         ([query(1, expected_items=[], expected_count=2)], "'q1' has the expected_count 2, but lists 0 items"),
@@ -196,13 +208,13 @@ def test_counts_in_the_metadata_must_be_true(tmp_path: Path, metadata: Any, mess
 @pytest.mark.parametrize(
     ("items", "settings", "message"),
     [
-        ({"a": ITEMS, "b": []}, {}, "items.json: expected one list of items, found a, b; keep only the list of items"),
-        ({"a": 1}, {}, "items.json: expected one list of items, found none; keep only the list of items"),
-        (5, {}, "items.json: expected a list of items, or an object that contains one such list"),
+        ({"a": ITEMS, "b": ITEMS}, {}, "items.json: rows under several keys: a, b; keep only one of them"),
+        ({"a": 1}, {}, "items.json: no item has a value in the field 'details.themes'"),
+        (5, {}, "items.json: expected a list of objects, or an object that contains one"),
         ("[", {}, "items.json: invalid JSON ("),
-        ([*ITEMS, 5], {}, "items.json, item 4: expected a JSON object, found 5"),
-        ([{"details": {"themes": "x"}}], {}, "items.json, item 1: 'item_id' is missing; the fields are details"),
-        (ITEMS + ITEMS[:1], {}, "item 4: the document id 'a' is already used at "),
+        ([*ITEMS, 5], {}, "items.json, row 4: expected a JSON object, found 5"),
+        ([{"details": {"themes": "x"}}], {}, "items.json, row 1: 'item_id' is missing; the fields are details"),
+        (ITEMS + ITEMS[:1], {}, "row 4: the document id 'a' is already used at "),
         (
             ITEMS,
             {"text_fields": ["body"]},
@@ -212,7 +224,7 @@ def test_counts_in_the_metadata_must_be_true(tmp_path: Path, metadata: Any, mess
         (
             ITEMS,
             {"text_fields": ["details"]},
-            "item 1: 'details' is an object; name one of its fields, such as details.",
+            "row 1: 'details' is an object; name one of its fields, such as details.",
         ),
         ([], {}, "golden: the dataset has no documents"),
     ],

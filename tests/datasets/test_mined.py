@@ -74,8 +74,8 @@ def test_rows_of_no_suite_have_no_type(path: Path) -> None:
     ("change", "message"),
     [
         ({"metadata": 1}, "mined.jsonl:1: 'metadata' is not a JSON object"),
-        ({"positive_ctxs": None}, "mined.jsonl:1: 'positive_ctxs' is not a list of contexts"),
-        ({"positive_ctxs": {"fqn": "x"}}, "mined.jsonl:1: 'positive_ctxs' is not a list of contexts"),
+        ({"positive_ctxs": None}, "mined.jsonl:1: 'positive_ctxs' is not a list"),
+        ({"positive_ctxs": {"fqn": "x"}}, "mined.jsonl:1: 'positive_ctxs' is not a list"),
         ({"positive_ctxs": [{"text": "x"}]}, "mined.jsonl:1, positive_ctxs 1: 'fqn' is missing"),
         (
             {"positive_ctxs": [{"fqn": "p.Agent", "rank_relevance": "first"}]},

@@ -111,8 +111,8 @@ def test_chunks_other_than_those_the_queries_were_generated_from_are_refused(pat
     ("change", "message"),
     [
         ({"context_chunks": "x"}, "q.jsonl:1: 'context_chunks' is not a list"),
-        ({"context_chunks": ["x"]}, "q.jsonl:1: 'context_chunks' contains a value that is not a JSON object"),
-        ({"validation": 3}, "q.jsonl:1: 'validation' contains a value that is not a JSON object"),
+        ({"context_chunks": ["x"]}, "q.jsonl:1: 'context_chunks' is not a list of JSON objects"),
+        ({"validation": 3}, "q.jsonl:1: 'validation' is not a JSON object"),
         ({"query": 3}, "q.jsonl:1: 'query' is 3; it must be text"),
     ],
 )
