@@ -219,7 +219,10 @@ def test_the_names_that_extensions_change_are_in_their_files() -> None:
     ] == []
 
 
-METHODS = ("explain.md", "spans.md", "racing.md", "tables.md", "reliability.md")
+BENCHMARK = re.compile(r"python -m\s+(benchmarks[\w.]*\w)")
+"""A module of this repository that measures figures on a page."""
+
+METHODS = ("explain.md", "spans.md", "racing.md", "tables.md", "explanations/dataset_reliability.md")
 """Pages of methods, which have the parts that a reader needs to judge one."""
 
 
@@ -229,9 +232,14 @@ def test_a_page_of_a_method_has_all_parts_and_a_simulation_that_exists() -> None
         titles = [heading or label for heading, label in zip(parts[1::3], parts[2::3], strict=True)]
         assert {"Question", "Formula", "Source", "Assumptions", "Simulation"} <= set(titles), name
         simulations = [text for title, text in zip(titles, parts[3::3], strict=True) if title == "Simulation"]
-        modules = re.findall(r"python -m\s+(benchmarks\S+?)[`\s]", "\n".join(simulations))
-        assert modules, name
-        assert all((ROOT / f"{module.replace('.', '/')}.py").is_file() for module in modules), name
+        assert any(BENCHMARK.search(text) for text in simulations), name
+
+
+def test_the_benchmarks_behind_documented_figures_exist() -> None:
+    modules = {module for name in PAGES for module in BENCHMARK.findall(page(name))}
+    assert len(modules) > 30
+    places = {module: ROOT / module.replace(".", "/") for module in modules}
+    assert [module for module, path in places.items() if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
 
 
 @cache

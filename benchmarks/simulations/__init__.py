@@ -1,1 +1,1 @@
-"""Simulations behind the figures of docs/statistics.md, each run by `python -m benchmarks.simulations.NAME`."""
+"""Simulations behind the figures of docs/explanations, each run by `python -m benchmarks.simulations.NAME`."""
