@@ -222,7 +222,13 @@ def test_the_names_that_extensions_change_are_in_their_files() -> None:
 BENCHMARK = re.compile(r"python -m\s+(benchmarks[\w.]*\w)")
 """A module of this repository that measures figures on a page."""
 
-METHODS = ("explain.md", "spans.md", "racing.md", "tables.md", "explanations/dataset_reliability.md")
+METHODS = (
+    "racing.md",
+    "tables.md",
+    "explanations/causes.md",
+    "explanations/dataset_reliability.md",
+    "explanations/passages.md",
+)
 """Pages of methods, which have the parts that a reader needs to judge one."""
 
 
