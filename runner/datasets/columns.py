@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from runner.config.arguments import arguments
@@ -32,6 +33,7 @@ NAMES: Mapping[str, Sequence[str]] = {
     ),
     "document_text": (
         "text", "contents", "content", "page_content", "body", "passage", "chunk", "document", "article", "abstract",
+        "chunk_text", "page_text", "passage_text", "document_text", "doc_text", "full_text",
     ),
 }  # fmt: skip
 """The names of columns by the setting that names them, in lower case with underscores."""
@@ -41,19 +43,27 @@ GOLD = (
 )  # fmt: skip
 QUALIFIERS = (
     "gold", "golden", "expected", "relevant", "correct", "target", "source", "reference", "ground_truth", "gt",
-    "supporting", "positive", "required", "answer",
+    "supporting", "positive", "required", "answer", "expect", "must_include", "must_cite",
 )  # fmt: skip
 THINGS = (
     "doc", "document", "file", "filename", "path", "page", "url", "uri", "link", "source", "id", "chunk", "node",
     "passage", "context", "section", "article", "item", "citation", "evidence", "quote", "span", "snippet",
 )  # fmt: skip
-"""A column of gold is named by one of `GOLD`, by a qualifier and a thing, or, less surely, by a thing alone."""
+"""A column of gold is named by one of `GOLD`, by a qualifier and things, or, less surely, by a thing alone."""
 
 _PARTS = "(?:_(?:id|name|path|title|text|content))?s?"
-_GOLD = re.compile(f"{'|'.join(GOLD)}|(?:{'|'.join(QUALIFIERS)})s?_(?:{'|'.join(THINGS)})s?{_PARTS}")
+_GOLD = re.compile(f"{'|'.join(GOLD)}|(?:{'|'.join(QUALIFIERS)})s?(?:_(?:{'|'.join(THINGS)})s?)+{_PARTS}")
+_QUALIFIED = re.compile(f"(?:{'|'.join(QUALIFIERS)})s?_(?!.*(?:answer|output|keyword|term|token|phrase|fact|string)).+")
+"""A qualifier and another noun, as in expected_places; such a column is gold if all that it names is a document."""
 _THING = re.compile(f"(?:{'|'.join(thing for thing in THINGS if thing != 'id')})s?{_PARTS}")
+_INNER = re.compile("page|section|span|quote|text|content|context|snippet|passage|evidence")
+"""Parts of names of a place in a document, or of its text."""
 _RETRIEVED = re.compile("retrieved|retrieval_context|predicted")
 """Parts of names of columns with what a system returned."""
+_SHORTEST_PROSE = 3
+"""The mean number of words in a column of texts, as opposed to names and categories."""
+_SAMPLE = 100
+"""The number of rows that show whether a column has texts."""
 
 Place = Callable[[Collection[str]], object]
 """Returns the place of columns, for messages."""
@@ -111,11 +121,23 @@ _MEANINGS = {
 
 
 def find_text_column(records: Sequence[SourceRecord], columns: Sequence[str], place: Place) -> str | None:
-    """Return the column of the questions: by its name, or else the only one in which most values end as questions."""
+    """Return the column of the questions: by its name, the only one of texts that end as questions, or of any texts."""
     if (name := find_column("query_text", columns, place)) is not None:
         return name
     asking = [name for name in columns if 2 * sum(_is_question(r.fields.get(name)) for r in records) > len(records)]
-    return select_only("query_text", asking, place)
+    return select_only("query_text", asking, place) or find_prose(records, columns)
+
+
+def find_prose(records: Iterable[SourceRecord], columns: Iterable[str]) -> str | None:
+    """Return the only column of texts of several words, None if there are none or more."""
+    sample = list(islice(records, _SAMPLE))
+    prose = [name for name in columns if _is_prose([record.fields.get(name) for record in sample])]
+    return prose[0] if len(prose) == 1 else None
+
+
+def _is_prose(values: Sequence[object]) -> bool:
+    texts = [value for value in values if isinstance(value, str) and value.strip()]
+    return bool(texts) and sum(len(text.split()) for text in texts) >= _SHORTEST_PROSE * len(texts)
 
 
 def _is_question(value: object) -> bool:
@@ -126,11 +148,31 @@ def rank_gold_columns(columns: Iterable[str], others: Collection[str | None]) ->
     """Return the columns that may be gold by their names, the surest group first; `others` have another meaning."""
     names = {name: normalize_name(name) for name in columns if name not in others}
     names = {name: normal for name, normal in names.items() if not _RETRIEVED.search(normal)}
+    if {"answer", "ground_truth"} <= {normalize_name(name) for name in columns}:  # as ragas scores them
+        names = {name: normal for name, normal in names.items() if normal != "contexts"}
     sure = [name for name, normal in names.items() if _GOLD.fullmatch(normal)]
     usual = [name for name in sure if names[name] == GOLD[0]]
     things = [name for name, normal in names.items() if name not in sure and _THING.fullmatch(normal)]
-    last = [name for name, normal in names.items() if normal in ("ground_truth", "ground_truths", "expected")]
+    last = [name for name, normal in names.items() if normal in ("expected", "expect")]
     return [group for group in (usual, sure, things, last) if group]
+
+
+def list_less_sure(columns: Iterable[str], others: Collection[str | None]) -> list[str]:
+    """Return the columns that are gold only if they name documents and nothing else."""
+    names = {name: normalize_name(name) for name in columns if name not in others}
+    truths = ("ground_truth", "ground_truths")
+    return [name for name, normal in names.items() if normal in truths or _QUALIFIED.fullmatch(normal)]
+
+
+def is_returned(name: str) -> bool:
+    """Return whether a column has what a system returned, by its name."""
+    return bool(_RETRIEVED.search(normalize_name(name)))
+
+
+def is_gold_name(name: str) -> bool:
+    """Return whether a name is that of gold, such as source_doc; places in a document are not."""
+    normal = normalize_name(name)
+    return bool(_GOLD.fullmatch(normal) or _THING.fullmatch(normal)) and not _INNER.search(normal)
 
 
 def flatten(record: SourceRecord) -> SourceRecord:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from retrievers.base import Corpus
 from retrievers.strict_values import parse_id, parse_json, show_value
+from runner.datasets.columns import is_gold_name
 from runner.datasets.files import SourceRecord, grade_of
 
-SEPARATORS = ("|", ";", ",", "\n", " ")
+SEPARATORS = ("|", ";", ",", "+", "\n", " ")
 """Characters that often separate gold documents, the least ambiguous first."""
 
 IDS = "ids"
@@ -27,15 +28,22 @@ _LIST = re.compile(r"\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 """A list as written by JSON, Python or NumPy."""
 _NUMPY = re.compile(r"""(?<=['"])\s+(?=['"])""")
 _NAMED = ("id", "_id", "doc_id", "document_id", "docid", "chunk_id", "file", "filename", "path", "source", "doc",
-          "document", "title", "url", "quote", "text", "context", "content", "page_content")  # fmt: skip
+          "document", "title", "url")  # fmt: skip
+_QUOTED = ("quote", "text", "context", "content", "page_content", "passage", "snippet")
+"""Keys of an object that names a document, before and after the names of columns of gold."""
+_NOTHING = {"none", "null", "nan", "n/a", "na", "-", "not_found", "not found", "no_answer", "unanswerable"}
+"""What people write where no document is right, in lower case."""
 _GRADES = ("grade", "relevance", "score", "rel", "rating")
 _SUFFIX = re.compile(
     r"(?<=.)\.(?:mdx?|markdown|txt|text|rst|html?|adoc|asciidoc|ipynb|pdf|docx?|pptx?|xlsx?|odt|rtf|epub|csv|tsv|jsonl?|xml|ya?ml)$",
     re.IGNORECASE,
 )
 """The suffix of a file of documents; other endings, as in v1.2, belong to a name."""
-_PLACE = re.compile(r"(?:#.*|::.*|:(?:p(?:age)?\.?\s*|L)?\d+(?:-L?\d+)?|[,;]?\s+\(?p(?:age)?s?\.?\s*\d+(?:-\d+)?\)?)$")
-"""What names a heading, a page or lines after the name of a file."""
+_PLACE = re.compile(
+    r"(?:#.*|::.*|:(?:p(?:age)?\.?\s*|L)?\d+(?:-L?\d+)?|[,;]?\s+\(?p(?:age)?s?\.?\s*\d+(?:-\d+)?\)?"
+    r"|\s*\[\d+(?::\d\d){1,2}\])$"
+)
+"""What names a heading, a page, lines or a time after the name of a file."""
 _HOST = re.compile(r"^[a-z][a-z0-9+.-]*://[^/]*/*", re.IGNORECASE)
 _FEWEST_WORDS = 3
 """The words of a text that is looked for in documents; shorter ones occur by chance."""
@@ -70,7 +78,7 @@ def _iter_references(record: SourceRecord, column: str, value: object) -> Iterat
     if value is None or value == "" or value != value:  # NaN, for a missing value
         return
     if isinstance(value, list | tuple):
-        for item in value:
+        for item in value if any(item != "" for item in value) else ():
             if item == "":
                 raise record.fault(f"{column!r} is {item!r}; an id must be text or a whole number")
             yield from _iter_references(record, column, item)
@@ -83,7 +91,8 @@ def _iter_references(record: SourceRecord, column: str, value: object) -> Iterat
 def _iter_named(record: SourceRecord, column: str, value: Mapping[str, object]) -> Iterator[Reference]:
     """Yield the reference of an object with a name and perhaps a grade, or those of an object of grades by name."""
     value = {key: part for key, part in value.items() if part is not None}  # Parquet adds the keys of other rows
-    name = next((value[key] for key in _NAMED if value.get(key) not in (None, "")), None)
+    keys = (*_NAMED, *filter(is_gold_name, value), *_QUOTED)
+    name = next((value[key] for key in keys if value.get(key) not in (None, "")), None)
     try:
         if name is None and value and all(isinstance(grade, int | float | str) for grade in value.values()):
             yield from (Reference(parse_id(key), grade_of(grade)) for key, grade in value.items())
@@ -115,6 +124,11 @@ def parse_list(text: str) -> object | None:
 def split(text: str, separator: str | None) -> list[str]:
     """Return the parts of a text without blanks around them; None: the whole text."""
     return [text] if separator is None else [part.strip() for part in text.split(separator)]
+
+
+def is_nothing(name: str) -> bool:
+    """Return whether a name says that no document is right, as in `none`."""
+    return name.strip().casefold() in _NOTHING
 
 
 class Match(NamedTuple):
@@ -154,6 +168,8 @@ class Locator:
                 if len(titled) == 1
                 else Match(cause=_describe_several("have the title", titled))
             )
+        if whole := self._wholes.get(name.strip(), []):
+            return Match(whole, "texts")
         words = _spell(name)
         if words.count(" ") >= _FEWEST_WORDS - 1:
             containing = [i for i, text in zip(self._corpus.ids, self._spelt, strict=True) if f" {words} " in text]
@@ -200,6 +216,14 @@ class Locator:
             if title.strip():
                 titles[title.strip().casefold()].append(document)
         return titles
+
+    @cached_property
+    def _wholes(self) -> Mapping[str, list[str]]:
+        """The documents by their whole text."""
+        wholes: dict[str, list[str]] = defaultdict(list)
+        for document, text in zip(self._corpus.ids, self._corpus.texts, strict=True):
+            wholes[text.strip()].append(document)
+        return wholes
 
     @cached_property
     def _spelt(self) -> Sequence[str]:

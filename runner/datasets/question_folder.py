@@ -33,7 +33,7 @@ class QuestionFolder(QuestionColumns):
             corpus,
             table.queries,
             qrels=table.qrels,
-            judged=table.queries.ids,
+            judged=table.judged,
             qrels_name=self.questions,
             reading=f"{describe_folder(self.path, READERS)}; {table.reading}",
             unknown_cause=table.cause,

@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.base import Corpus
 from retrievers.filters import Filter
+from runner.config.arguments import arguments
 from runner.datasets import files
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries
 from runner.datasets.columns import (
@@ -27,7 +28,9 @@ from runner.datasets.columns import (
     find_place,
     find_text_column,
     flatten,
+    is_returned,
     list_columns,
+    list_less_sure,
     rank_gold_columns,
     select_only,
 )
@@ -40,6 +43,7 @@ from runner.datasets.gold import (
     Match,
     Reference,
     find_separator,
+    is_nothing,
     is_whole,
     parse_references,
     split,
@@ -68,12 +72,22 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionTable:
-    """Questions as read from a table. `reading` says in one line what was understood; `cause` why gold is unknown."""
+    """Questions as read from a table. `reading` says in one line what was understood.
+
+    `unknown` is what they name as gold without a document, and `cause` why the first of these has none.
+    """
 
     queries: Queries
     questions: Sequence[Question]
     reading: str
+    has_gold: bool = True
+    unknown: Sequence[str] = ()
     cause: str = ""
+
+    @property
+    def judged(self) -> Sequence[str]:
+        """Return the ids of the questions, whose gold is known to be complete; without a column of gold, none."""
+        return self.queries.ids if self.has_gold else ()
 
     @property
     def qrels(self) -> list[Qrel]:
@@ -148,7 +162,9 @@ class QuestionColumns(DatasetSource, ABC):
             filters=filters if len(firsts) == len(records) else read_filters(firsts, self.filter_field),
         )
         reading = _describe(records, questions, columns, reader)
-        return QuestionTable(queries, questions, reading, _find_cause(questions, reader)), corpus
+        unknown = _list_unknown(questions, reader)
+        cause = reader.find(unknown[0]).cause if unknown and reader else ""
+        return QuestionTable(queries, questions, reading, reader is not None, unknown, cause), corpus
 
     def _iter_rows(self, pattern: str, setting: str) -> Iterator[SourceRecord]:
         named = [name for name in (self.query_id, self.query_text, self.query_golds) if name]
@@ -183,8 +199,11 @@ class QuestionColumns(DatasetSource, ABC):
 
     def _find_gold(
         self, pattern: str, records: Sequence[SourceRecord], columns: Mapping[str, str | None], corpus: Corpus
-    ) -> GoldReader:
-        """Return the reader of the column of gold: that whose name says so most surely and that names documents."""
+    ) -> GoldReader | None:
+        """Return the reader of the column of gold: that whose name says so most surely and that names documents.
+
+        None: there is none, and the questions are kept to be judged. Raises `DatasetError`.
+        """
         locator, names = Locator(corpus) if len(corpus) else None, list_columns(records)
         place = find_place(records, pattern)
         grades = self.query_grades or find_column("query_grades", names, place)
@@ -198,7 +217,11 @@ class QuestionColumns(DatasetSource, ABC):
         readers = [[*map(read, group)] for group in rank_gold_columns(names, columns.values())]
         if locator is not None:
             known = [[reader for reader in group if reader.has_documents(records)] for group in readers]
-            readers = [group for group in known if group] or readers
+            readers = [group for group in known if group] or [
+                [r for r in map(read, list_less_sure(names, columns.values())) if r.has_only_documents(records)],
+                *readers,
+            ]
+            readers = [group for group in readers if group]
         for group in readers[:1]:
             only = select_only("query_golds", [reader.column for reader in group], place)
             return next(reader for reader in group if reader.column == only)
@@ -210,7 +233,11 @@ class QuestionColumns(DatasetSource, ABC):
             and _repeats(records, reader)
         ):
             return reader
-        raise records[0].fault(describe_missing("query_golds", "gold", names))
+        if self.unjudged_queries == "keep":
+            return None
+        others = [read(name) for name in names if name not in columns.values() and not is_returned(name)]
+        hints = [reader.column for reader in others if locator and reader.has_documents(records)]
+        raise records[0].fault(_describe_no_gold(names, columns["query_answer"], hints))
 
 
 @dataclass(frozen=True)
@@ -225,6 +252,8 @@ class GoldReader:
     def read(self, record: SourceRecord) -> list[Reference]:
         """Return what a row names as gold, with grades; raises `DatasetError`."""
         references = parse_references(record, self.column, self.separator, self._is_known)
+        if len(references) == 1 and is_nothing(references[0].name) and not self._is_document(references[0].name):
+            return []
         graded = record.fields.get(self.grades) if self.grades else None
         if graded is None or graded == "":
             return references
@@ -242,13 +271,17 @@ class GoldReader:
         """Return the documents that a reference names."""
         return self.locator.find(name) if self.locator else Match([name], IDS)
 
+    def _is_document(self, name: str) -> bool:
+        return self.locator is not None and bool(self.locator.find(name).documents)
+
     def has_documents(self, records: Sequence[SourceRecord]) -> bool:
         """Return whether any row names a document."""
         return any(self.find(reference.name).documents for reference in self._read_all(records))
 
     def has_only_documents(self, records: Sequence[SourceRecord]) -> bool:
-        """Return whether all that rows name are documents."""
-        return all(self.find(reference.name).documents for reference in self._read_all(records))
+        """Return whether rows name documents and nothing else."""
+        names = [reference.name for reference in self._read_all(records)]
+        return bool(names) and all(self.find(name).documents for name in names)
 
     def _read_all(self, records: Sequence[SourceRecord]) -> Iterator[Reference]:
         for record in records:
@@ -271,8 +304,8 @@ def _group(
     Without ids, questions are numbered in the order of their first rows.
     """
     identifier, text = columns["query_id"], str(columns["query_text"])
-    if reader is None:
-        return [Question(record.identifier(str(identifier)), record.text(text), [record]) for record in records]
+    if reader is None and identifier:
+        return [Question(record.identifier(identifier), record.text(text), [record]) for record in records]
     groups: dict[tuple[str, str], list[SourceRecord]] = {}
     for record in records:
         if not identifier and not record.text(text).strip():
@@ -285,7 +318,9 @@ def _group(
     ]
 
 
-def _read_question(identifier: str, text: str, records: Sequence[SourceRecord], reader: GoldReader) -> Question:
+def _read_question(identifier: str, text: str, records: Sequence[SourceRecord], reader: GoldReader | None) -> Question:
+    if reader is None:
+        return Question(identifier, text, records)
     references = [(record, reference) for record in records for reference in reader.read(record)]
     golds = [
         (record.location, document, 1 if grade is None else grade)
@@ -316,12 +351,11 @@ def _check_separator(records: Sequence[SourceRecord], reader: GoldReader) -> Non
                 )
 
 
-def _find_cause(questions: Sequence[Question], reader: GoldReader | None) -> str:
-    """Return why the first gold that names no document does not, "" if all does."""
+def _list_unknown(questions: Sequence[Question], reader: GoldReader | None) -> list[str]:
+    """Return what questions name as gold that is no document."""
     if reader is None or reader.locator is None:
-        return ""
-    names = (name for question in questions for name in question.names)
-    return next((cause for name in names if (cause := reader.find(name).cause)), "")
+        return []
+    return [name for question in questions for name in question.names if not reader.find(name).documents]
 
 
 def _describe(
@@ -341,10 +375,21 @@ def _describe(
         parts += [f"{unknown:,} of {kinds.total() + unknown:,} without a document"] if unknown else []
         empty = [question for question in questions if not question.golds]
         parts += [f"{len(empty):,} without gold, the first at {empty[0].record.location}"] if empty else []
+    elif "query_golds" in columns:
+        parts += ["no gold"]
     parts += [f"answers from `{columns['query_answer']}`"] if columns["query_answer"] else []
     parts += [f"ids from `{columns['query_id']}`" if columns["query_id"] else "no ids: numbered"]
     parts += [f"{len(records):,} rows, of which repeated questions became one"] if len(records) > len(questions) else []
     return ", ".join(parts)
+
+
+def _describe_no_gold(names: Collection[str], answer: str | None, hints: Sequence[str]) -> str:
+    """Return a message about a table without gold, with what may be it: `hints` are columns that name documents."""
+    ways_out = [f"if {name!r} is the gold, set {arguments({'dataset.query_golds': name})}" for name in hints]
+    if answer:
+        ways_out.append(f"{answer!r} has answers, not documents")
+    ways_out.append("to judge the results instead, set dataset.unjudged_queries=keep")
+    return f"{describe_missing('query_golds', 'gold', names)}; {'; '.join(ways_out)}"
 
 
 def describe_missing(setting: str, column: str, names: Collection[str]) -> str:

@@ -65,7 +65,7 @@ class Tabular(QuestionColumns):
             corpus,
             table.queries,
             qrels=list(self.iter_qrels(self.qrels)) if self.qrels else table.qrels,
-            judged=() if self.qrels else table.queries.ids,
+            judged=() if self.qrels else table.judged,
             qrels_name=self.qrels or self.queries,
             document_fields=fields[0].names,
             reading=self._describe_documents() + table.reading,
