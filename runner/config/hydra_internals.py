@@ -10,6 +10,7 @@ import argparse
 import copy
 import os
 import pickle
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -52,6 +53,7 @@ __all__ = [
     "convert_shown_config",
     "create_config_search_path",
     "create_repository",
+    "find_preset",
     "format_element",
     "get_args_parser",
     "get_parsed_value",
@@ -79,6 +81,16 @@ _MODES = frozenset(f"hydra.mode={mode.name}" for mode in RunMode)
 def load_yaml(text: str) -> Any:  # noqa: ANN401 (any content)
     """Return the content of YAML as OmegaConf reads it; raises `yaml.YAMLError`. Do not modify it, as it is cached."""
     return yaml.load(text, Loader=_loader)  # noqa: S506 (a safe loader)
+
+
+def find_preset(config_path: str) -> Path | None:
+    """Return the file that `experiment=FILE.yaml` names from the working folder, given the path of its config.
+
+    None for any other config, and if there is no such file.
+    """
+    name = config_path.removeprefix("experiment/")
+    is_file = name != config_path and name.endswith(".yaml") and Path(name).is_file()
+    return Path(name) if is_file else None
 
 
 @contextmanager
@@ -173,7 +185,8 @@ def reuse_compositions() -> Iterator[None]:
 
     def create_once(repo: Any, config_name: str | None, overrides_list: list[Override], **named: Any) -> Any:  # noqa: ANN401 (Hydra's)
         files = _identify_files(repo)
-        if files is None or any("${" in str(override.input_line) for override in overrides_list):
+        lines = [str(override.input_line) for override in overrides_list]
+        if files is None or any("${" in line or re.match(r"experiment=.*\.yaml", line) for line in lines):
             return create(repo, config_name, overrides_list, **named)
         given = [override for override in overrides_list if not override.is_sweep_override()]
         values = [o for o in given if isinstance(o.value(), dict) or not repo.group_exists(o.key_or_group)]
@@ -185,7 +198,7 @@ def reuse_compositions() -> Iterator[None]:
 
     def merge_once(self: ConfigLoaderImpl, defaults: Sequence[Any], repo: Any) -> DictConfig:  # noqa: ANN401 (Hydra's)
         config: DictConfig
-        if (files := _identify_files(repo)) is None:
+        if (files := _identify_files(repo)) is None or any(find_preset(own.config_path or "") for own in defaults):
             config = merge(self, defaults, repo)
         else:
             config = _make_once(("config", *map(astuple, defaults), files), lambda: merge(self, defaults, repo))
@@ -229,7 +242,8 @@ def check_compositions(is_own: Callable[[Path], bool], check: Callable[[Composit
 
     def merge_checked(self: ConfigLoaderImpl, defaults: Sequence[Any], repo: Any) -> Any:  # noqa: ANN401 (Hydra's)
         folders = [Path(source.path) for source in repo.get_sources() if source.scheme() == "file"]
-        if all(map(is_own, folders)) and not any(".." in str(default.config_path) for default in defaults):
+        paths = [str(default.config_path) for default in defaults]
+        if all(map(is_own, folders)) and not any(".." in path or find_preset(path) for path in paths):
             return merge(self, defaults, repo)
         config = merge(self, defaults, copy.deepcopy(repo))  # a merge changes the files that a repository has read
         origins = _find_origins(defaults, repo, is_own)
@@ -272,7 +286,8 @@ def _find_foreign(config_path: str | None, repo: Any, is_own: Callable[[Path], b
     loaded = repo.load_config(config_path)
     if not str(loaded.path).startswith("file://"):
         return None
-    file = Path(loaded.path.removeprefix("file://"), FileConfigSource._normalize_file_name(config_path)).resolve()
+    place = Path(loaded.path.removeprefix("file://"), FileConfigSource._normalize_file_name(config_path))
+    file = (find_preset(config_path) or place).resolve()
     return None if is_own(file) else os.path.relpath(file)
 
 

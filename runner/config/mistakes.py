@@ -100,6 +100,8 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
     """Return one line about a failed composition: the key, its value, and how to correct it."""
     text = str(error)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file and error.options is not None:
+        if (file := error.missing_cfg_file.removeprefix("experiment/")).endswith(".yaml"):
+            return f"experiment={file}: no such file"
         group, _, choice = error.missing_cfg_file.rpartition("/")
         return _describe_unknown_choice(group, choice, error.options)
     if match := re.search(r"Could not load '([^/']+)/([^']+)'", text):

@@ -25,7 +25,8 @@ from runner.config.yaml_files import YamlError, describe, parse_yaml
 class FileConfigSource(hydra_internals.FileConfigSource):
     """Hydra's source of files, with checks; the registry requires this class name.
 
-    A preset may contain the settings of `verb`, and settings to which it or one of the `overrides` refers.
+    A preset may contain the settings of `verb`, and settings to which it or one of the `overrides` refers. It may also
+    be a file anywhere, with its extension: `experiment=FILE.yaml`.
     """
 
     verb = "evaluate"
@@ -33,7 +34,7 @@ class FileConfigSource(hydra_internals.FileConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         """Load a file; raises `ConfigError` with the place of invalid YAML or of an unknown setting."""
-        file = Path(self.path, self._normalize_file_name(config_path))
+        file = hydra_internals.find_preset(config_path) or Path(self.path, self._normalize_file_name(config_path))
         if not file.is_file():
             return super().load_config(config_path)  # raises
         place = os.path.relpath(file)
@@ -53,6 +54,10 @@ class FileConfigSource(hydra_internals.FileConfigSource):
             self._check_preset(content, text, place)
         config = OmegaConf.create({} if content is None else content)
         return ConfigResult(config=config, path=f"file://{self.path}", provider=self.provider, header=header)
+
+    def is_config(self, config_path: str) -> bool:
+        """Return whether there is a file."""
+        return hydra_internals.find_preset(config_path) is not None or super().is_config(config_path)
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Return the choices of a group, without files that start with `_`, which are only bases of other files."""

@@ -141,6 +141,8 @@ class Declared:
         preset = self._composer.value(self.arguments, "experiment")
         fixed = [argument for argument in self.arguments if argument.partition("=")[0].lstrip("+~") not in axes]
         identity, name = sweep_id(preset or ", ".join(sorted(axes)), fixed), preset or _name(axes)
+        if name.endswith(".yaml"):
+            name = Path(name).stem
         return Sweep(identity, name, axes, combinations, report=report)
 
     def _experiment(self, point: Combination) -> Experiment:

@@ -108,6 +108,15 @@ def test_a_file_from_elsewhere_cannot_configure_hydra_or_run_code(
                             "command line, or remove it")  # fmt: skip
 
 
+@pytest.mark.parametrize("content", ["store: {path: /evil}", "hydra: {run: {dir: /evil}}"])
+def test_a_preset_named_by_its_file_is_from_elsewhere_in_the_working_folder_too(
+    content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write({"mine.yaml": f"{GLOBAL}{content}"}, "presets")
+    message = read_error(["experiment=presets/mine.yaml"], capsys)
+    assert message.startswith("presets/mine.yaml: ")
+
+
 @pytest.mark.parametrize(
     ("files", "words", "named"),
     [
