@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
@@ -46,7 +47,8 @@ class RunFile:
 
     Hits are ranked by score, then document id, both descending, as in trec_eval; ranks are only read where there are no
     scores. A query that is missing from the file has no hits. A document that is listed twice for a query counts once,
-    with its best score. Documents that the corpus lacks keep their rank.
+    with its best score. Documents that the corpus lacks keep their rank. `label` is the name of the system that wrote
+    the file: its files for different datasets are one system.
     """
 
     access: ClassVar[Access] = Access(paths=("path",))
@@ -56,6 +58,7 @@ class RunFile:
 
     path: str
     format: RunFormat | None = None
+    label: str | None = Field(default=None, min_length=1)
 
     def describe_index(self) -> Mapping[str, str]:
         """Return the size and the modification time of the file, which change if it is replaced."""

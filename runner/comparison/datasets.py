@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from runner.comparison.labels import format_setting
+from runner.comparison.labels import identify_system, label_systems
 from runner.comparison.leaderboard import find_mean, order_results
 from runner.comparison.systems import SystemsByDataset, SystemScores
 from runner.evaluation.result import DatasetSummary, Result
 
-SweptSettings = tuple[tuple[str, Any], ...]
-"""The swept settings of a system, without those of the dataset."""
-
 
 def rank_systems(groups: Sequence[Sequence[Result]], primary: str) -> SystemsByDataset:
-    """Rank systems by a measure of results, one group per dataset; a system is a combination without dataset settings.
+    """Rank systems by a measure of results, one group per dataset.
 
     Raises `ResultError` if the measure is missing.
     """
@@ -25,17 +21,17 @@ def rank_systems(groups: Sequence[Sequence[Result]], primary: str) -> SystemsByD
     ranked = [results for results in ordered if results and not np.isnan(results[0].of(primary)).all()]
     if len(ranked) < 2:
         return SystemsByDataset()
-    scores = [{_system(one.swept): find_mean(one, primary) for one in reversed(results)} for results in ranked]
+    by_dataset = [{identify_system(one): one for one in reversed(results)} for results in ranked]
+    scores = [{system: find_mean(one, primary) for system, one in own.items()} for own in by_dataset]
     ranks = [_rank(of_dataset) for of_dataset in scores]
+    first = {system: one for own in reversed(by_dataset) for system, one in own.items()}
     systems = list(dict.fromkeys(system for of_dataset in scores for system in of_dataset))
-    varied = {key for key, _ in (item for system in systems for item in system)}
-    shared = {key for key in varied if len({repr(dict(system).get(key)) for system in systems}) == 1}
     rows = []
-    for system in systems:
+    for system, label in zip(systems, label_systems([first[system] for system in systems]), strict=True):
         places = [of_dataset[system] for of_dataset in ranks if system in of_dataset]
         mean_rank = sum(places) / len(ranked) if len(places) == len(ranked) else None
         own = [of_dataset.get(system) for of_dataset in scores]
-        rows.append(SystemScores(_label(system, shared), mean_rank, own))
+        rows.append(SystemScores(label, mean_rank, own))
     rows.sort(key=lambda row: (row.mean_rank is None, row.mean_rank or 0.0, row.label))
     return SystemsByDataset(title_datasets([results[0].dataset for results in ranked]), rows)
 
@@ -50,16 +46,7 @@ def title_datasets(datasets: Sequence[DatasetSummary]) -> list[str]:
     return [f"{name} ({split}, {fingerprint})" for name, split, fingerprint in names]
 
 
-def _system(swept: Mapping[str, Any]) -> SweptSettings:
-    return tuple((key, value) for key, value in swept.items() if key.partition(".")[0] != "dataset")
-
-
-def _label(system: SweptSettings, shared: set[str]) -> str:
-    parts = [f"{key.rpartition('.')[2]}={format_setting(value)}" for key, value in system if key not in shared]
-    return ", ".join(parts) or "the only system"
-
-
-def _rank(scores: Mapping[SweptSettings, float]) -> dict[SweptSettings, float]:
+def _rank(scores: Mapping[bytes, float]) -> dict[bytes, float]:
     """Return the rank of each score, largest first; equal scores share their mean rank."""
     values = [value for value in scores.values() if value == value]
     return {

@@ -1,4 +1,4 @@
-"""Label results by the settings in which they differ."""
+"""Label results by the settings in which they differ, and identify systems on any dataset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import orjson
+
+from runner.config.values import replace_value
 from runner.evaluation.result import Result
+
+LABEL = "retriever.label"
+"""The setting that names the system whose rankings are in files."""
+
+RUN_FILE = ("path", "format")
+"""The settings that a label stands for: those of a file with rankings for one dataset."""
 
 MOST_SETTINGS = 3
 """The largest number of settings in a label; the others are in the configuration."""
@@ -15,10 +24,12 @@ MOST_SETTINGS = 3
 def label_results(results: Sequence[Result], swept: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
     """Return a label for each result: its settings that differ, each under the shortest unambiguous key.
 
-    `swept` are the settings of each result, by default its swept ones. If these labels are not unique, names are used
-    instead.
+    `swept` are the settings of each result, by default its swept ones; those of the dataset do not label a single
+    result. If these labels are not unique, names are used instead.
     """
-    settings = [result.swept for result in results] if swept is None else swept
+    if swept is None and len(results) == 1:
+        return label_systems(results)
+    settings = [*map(_put_label, [result.swept for result in results] if swept is None else swept)]
     keys, _ = split_swept(settings)
     texts: list[list[str]] = [[] for _ in results]
     for key in keys:
@@ -31,11 +42,54 @@ def label_results(results: Sequence[Result], swept: Sequence[Mapping[str, Any]] 
         return labels
     differing = _find_differing_settings(results)
     names = [
-        " ".join([result.name, *(part for part in parts if part.partition("=")[2] != result.name)])  # such as path=NAME
+        " ".join(
+            [result.name, *(part for part in parts if part.partition("=")[2].rpartition("/")[2] != result.name)]
+        )  # path=NAME
         for result, parts in zip(results, differing, strict=True)
     ]
     counts = [names[: i + 1].count(name) for i, name in enumerate(names)]
     return [name if count == 1 else f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
+
+
+def label_systems(results: Sequence[Result]) -> list[str]:
+    """Return a label for each result, as `label_results` does, without settings of the dataset."""
+    own = [{k: v for k, v in result.swept.items() if k.partition(".")[0] != "dataset"} for result in results]
+    return label_results(results, own)
+
+
+def identify_system(result: Result) -> bytes:
+    """Return what identifies a system on any dataset: its retriever and chunking, or else its name.
+
+    The label of a run from elsewhere stands for its file. Without one, a path that names the dataset by an
+    interpolation is taken as it was written in the sweep.
+    """
+    retriever = result.config.get("retriever")
+    for key, value in result.swept.items():
+        first, *rest = key.split(".")
+        if first == "retriever" and rest and retriever and "${" in str(value):
+            retriever = replace_value(retriever, rest, value)
+    chunking = (result.config.get("dataset") or {}).get("chunking")
+    settings = (_drop_labelled_files(retriever), chunking) if retriever else result.name
+    identity = (result.retriever, result.search_type, settings)
+    return orjson.dumps(identity, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+
+
+def _drop_labelled_files(node: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    """Return a config without the files of runs that have a label."""
+    if isinstance(node, list):
+        return [_drop_labelled_files(value) for value in node]
+    if not isinstance(node, Mapping):
+        return node
+    dropped = RUN_FILE if node.get("label") else ()
+    return {key: _drop_labelled_files(value) for key, value in node.items() if key not in dropped}
+
+
+def _put_label(swept: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return swept settings in which the label of a run stands for its retriever and its file."""
+    if not swept.get(LABEL):
+        return swept
+    replaced = ("retriever", LABEL, *(f"retriever.{name}" for name in RUN_FILE))
+    return {"retriever": swept[LABEL]} | {key: value for key, value in swept.items() if key not in replaced}
 
 
 def abbreviate_labels(labels: Sequence[str], swept: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -44,6 +98,7 @@ def abbreviate_labels(labels: Sequence[str], swept: Sequence[Mapping[str, Any]])
     A setting with one value wherever it applies is left out, and so is the key of a word that is a value of this
     setting only: `hybrid rrf rrf_k=10` stands for `retriever=hybrid encoder=lsa method=rrf rrf_k=10`.
     """
+    swept = [*map(_put_label, swept)]
     keys, _ = split_swept(swept)
     values = {key: [format_setting(own[key]) for own in swept if key in own] for key in keys}
     varying = [key for key in keys if len(set(values[key])) > 1 or key == "retriever"]

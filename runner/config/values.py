@@ -25,7 +25,7 @@ from runner.config.environment import (
     note_secrets,
     show_references,
 )
-from runner.config.objects import ConfigError
+from runner.config.objects import ConfigError, build
 
 REQUIRED = ("dataset", "retriever", "metrics", "tracking")
 """The keys that every evaluation needs."""
@@ -45,6 +45,9 @@ _IN_QUERY = re.compile(r"[?&;]([\w.-]+)=([^&;#]*)")
 _IN_WORDS = re.compile(r"([\w.-]+)\s*=\s*(?:'((?:\\.|[^'\\])*)'?|((?:\\.|[^\s\\])*))", re.DOTALL)  # libpq's keywords
 _PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):(?!\d+/)(?:[^/\s]*|[^@\s]*)(?=@)")
 _TOKEN = re.compile(r"(https?://)[^/@:\s]+(?=@)")
+
+NAME_OF_DATASET = re.compile(r"\$\{\s*dataset\.name\s*\}")
+"""A reference to the name of the dataset, which may follow from other settings."""
 
 _UNUSABLE = re.compile(r"[\0\ud800-\udfff]")
 """NUL, which ends names of files, and halves of a character, which no encoding has."""
@@ -78,6 +81,8 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     for key in REQUIRED:
         if raw.get(key) in (None, ""):
             raise ConfigError(f"{key}: is required; set {key}=NAME")
+    if NAME_OF_DATASET.search(json.dumps(raw, default=str)) and raw["dataset"].get("name", "") is None:
+        cfg = _name_dataset(cfg, raw)
     kept = raw.keys() - {"hydra"} - (set(SHARED_GROUPS) - _find_used_groups(raw))
     recorded = (kept | {"experiment"}) - set(VOLATILE)
     chosen = {str(group): choice for group, choice in choices.items() if choice is not None}
@@ -86,6 +91,22 @@ def settle(cfg: DictConfig, choices: Mapping[Any, Any]) -> Settled:
     _check_plugins(config.get("plugins", []))
     shown = public({**without_environment(cfg, config, raw, kept), "choices": chosen})
     return Settled(config, shown, _parameters(shown, raw))
+
+
+def _name_dataset(cfg: DictConfig, raw: Mapping[Any, Any]) -> DictConfig:
+    """Return a config with the name that its dataset will have, for settings that refer to it.
+
+    Raises `ConfigError` if a variable of the environment, which must not be recorded, would give the name.
+    """
+    if RESOLVER in json.dumps(raw["dataset"], default=str):
+        raise ConfigError(
+            "dataset.name: has no value, but a setting refers to it; set dataset.name=NAME, as the dataset reads "
+            "environment variables"
+        )
+    config = resolve_config(cfg, ("dataset", "plugins"), raw)
+    own = {key: value for key, value in config["dataset"].items() if key != "chunking"}
+    source = build(own, "dataset", config.get("plugins") or ())
+    return OmegaConf.merge(cfg, {"dataset": {"name": getattr(source, "title", None)}})  # type: ignore[return-value]  # a mapping
 
 
 def check_read(overrides: Iterable[str], configs: Iterable[Mapping[str, Any]], reason: str = _UNUSED) -> None:
@@ -143,15 +164,15 @@ def with_value(settled: Settled, path: str, value: Any) -> Settled:  # noqa: ANN
     keys = path.split(".")
     shown = _hide_secrets(value, keys[-1])
     parameters = {**settled.parameters, path: _parameter(shown)} if path in settled.parameters else settled.parameters
-    return Settled(_replace_value(settled.config, keys, value), _replace_value(settled.public, keys, shown), parameters)
+    return Settled(replace_value(settled.config, keys, value), replace_value(settled.public, keys, shown), parameters)
 
 
-def _replace_value(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> Mapping[str, Any]:  # noqa: ANN401 (any value)
+def replace_value(node: Mapping[str, Any], keys: Sequence[str], value: Any) -> Mapping[str, Any]:  # noqa: ANN401 (any value)
     """Return a config with another value for one of its keys; unchanged if the key is missing or hidden."""
     key, *rest = keys
     if not isinstance(node, Mapping) or key not in node:
         return node
-    return {**node, key: _replace_value(node[key], rest, value) if rest else value}
+    return {**node, key: replace_value(node[key], rest, value) if rest else value}
 
 
 def resolve_config(

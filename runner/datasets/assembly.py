@@ -10,14 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import compress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Corpus
-from retrievers.runs.run_formats import strip_compression
 from retrievers.strict_values import find_line_break, show_value
 from runner.datasets.base import DatasetError, GradeInterval, Judgments, Qrel, Queries, Raw
 from runner.datasets.files import PlaceTable
@@ -44,7 +42,7 @@ def assemble(source: SourceSettings, raw: Raw) -> Parts:
 
     Unjudged queries are dropped, unless a setting keeps them. Raises `DatasetError`.
     """
-    name = source.name or _derive_name(Path(source.origin))
+    name = source.title
     has_documents = source.has_documents or len(raw.corpus) > 0
     if not has_documents:
         source = replace(source, unknown_judged="keep")
@@ -186,11 +184,6 @@ def _locate(source: SourceSettings, query: str) -> str:
 def _locate_judgment(source: SourceSettings, raw: Raw, query: str | None, document: str | None = None) -> str:
     """Return where the first judgment with these ids (None: any) is, or what the judgments are called."""
     return next(iter(source.places("judgment", query, document)), raw.qrels_name)
-
-
-def _derive_name(path: Path) -> str:
-    name = path.expanduser().resolve().name
-    return name if path.expanduser().is_dir() else strip_compression(name).rpartition(".")[0] or name
 
 
 def _replace_judgments(qrels: Sequence[Qrel], own: Sequence[Qrel]) -> list[Qrel]:

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
+from retrievers.runs.run_formats import strip_compression
 from runner.config.addresses import SPLIT
 from runner.datasets import files
 from runner.datasets.base import DatasetError
@@ -105,6 +106,13 @@ class SourceSettings:
     def origin(self) -> str:
         """Return the file or folder that names a dataset without a name: by default, the setting `path`."""
         return str(getattr(self, "path", type(self).__name__.lower()))
+
+    @property
+    def title(self) -> str:
+        """Return the name, which by default is that of `origin`, without the extensions of a file."""
+        path = Path(self.origin).expanduser()
+        name = path.resolve().name
+        return self.name or (name if path.is_dir() else strip_compression(name).rpartition(".")[0] or name)
 
     def read_spans(self) -> list[GoldSpan]:
         """Read the file of spans; raises `DatasetError`. A format with spans of its own overrides this."""

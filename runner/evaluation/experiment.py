@@ -87,7 +87,8 @@ def build_experiment(
     _check_integers(config)
     grading = _build_grading(config, plugins)
     settled = settled if grading else _without_grading(settled)
-    choice, swept = str(config["choices"].get("retriever", "retriever")), swept or {}
+    choice = str(getattr(retriever, "label", None) or config["choices"].get("retriever", "retriever"))
+    swept = swept or {}
     first = {key: settled.parameters[key] for key in swept if key in settled.parameters}
     return Experiment(
         name or choice, choice, retriever, source, metrics, settled.public, {**first, **settled.parameters}, swept,

@@ -23,7 +23,7 @@ from runner.config.environment import RESOLVER
 from runner.config.hydra_internals import apply_overrides, create_repository, is_untyped_value, iter_children, raw_value
 from runner.config.mistakes import explain
 from runner.config.objects import ConfigError, suggestion
-from runner.config.values import Settled, settle, with_value
+from runner.config.values import NAME_OF_DATASET, Settled, settle, with_value
 
 _REFERENCE = re.compile(r"\$\{([^${}:.\[][^${}:\[]*)[^${}:]*\}")
 """An interpolation of another setting by its full path."""
@@ -157,7 +157,7 @@ def _touches(parsed: _Parsed, others: Sequence[_Parsed]) -> bool:
     """Return whether an override may affect the settings of others."""
     path = parsed.override.key_or_group
     paths = [other.override.key_or_group for other in others]
-    return bool(paths) and ("${" in parsed.line or any(_is_related(path, other) for other in paths))
+    return bool(paths) and ("${" in str(parsed.override.value()) or any(_is_related(path, other) for other in paths))
 
 
 def _is_related(path: str, other: str) -> bool:
@@ -180,6 +180,8 @@ def _alone(config: DictConfig) -> Iterator[tuple[str, Any]]:
     if "${" in _FROM_ENVIRONMENT.sub("", _REFERENCE.sub("", text)):
         return  # an interpolation that may refer to anything
     references = set(_REFERENCE.findall(text))
+    if NAME_OF_DATASET.search(text):
+        references.add("dataset")  # its other settings may give the name
     for group, node in iter_children(config):
         for path, value in _leaves(node, group) if group not in ("hydra", "choices") else ():
             if not any(_is_related(path, reference) for reference in references):

@@ -22,7 +22,8 @@ def on(dataset: str, **quality: float) -> list[Result]:
     for seed, (k1, level) in enumerate(quality.items()):
         swept = {"dataset": dataset, "retriever.k1": k1, "retriever": "bm25"}
         made = result(f"{dataset}, {k1}", swept=swept, seed=seed, quality=level)
-        found.append(replace(made, dataset=replace(made.dataset, name=dataset, fingerprint=dataset * 4)))
+        config = {"retriever": {"k1": k1}}
+        found.append(replace(made, config=config, dataset=replace(made.dataset, name=dataset, fingerprint=dataset * 4)))
     return found
 
 

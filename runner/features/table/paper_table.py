@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import orjson
 
 from runner.comparison.comparability import NotComparable, ReportError, check_comparable
 from runner.comparison.datasets import title_datasets
 from runner.comparison.families import find_family
-from runner.comparison.labels import label_results
+from runner.comparison.labels import identify_system, label_systems
 from runner.evaluation.result import Result
 from runner.statistics.across_datasets import compare_across, compute_mean_ranks
 from runner.statistics.clusters import Clusters
@@ -140,6 +139,14 @@ class PaperTable:
         """Return the dataset (its position) and the measure of each column."""
         return [(dataset, measure) for dataset in range(len(self.datasets)) for measure in self.measures]
 
+    def list_missing(self) -> dict[str, list[str]]:
+        """Return the datasets on which a system has no result, by system."""
+        missing = {
+            system: [title for column, title in enumerate(self.datasets) if (row, column) not in self.results]
+            for row, system in enumerate(self.systems)
+        }
+        return {system: titles for system, titles in missing.items() if titles}
+
     def list_cells(self) -> list[PaperCell]:
         """Return the cells row by row, without empty ones."""
         return [cell for row in self.cells for cell in row if cell is not None]
@@ -154,7 +161,7 @@ def build_paper_table(
     names: Mapping[str, str] | None = None,
     marks: Marks | None = None,
 ) -> PaperTable:
-    """Return the table of results; a system is a retriever with its settings and chunking, whatever the dataset.
+    """Return the table of results; a system is what `identify_system` says, whatever the dataset.
 
     `measures` are those of the first result's primary measure by default. The first of them is primary; the others are
     exploratory, and corrected together on each dataset. `datasets` selects and orders datasets by name, `marks` are
@@ -218,20 +225,22 @@ def _arrange(
         raise ReportError(f"datasets={unknown[0]}: no such dataset; choose from {', '.join(titles.values())}")
     selected = [f for name in datasets for f, title in titles.items() if title == name] or list(titles)
     columns = {fingerprint: position for position, fingerprint in enumerate(selected)}
+    first: dict[bytes, Result] = {}
     by_system: dict[bytes, dict[int, Result]] = {}
     for result in results:
+        system = identify_system(result)
+        first.setdefault(system, result)
+        row = by_system.setdefault(system, {})
         if (column := columns.get(result.dataset.fingerprint)) is None:
             continue
         check_comparable(by_fingerprint[result.dataset.fingerprint], result)
-        row = by_system.setdefault(_identify_system(result), {})
         earlier = row.setdefault(column, result)
         if earlier is not result and not np.array_equal(earlier.scores, result.scores, equal_nan=True):
             raise ReportError(
                 f"{earlier.name} and {result.name}: two different results of the same system on "
                 f"{titles[result.dataset.fingerprint]}; remove one of them from sweeps"
             )
-    first = [next(iter(row.values())) for row in by_system.values()]
-    labels = label_results(first, [_select_own_settings(result.swept) for result in first])
+    labels = label_systems([*first.values()])
     if unknown := [label for label in names if label not in labels]:
         raise ReportError(f"names.{unknown[0]}: no such system; choose from {', '.join(labels)}")
     systems = [names.get(label, label) for label in labels]
@@ -239,19 +248,6 @@ def _arrange(
         raise ReportError("names: two systems have the same name; give each system a unique name")
     grid = {(row, column): result for row, of in enumerate(by_system.values()) for column, result in of.items()}
     return grid, systems, [titles[fingerprint] for fingerprint in selected]
-
-
-def _identify_system(result: Result) -> bytes:
-    """Return what identifies a system on any dataset: its retriever and chunking, or else its name."""
-    retriever = result.config.get("retriever")
-    settings = (retriever, (result.config.get("dataset") or {}).get("chunking")) if retriever else result.name
-    identity = (result.retriever, result.search_type, settings)
-    return orjson.dumps(identity, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
-
-
-def _select_own_settings(swept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the swept settings of a system, without those of the dataset."""
-    return {key: value for key, value in swept.items() if key.partition(".")[0] != "dataset"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,13 +29,21 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
         sentences.append(f"{measures[0]} is the primary measure; the others are exploratory{together}.")
     if is_corrected and len(table.datasets) > 1:
         sentences.append("Datasets are not corrected for one another.")
+    lacking = [f"{system} on {', '.join(titles)}" for system, titles in table.list_missing().items()]
+    if lacking:
+        sentences.append(f"A dash: no result ({'; '.join(lacking)}).")
     return sentences
 
 
 def describe_across(table: PaperTable) -> list[str]:
-    """Return the sentences on the comparison across datasets and its assumptions; [] without such a comparison."""
+    """Return the sentences on the comparison across datasets and its assumptions; [] without such a comparison.
+
+    If some systems cannot be part of it, because they lack a dataset, it says which.
+    """
+    lacking = list(table.list_missing())
     if not table.across:
-        return []
+        few = len(table.datasets) > 1 and lacking
+        return ["No comparison across datasets, which needs two systems with results on all of them."] if few else []
     statistics, count = table.statistics, len(table.datasets)
     family = f"the comparisons with {table.baseline}" if table.baseline else "all pairs of systems"
     new = CORRECTIONS[statistics.correction].for_family()
@@ -49,4 +57,5 @@ def describe_across(table: PaperTable) -> list[str]:
         f"{count} mean differences, {corrected}. It assumes that the datasets are a random sample of those of interest "
         "and that the mean differences are roughly normal. The interval is that of a single comparison.",
         "Won, tied and lost count datasets by their means; sig. better and sig. worse count the significant ones.",
+        *([f"Left out, as they lack results on a dataset: {', '.join(lacking)}."] if lacking else []),
     ]

@@ -12,13 +12,15 @@ from runner.pages.tables import Column, Table
 def systems_table(table: PaperTable, digits: int = 3) -> Table:
     """Return the means with their marks, a row per system; the best of each column has an asterisk."""
     several, has_letters = len(table.measures) > 1, table.marks == "letters"
+    show = partial(_format_cell, digits=digits, has_letters=has_letters)
     columns = [
         Column(
             f"{table.datasets[dataset]} {measure}" if several else table.datasets[dataset],
-            partial(_format_cell, digits=digits, has_letters=has_letters),
+            show,
             numeric=not has_letters,  # means of equal length stay aligned before letters of any
+            least=max(map(len, [table.datasets[dataset], measure, *(show(row[position]) for row in table.cells)])),
         )
-        for dataset, measure in table.columns
+        for position, (dataset, measure) in enumerate(table.columns)
     ]
     rows = [[system, *cells] for system, cells in zip(table.systems, table.cells, strict=True)]
     return Table([Column("system", least=12), *columns], rows)
