@@ -124,7 +124,7 @@ def find_text_column(records: Sequence[SourceRecord], columns: Sequence[str], pl
     """Return the column of the questions: by its name, the only one of texts that end as questions, or of any texts."""
     if (name := find_column("query_text", columns, place)) is not None:
         return name
-    asking = [name for name in columns if 2 * sum(_is_question(r.fields.get(name)) for r in records) > len(records)]
+    asking = [name for name in columns if 2 * sum(is_question(r.fields.get(name)) for r in records) > len(records)]
     return select_only("query_text", asking, place) or find_prose(records, columns)
 
 
@@ -137,10 +137,12 @@ def find_prose(records: Iterable[SourceRecord], columns: Iterable[str]) -> str |
 
 def _is_prose(values: Sequence[object]) -> bool:
     texts = [value for value in values if isinstance(value, str) and value.strip()]
-    return bool(texts) and sum(len(text.split()) for text in texts) >= _SHORTEST_PROSE * len(texts)
+    words = sum(len(text.split()) if text.isascii() else max(len(text.split()), len(text) // 4) for text in texts)
+    return bool(texts) and words >= _SHORTEST_PROSE * len(texts)  # some scripts have no blanks between words
 
 
-def _is_question(value: object) -> bool:
+def is_question(value: object) -> bool:
+    """Return whether a value is a text that ends with a question mark."""
     return isinstance(value, str) and bool(_QUESTION_MARK.search(value))
 
 

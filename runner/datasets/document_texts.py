@@ -72,9 +72,14 @@ def read_asciidoc(content: str) -> tuple[str, str]:
     return title[1].strip() if title else "", content
 
 
+def read_plain(content: str) -> tuple[str, str]:
+    """Return an empty title and the text of a document without markup."""
+    return "", content
+
+
 READERS: Mapping[str, Callable[[str], tuple[str, str]]] = {
     **dict.fromkeys((".md", ".markdown", ".mdx"), lambda content: (title_of(content), content)),
-    **dict.fromkeys((".txt", ".text", ".rst"), lambda content: ("", content)),
+    **dict.fromkeys((".txt", ".text", ".rst"), read_plain),
     **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
     **dict.fromkeys((".adoc", ".asciidoc"), read_asciidoc),
     ".ipynb": read_notebook,

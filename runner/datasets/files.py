@@ -297,10 +297,22 @@ def decode_content(content: bytes, path: Path, encoding: str = "utf-8") -> str:
 
 
 def json_lines(path: Path) -> Iterator[SourceRecord]:
-    """Yield the objects of a JSONL file."""
+    """Yield the objects of a JSONL file; lines that begin with // or # are comments."""
     place = f"{path}:"
     for number, line in lines(path):
-        yield _record(place, number, _parse(line, f"{path}:{number}"))
+        try:
+            value = parse_json(line)
+        except ValueError as error:
+            if is_comment(line):
+                continue
+            decode_text(line, f"{path}:{number}")  # report invalid UTF-8 as such
+            raise DatasetError(f"{path}:{number}: {error}") from None
+        yield _record(place, number, value)
+
+
+def is_comment(line: bytes) -> bool:
+    """Return whether a line of JSONL is a comment."""
+    return line.lstrip().startswith((b"//", b"#"))
 
 
 def json_content(path: Path) -> object:
@@ -317,14 +329,6 @@ def json_content(path: Path) -> object:
 def json_objects(path: Path, kind: str, values: Iterable[object]) -> list[SourceRecord]:
     """Return the objects in a list of a JSON file; errors name their kind and their number, from 1."""
     return [_record(f"{path}, {kind} ", number, value) for number, value in enumerate(values, start=1)]
-
-
-def _parse(content: bytes, place: str) -> object:
-    try:
-        return parse_json(content)
-    except ValueError as error:
-        decode_text(content, place)  # report invalid UTF-8 as such
-        raise DatasetError(f"{place}: {error}") from None
 
 
 def _record(place: str, number: int, value: object) -> SourceRecord:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from retrievers.base import Corpus, RetrieverError
+from retrievers.base import Corpus
 from retrievers.runs.run_formats import TABLES
+from runner.config.arguments import arguments
 from runner.datasets import files
 from runner.datasets.base import DatasetError
-from runner.datasets.document_texts import READERS
+from runner.datasets.document_texts import READERS, read_plain
 
 logger = logging.getLogger("runner.datasets")
 
@@ -28,10 +29,10 @@ _LOOKED_AT, _LONGEST_CHARACTER = 1024, 4
 def corpus_of_folder(path: str | Path, setting: str = "documents", extensions: Collection[str] = DOCUMENTS) -> Corpus:
     """Return the documents of a folder and its subfolders, ordered by path, except hidden ones.
 
-    An id is the path within the folder, without the extension. The text of Markdown and plain text is the whole file,
-    including front matter. The title of a Markdown file is that of its front matter, or else its first heading of
-    level 1. `extensions` are those of `runner.datasets.document_texts` to read. Raises `DatasetError`, which names the
-    setting with the path.
+    An id is the path within the folder, without the extension unless another document differs only in that. The text of
+    Markdown and plain text is the whole file, including front matter. The title of a Markdown file is that of its front
+    matter, or else its first heading of level 1. `extensions` are those to read, as plain text if
+    `runner.datasets.document_texts` does not know them. Raises `DatasetError`, which names the setting with the path.
     """
     folder = files.resolve_path(path, setting)
     if not folder.is_dir():
@@ -40,15 +41,14 @@ def corpus_of_folder(path: str | Path, setting: str = "documents", extensions: C
     if not paths:
         raise DatasetError(f"dataset.{setting}={folder}: no file ends with {', '.join(extensions)}")
     titles, texts = zip(*map(_read, paths), strict=True)
-    try:
-        return Corpus(
-            ids=[file.relative_to(folder).with_suffix("").as_posix() for file in paths],
-            texts=texts,
-            titles=titles if any(titles) else (),
-            metadata=[{"path": file.relative_to(folder).as_posix()} for file in paths],
-        )
-    except RetrieverError as error:
-        raise DatasetError(f"{folder}: {error}; two files differ only in their extension") from None
+    names = [file.relative_to(folder).as_posix() for file in paths]
+    stems = Counter(PurePosixPath(name).with_suffix("").as_posix() for name in names)
+    return Corpus(
+        ids=[stem if stems[stem := PurePosixPath(name).with_suffix("").as_posix()] == 1 else name for name in names],
+        texts=texts,
+        titles=titles if any(titles) else (),
+        metadata=[{"path": name} for name in names],
+    )
 
 
 def describe_folder(path: str | Path, extensions: Collection[str]) -> str:
@@ -67,6 +67,19 @@ def _list_documents(folder: Path, extensions: Collection[str]) -> list[Path]:
 
 def _list_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{count:,} {ending or 'without an extension'}" for ending, count in counts.most_common())
+
+
+def describe_left_out(path: str | Path, extensions: Collection[str], names: Collection[str]) -> str:
+    """Return which of the names are files of a folder that are not read, and what to set, "" for none."""
+    folder = files.resolve_path(path, "path")
+    read = set(_list_documents(folder, extensions))
+    left_out = {file.name: file for file in folder.rglob("*") if file not in read and file.is_file()}
+    there = [left_out[last] for name in names if (last := name.replace("\\", "/").rpartition("/")[2]) in left_out]
+    if not there:
+        return ""
+    endings = sorted({file.suffix.lower() for file in there if not _hidden(file, folder)})
+    way_out = f"set {arguments({'dataset.extensions': endings})} to read these too" if endings else "it is hidden"
+    return f"{there[0].relative_to(folder)} is a file of the folder that is left out; {way_out}"
 
 
 def warn_skipped(path: str | Path, setting: str = "documents") -> None:
@@ -128,6 +141,6 @@ def _read(path: Path) -> tuple[str, str]:
     with files.open_file(path) as file:
         content = files.decode_content(file.read(), path)
     try:
-        return READERS[path.suffix.lower()](content)
+        return READERS.get(path.suffix.lower(), read_plain)(content)
     except ValueError as error:
         raise DatasetError(f"{path}: {error}") from None

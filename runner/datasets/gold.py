@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from retrievers.base import Corpus
 from retrievers.strict_values import parse_id, parse_json, show_value
+from runner.datasets.base import Qrel
 from runner.datasets.columns import is_gold_name
 from runner.datasets.files import SourceRecord, grade_of
 
@@ -155,11 +156,11 @@ class Locator:
     def _find(self, name: str) -> Match:
         if name in self._corpus.positions:
             return Match([name], IDS)
-        if (match := self._find_file(name)).documents:
+        if (match := self.find_file(name)).documents:
             return match
         base = _PLACE.sub("", name)
         if base != name and base:
-            inner = Match([base], IDS) if base in self._corpus.positions else self._find_file(base)
+            inner = Match([base], IDS) if base in self._corpus.positions else self.find_file(base)
             if inner.documents:
                 return Match(inner.documents, "places in files")
         if titled := self._titles.get(name.strip().casefold(), []):
@@ -176,7 +177,8 @@ class Locator:
             return Match(containing, "texts") if containing else Match(cause="no document contains this text")
         return match if match.cause else Match(cause=f"ids look like {self._corpus.ids[0]!r}")
 
-    def _find_file(self, name: str) -> Match:
+    def find_file(self, name: str) -> Match:
+        """Return the document that a file name or the end of a path names."""
         parts = _split_path(name)
         if not parts:
             return Match()
@@ -228,6 +230,15 @@ class Locator:
     @cached_property
     def _spelt(self) -> Sequence[str]:
         return [f" {_spell(text)} " for text in self._corpus.texts]
+
+
+def find_documents(qrels: Iterable[Qrel], corpus: Corpus) -> list[Qrel]:
+    """Return judgments with the ids of the documents that they name by a file, as in folder/tower.md."""
+    listed = list(qrels)
+    names = {document for _, document, _ in listed if document not in corpus.positions} if len(corpus) else set()
+    locator = Locator(corpus)
+    found = {name: own[0] for name in names if len(own := locator.find_file(name).documents) == 1}
+    return [(query, found.get(document, document), grade) for query, document, grade in listed] if found else listed
 
 
 def _split_path(name: str) -> list[str]:

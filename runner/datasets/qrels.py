@@ -106,7 +106,10 @@ def _whole_grade(value: str) -> int:
 def _read_rows(path: Path) -> tuple[list[_Row], _Order, list[str]]:
     """Return the lines of a file without its header, the order of their columns, and what is unusual about both."""
     content = [(number, files.strip_end(line, f"{path}:{number}")) for number, line in files.lines(path)]
-    separator, notes = _find_separator([line for _, line in content[:_SAMPLE]]), list[str]()
+    lead = next((n for n, (_, line) in enumerate(content) if not line.startswith((b"# ", b"#\t"))), 0)
+    notes = [f"the first {lead} lines are comments"] if lead else []
+    content = content[lead:]
+    separator = _find_separator([line for _, line in content[:_SAMPLE]])
     if separator:
         notes.append(f"the columns are separated by {separator!r}")
     rows = [_Row(number, _decode(_split(line, separator), path, number)) for number, line in content]

@@ -26,6 +26,7 @@ from runner.datasets.columns import (
     find_column,
     find_first,
     find_place,
+    find_prose,
     find_text_column,
     flatten,
     is_returned,
@@ -237,7 +238,8 @@ class QuestionColumns(DatasetSource, ABC):
             return None
         others = [read(name) for name in names if name not in columns.values() and not is_returned(name)]
         hints = [reader.column for reader in others if locator and reader.has_documents(records)]
-        raise records[0].fault(_describe_no_gold(names, columns["query_answer"], hints))
+        answer = columns["query_answer"] or find_prose(records, [n for n in names if n != columns["query_text"]])
+        raise records[0].fault(_describe_no_gold(names, answer, hints, None if locator else pattern))
 
 
 @dataclass(frozen=True)
@@ -383,10 +385,16 @@ def _describe(
     return ", ".join(parts)
 
 
-def _describe_no_gold(names: Collection[str], answer: str | None, hints: Sequence[str]) -> str:
-    """Return a message about a table without gold, with what may be it: `hints` are columns that name documents."""
+def _describe_no_gold(names: Collection[str], answer: str | None, hints: Sequence[str], file: str | None) -> str:
+    """Return a message about a table without gold, with what may be it: `hints` are columns that name documents.
+
+    `file` is that of the questions if there are no documents: its answers may be.
+    """
     ways_out = [f"if {name!r} is the gold, set {arguments({'dataset.query_golds': name})}" for name in hints]
-    if answer:
+    if answer and file:
+        own = {"dataset.documents": file, "dataset.document_text": answer, "dataset.query_golds": answer}
+        ways_out.append(f"to search the answers, set {arguments(own)}")
+    elif answer:
         ways_out.append(f"{answer!r} has answers, not documents")
     ways_out.append("to judge the results instead, set dataset.unjudged_queries=keep")
     return f"{describe_missing('query_golds', 'gold', names)}; {'; '.join(ways_out)}"

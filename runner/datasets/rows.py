@@ -21,6 +21,7 @@ from retrievers.strict_values import parse_json
 from runner.config.yaml_files import YamlError, parse_yaml_texts
 from runner.datasets import files
 from runner.datasets.base import DatasetError
+from runner.datasets.columns import NAMES, is_question, normalize_name
 from runner.datasets.files import SourceRecord
 
 if TYPE_CHECKING:
@@ -42,12 +43,16 @@ _WIDE = (b"\xff\xfe", b"\xfe\xff")
 _ADJACENT = re.compile(rb"[\x80-\xff]{2,}")
 _LEGACY = "cp1252"
 _QUOTED = re.compile(r'"([^"]|"")*"')
+_NUMBERED = re.compile(r"([A-Za-z_-]{0,8})\d+")
+"""An id such as q12."""
 _NAMELESS = {
     2: ["id", "text"],
     3: ["query_id", "document_id", "grade"],
     4: ["query_id", "iteration", "document_id", "grade"],
 }
 """The columns of a table without a header, by their number."""
+_ROW_NAMES = ("url", "uri", "link", "path", "file", "filename", "file_name", "source", "title", "name")
+_LONGEST_NAME = 200
 _PARTS = ("queries", "corpus", "relevant_docs")
 _KEYS = {"documents": "documents_key", "queries": "queries_key", "questions": "queries_key"}
 """The setting that names the key of the rows in a JSON or YAML file, by the setting of the file."""
@@ -99,6 +104,26 @@ def open_table(
     return RowTable(rows[0].location if rows else str(path), [*(rows[0].fields if rows else ())], lambda _: iter(rows))
 
 
+def find_unique(table: RowTable) -> str | None:
+    """Return the column of names of rows: an id, an address, a path or a title, or else the first column.
+
+    All values must be different texts of at most `_LONGEST_NAME` characters and no questions; None without such a
+    column.
+    """
+    ids = [name for name in table.columns if normalize_name(name).endswith("id")]
+    named = [name for known in _ROW_NAMES for name in table.columns if normalize_name(name) == known]
+    for name in dict.fromkeys([*ids, *named, *table.columns[:1]]):
+        values = [record.fields.get(name) for record in table.read({name})] if name.strip() else []
+        names = {
+            value
+            for value in values
+            if isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME and not is_question(value)
+        }
+        if values and len(names) == len(values):
+            return name
+    return None
+
+
 _KINDS: Sequence[RowFormat] = ("jsonl", "json", "yaml", "csv", "tsv", "parquet")
 _Lines = object()
 """In place of the content of a file with an object in each line."""
@@ -135,7 +160,7 @@ def _read_yaml(path: Path) -> object:
 
 def _read_document(path: Path, kind: RowFormat) -> object:
     """Return the content of a file with one JSON document, or `_Lines` if each line is an object."""
-    beginning = [line for _, line in islice(files.lines(path), 2)]
+    beginning = list(islice((line for _, line in files.lines(path) if not files.is_comment(line)), 2))
     if not beginning:
         return []
     with suppress(ValueError):
@@ -184,6 +209,12 @@ def list_rows(path: Path, content: object, setting: str, key: str | None = None)
         tables = dict(_find_tables(content))
         if key is not None and key not in tables:
             raise DatasetError(f"{path}: no list of rows under {key!r}; there are {', '.join(tables) or 'none'}")
+        if len(tables) > 1 and key is None and setting != "documents":
+            asking = {name: rows for name, rows in tables.items() if _has_questions(rows)}
+            if len(asking) == 1:
+                others = ", ".join(name for name in tables if name not in asking)
+                logger.warning("%s: the questions are the rows under %s, not those under %s", path, *asking, others)
+                tables = asking
         if len(tables) > 1 and key is None:
             way_out = f"set dataset.{_KEYS[setting]} to one of them" if setting in _KEYS else "keep only one of them"
             raise DatasetError(f"{path}: rows under several keys: {', '.join(tables)}; {way_out}")
@@ -194,6 +225,13 @@ def list_rows(path: Path, content: object, setting: str, key: str | None = None)
     if not isinstance(content, list):
         raise DatasetError(f"{path}: expected a list of objects, or an object that contains one")
     return files.json_objects(path, "row", content)
+
+
+def _has_questions(rows: object) -> bool:
+    """Return whether rows have a field with the name of a question, of their own or in an object."""
+    listed = [*(rows.values() if isinstance(rows, dict) else rows if isinstance(rows, list) else ())]
+    inner = [value for row in listed for value in row.values() if isinstance(value, dict)]
+    return any(normalize_name(name) in NAMES["query_text"][1:] for row in (*listed, *inner) for name in row)
 
 
 def _unfold(path: Path, content: dict[str, Any], setting: str) -> object:
@@ -335,13 +373,16 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _read_header(path: Path, dialect: Dialect) -> list[str]:
-    _, header = next(_iter_lines(path, dialect), (1, []))
-    return _NAMELESS.get(len(header), header) if _is_nameless(header) else header
+    first, *rest = [row for _, row in islice(_iter_lines(path, dialect), 2)] or [[]]
+    return _NAMELESS.get(len(first), first) if _is_nameless(first, rest) else first
 
 
-def _is_nameless(header: Sequence[str]) -> bool:
-    """Return whether the first row has values in place of names, as in the tables of MS MARCO."""
-    return bool(header) and header[0].isdecimal() and header != [*map(str, range(len(header)))]
+def _is_nameless(header: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row has values in place of names: ids that are numbers, or like that of the next row."""
+    if not header or header == [*map(str, range(len(header)))]:
+        return False
+    alike = [_NUMBERED.fullmatch(row[0]) for row in (header, *rest) if row]
+    return header[0].isdecimal() or (len(alike) == 2 and all(alike) and len({m[1] for m in alike if m}) == 1)
 
 
 def iter_csv(path: Path, dialect: Dialect | None = None) -> Iterator[SourceRecord]:

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus
 from retrievers.filters import Filter
+from retrievers.runs.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries, Raw, corpus_of
-from runner.datasets.columns import find_column, find_place
+from runner.datasets.columns import find_column, find_place, find_prose
 from runner.datasets.document_texts import READERS
 from runner.datasets.files import Place, PlaceTable, SourceRecord
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.folder import corpus_of_folder, describe_folder, is_document_folder
-from runner.datasets.gold import parse_list
+from runner.datasets.gold import find_documents, parse_list
+from runner.datasets.qrels import find_qrel_columns, iter_qrel_places, read_qrels
 from runner.datasets.questions import QuestionColumns, QuestionTable, describe_missing
-from runner.datasets.rows import has_documents, open_table
+from runner.datasets.rows import FORMATS, RowTable, find_unique, has_documents, open_table
 from runner.datasets.source import SHARED_PATHS
+
+_USUAL = ("query_id", "document_id")
+"""The columns of judgments without settings."""
+
+
+class _DocumentTable(NamedTuple):
+    """A file of documents with the columns of ids (None: documents are numbered) and texts."""
+
+    table: RowTable
+    identifier: str | None
+    texts: Sequence[str]
 
 
 @settings(frozen=True, config={"extra": "forbid"})
@@ -64,11 +78,11 @@ class Tabular(QuestionColumns):
         return Raw(
             corpus,
             table.queries,
-            qrels=list(self.iter_qrels(self.qrels)) if self.qrels else table.qrels,
+            qrels=find_documents(self.iter_qrels(self.qrels), corpus) if self.qrels else table.qrels,
             judged=() if self.qrels else table.judged,
             qrels_name=self.qrels or self.queries,
             document_fields=fields[0].names,
-            reading=self._describe_documents() + table.reading,
+            reading=self._describe_documents(corpus) + table.reading,
             unknown_cause=table.cause,
         )
 
@@ -89,8 +103,7 @@ class Tabular(QuestionColumns):
         elif table == "query":
             yield from self._read_table(has_qrels=True).iter_places()
         elif self.qrels:
-            for record in self._iter_qrel_rows(self.qrels):
-                yield record.location, (record.identifier(self.qrel_query), record.identifier(self.qrel_document))
+            yield from self._iter_qrel_places(self.qrels)
         else:
             yield from self._read_table(has_qrels=False).iter_gold_places()
 
@@ -114,50 +127,88 @@ class Tabular(QuestionColumns):
             for record, identifier, texts in self._iter_documents(fields.field_names)
         )
 
-    def _describe_documents(self) -> str:
+    def _describe_documents(self, corpus: Corpus) -> str:
         path = self._documents_path
-        return f"{describe_folder(path, READERS)}; " if path and is_document_folder(path) else ""
+        if path and is_document_folder(path):
+            return f"{describe_folder(path, READERS)}; "
+        if path is None or not len(corpus):
+            return ""
+        columns = self._recognise_documents(next(iter(files.matching(path, "documents"))))
+        ids = f"ids from `{columns.identifier}`" if columns.identifier else "no ids: numbered"
+        texts = ", ".join(f"`{name}`" for name in columns.texts)
+        return f"{len(corpus):,} documents from {texts}, {ids}; "
+
+    def _recognise_documents(self, file: Path) -> _DocumentTable:
+        """Open a file of documents, and find the columns of ids and texts; raises `DatasetError`."""
+        texts = (self.document_text,) if isinstance(self.document_text, str) else self.document_text or ()
+        named = [name for name in (self.document_id, *texts, self.document_title) if name]
+        table = open_table(file, "documents", self.format, named, self.documents_key, self.encoding)
+        place = find_place((), table.place)
+        identifier = self.document_id or find_column("document_id", table.columns, place) or find_unique(table)
+        if not texts:
+            others = [name for name in table.columns if name not in (identifier, self.document_title, "title")]
+            found = find_column("document_text", table.columns, place) or find_prose(table.read(None), others)
+            texts = (found or "text",)
+        columns = [("document_id", identifier), *(("document_text", name) for name in texts)]
+        columns += [("document_title", self.document_title)]
+        for setting, name in columns if table.columns else ():
+            if name is not None and name not in table.columns:
+                raise DatasetError(f"{table.place}: {describe_missing(setting, name, table.columns)}")
+        return _DocumentTable(table, identifier, texts)
 
     def _iter_documents(self, others: Collection[str]) -> Iterator[tuple[SourceRecord, str, Sequence[str]]]:
         """Yield the row, the id and the columns of the text of each document; `others` are further columns to read."""
         path = self._documents_path
         if path is None or is_document_folder(path):
             return
-        texts = (self.document_text,) if isinstance(self.document_text, str) else self.document_text or ()
         number = 0
         for file in files.matching(path, "documents"):
-            named = [name for name in (self.document_id, *texts, self.document_title) if name]
-            table = open_table(file, "documents", self.format, named, self.documents_key, self.encoding)
-            identifier = self.document_id or find_column("document_id", table.columns, find_place((), table.place))
-            text = texts or [find_column("document_text", table.columns, find_place((), table.place)) or "text"]
-            columns = [("document_id", identifier), *(("document_text", t) for t in text)]
-            columns += [("document_title", self.document_title)]
-            for setting, name in columns if table.columns else ():
-                if name is not None and name not in table.columns:
-                    raise DatasetError(f"{table.place}: {describe_missing(setting, name, table.columns)}")
-            wanted = {name for _, name in columns if name} | {name.partition(".")[0] for name in others}
+            table, identifier, texts = self._recognise_documents(file)
+            wanted = {name for name in (identifier, *texts, self.document_title) if name}
+            wanted |= {name.partition(".")[0] for name in others}
             for record in table.read(wanted if wanted <= {*table.columns} else None):
                 number += 1
-                yield record, record.identifier(identifier) if identifier else f"d{number:04d}", text
+                yield record, record.identifier(identifier) if identifier else f"d{number:04d}", texts
 
     def iter_qrels(self, pattern: str, convert: Callable[[object], int] = files.grade_of) -> Iterator[Qrel]:
-        """Yield the judgments in a table; `convert` makes grades of values, or raises `ValueError`."""
-        for record in self._iter_qrel_rows(pattern):
-            grade = record.grade(self.qrel_grade, convert) if self.qrel_grade else 1
-            document = record.identifier(self.qrel_document)
-            if not self.documents and parse_list(document) is not None:
-                raise record.fault(
-                    f"{self.qrel_document!r} is {document[:60]!r}, a list; write a row for each document with pandas: "
-                    f"df[{self.qrel_document!r}] = df[{self.qrel_document!r}].map(ast.literal_eval); df = "
-                    f"df.explode({self.qrel_document!r})"
-                )
-            yield record.identifier(self.qrel_query), document, grade
-
-    def _iter_qrel_rows(self, pattern: str) -> Iterator[SourceRecord]:
-        named = {"qrel_query": self.qrel_query, "qrel_document": self.qrel_document, "qrel_grade": self.qrel_grade}
-        columns = {name: setting for setting, name in named.items() if name is not None}
+        """Yield the judgments in a table or in columns; `convert` makes grades of values, or raises `ValueError`."""
         for path in files.matching(pattern, "qrels"):
-            table = open_table(path, "qrels", self.format, columns, encoding=self.encoding)
-            if table.columns and (missing := next((name for name in columns if name not in table.columns), None)):
-                raise DatasetError(f"{table.place}: {describe_missing(columns[missing], missing, table.columns)}")
-            yield from table.read(columns)
+            if (table := self._open_qrels(path)) is None:
+                yield from read_qrels(path, convert)
+                continue
+            query, document, graded = self._name_qrels(table)
+            for record in table.read({query, document, *([graded] if graded else [])}):
+                grade = record.grade(graded, convert) if graded else 1
+                if not self.documents and parse_list(str(record.fields[document])) is not None:
+                    raise record.fault(
+                        f"{document!r} is {str(record.fields[document])[:60]!r}, a list; write a row for each document "
+                        f"with pandas: df[{document!r}] = df[{document!r}].map(ast.literal_eval); df = "
+                        f"df.explode({document!r})"
+                    )
+                yield record.identifier(query), record.identifier(document), grade
+
+    def _iter_qrel_places(self, pattern: str) -> Iterator[Place]:
+        for path in files.matching(pattern, "qrels"):
+            if (table := self._open_qrels(path)) is None:
+                yield from iter_qrel_places(path)
+                continue
+            query, document, _ = self._name_qrels(table)
+            for record in table.read({query, document}):
+                yield record.location, (record.identifier(query), record.identifier(document))
+
+    def _open_qrels(self, path: Path) -> RowTable | None:
+        """Return a file of judgments as a table, None if it is in columns, as TREC's and BEIR's are."""
+        if self.format is None and FORMATS.get(Path(strip_compression(path.name)).suffix.lower()) is None:
+            return None
+        named = [self.qrel_query, self.qrel_document, *filter(None, [self.qrel_grade])]
+        return open_table(path, "qrels", self.format, named, encoding=self.encoding)
+
+    def _name_qrels(self, table: RowTable) -> tuple[str, str, str | None]:
+        """Return the columns of judgments: those of the settings or, unless these are set, those with known names."""
+        named = {"qrel_query": self.qrel_query, "qrel_document": self.qrel_document, "qrel_grade": self.qrel_grade}
+        if (self.qrel_query, self.qrel_document) == _USUAL and not {*_USUAL} <= {*table.columns}:
+            named |= find_qrel_columns(table.columns) or {}
+        for setting, name in named.items() if table.columns else ():
+            if name is not None and name not in table.columns:
+                raise DatasetError(f"{table.place}: {describe_missing(setting, name, table.columns)}")
+        return str(named["qrel_query"]), str(named["qrel_document"]), named["qrel_grade"]

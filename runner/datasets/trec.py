@@ -209,7 +209,8 @@ class Trec(DatasetSource):
         tag, starts = next(((tag, starts) for tag, starts in there.items() if starts), ("top", []))
         if not starts:
             raise DatasetError(
-                f"{path}: the file contains no <top>; expected TREC topics, lines of id, tab and text, or JSONL"
+                f"{path}: the file contains no <top>; expected TREC topics, lines of id, tab and text, or JSONL; for "
+                "tables with named columns, set dataset=csv, dataset.documents, dataset.queries and dataset.qrels"
             )
         for place, topic in enumerate(_topics(content, tag).finditer(content), start=1):
             at = f"{_locate(path, content, topic.start())}: this <{tag}> has"

@@ -237,6 +237,7 @@ def test_in_a_table_of_pairs_the_id_is_that_of_the_document_and_questions_merge(
         }
         assert list_gold(dataset) == [["ferry"], ["tower"], ["museum", "tower"]]
         assert dataset.reading == (
+            "3 documents from `contents`, ids from `doc_id`; "
             f"3 questions from `question`, gold from `{column}` (ids), no ids: numbered, "
             "5 rows, of which repeated questions became one"
         )

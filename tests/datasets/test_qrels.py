@@ -43,6 +43,17 @@ def test_the_separator_of_the_columns_follows_from_the_lines(
     assert read_qrels(write(tmp_path, [*header, *USUAL], gap)) == USUAL
 
 
+def test_comments_before_judgments_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(
+        tmp_path, [("# qid", "iter", "docid", "rel"), ("# 0: no, 1: yes",), *((q, 0, d, g) for q, d, g in USUAL)], "\t"
+    )
+    assert read_qrels(path) == USUAL
+    assert caplog.messages == [f"{path}: the first 2 lines are comments"]
+    assert next(iter_qrel_places(path)) == (f"{path}:3", ("q1", "tower"))
+    hashed = [(f"#{number}", "tower", 1) for number in range(3)]
+    assert read_qrels(write(tmp_path, hashed, "\t")) == hashed
+
+
 @pytest.mark.parametrize("gap", ["|", "\t", " "])
 @pytest.mark.parametrize("header", [[], [("query-id", "corpus-id")]])
 def test_two_columns_are_relevant_documents(
