@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runner.statistics.typical_spread import TYPICAL_SPREADS, assume_spread
 
-PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanations" / "queries_needed.md"
 
 
 def test_the_assumed_spread_is_the_largest_of_those_measured() -> None:
