@@ -60,6 +60,8 @@ _INNER = re.compile("page|section|span|quote|text|content|context|snippet|passag
 """Parts of names of a place in a document, or of its text."""
 _RETRIEVED = re.compile("retrieved|retrieval_context|predicted")
 """Parts of names of columns with what a system returned."""
+_VAGUE = ("expected", "expect")
+"""Names of columns with documents or with answers."""
 _SHORTEST_PROSE = 3
 """The mean number of words in a column of texts, as opposed to names and categories."""
 _SAMPLE = 100
@@ -125,7 +127,13 @@ def find_text_column(records: Sequence[SourceRecord], columns: Sequence[str], pl
     if (name := find_column("query_text", columns, place)) is not None:
         return name
     asking = [name for name in columns if 2 * sum(is_question(r.fields.get(name)) for r in records) > len(records)]
-    return select_only("query_text", asking, place) or find_prose(records, columns)
+    return select_only("query_text", asking, place) or find_prose(records, filter(_may_be_question, columns))
+
+
+def _may_be_question(name: str) -> bool:
+    """Return whether a column of texts may have questions: none that has answers by its name."""
+    normal = normalize_name(name)
+    return normal not in NAMES["query_answer"] and not re.match(f"(?:{'|'.join(QUALIFIERS)})s?(?:_|$)", normal)
 
 
 def find_prose(records: Iterable[SourceRecord], columns: Iterable[str]) -> str | None:
@@ -155,15 +163,20 @@ def rank_gold_columns(columns: Iterable[str], others: Collection[str | None]) ->
     sure = [name for name, normal in names.items() if _GOLD.fullmatch(normal)]
     usual = [name for name in sure if names[name] == GOLD[0]]
     things = [name for name, normal in names.items() if name not in sure and _THING.fullmatch(normal)]
-    last = [name for name, normal in names.items() if normal in ("expected", "expect")]
+    last = [name for name, normal in names.items() if normal in _VAGUE]
     return [group for group in (usual, sure, things, last) if group]
 
 
 def list_less_sure(columns: Iterable[str], others: Collection[str | None]) -> list[str]:
     """Return the columns that are gold only if they name documents and nothing else."""
     names = {name: normalize_name(name) for name in columns if name not in others}
-    truths = ("ground_truth", "ground_truths")
-    return [name for name, normal in names.items() if normal in truths or _QUALIFIED.fullmatch(normal)]
+    vague = (*_VAGUE, "ground_truth", "ground_truths")
+    return [name for name, normal in names.items() if normal in vague or _QUALIFIED.fullmatch(normal)]
+
+
+def is_vague(name: str) -> bool:
+    """Return whether a column may have documents as well as answers, by its name."""
+    return normalize_name(name) in _VAGUE
 
 
 def is_returned(name: str) -> bool:

@@ -163,6 +163,8 @@ class Locator:
             inner = Match([base], IDS) if base in self._corpus.positions else self.find_file(base)
             if inner.documents:
                 return Match(inner.documents, "places in files")
+        if inside := self._find_folder(name):
+            return Match(inside, "folders")
         if titled := self._titles.get(name.strip().casefold(), []):
             return (
                 Match(titled, "titles")
@@ -199,6 +201,13 @@ class Locator:
         )
         kind = "paths" if len(parts) > 1 else "file names"
         return Match(distinct, f"{kind}, matched without suffix" if without else kind)
+
+    def _find_folder(self, name: str) -> list[str]:
+        """Return the documents in a folder whose name ends with a slash."""
+        parts = _split_path(name) if name.rstrip("*").endswith("/") else []
+        parts = [part for part in parts if part not in ("*", "**")]
+        own = ((document, place) for places in self._files.values() for document, place in places)
+        return list(dict.fromkeys(document for document, place in own if parts and place[: len(parts)] == parts))
 
     @cached_property
     def _files(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:

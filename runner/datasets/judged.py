@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.access import Access
 from runner.datasets import files
 from runner.datasets.base import DatasetError, GradeInterval, Qrel, Queries, Raw, corpus_of
+from runner.datasets.beir import IDS
 from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.qrels import find_qrel_columns, iter_qrel_places, read_qrels
@@ -131,7 +132,12 @@ class JudgedFiles(DatasetSource):
         return paths, self.qrels_format or ("ubi" if several else self._recognise(paths[0]))
 
     def _has_columns(self, queries: Path) -> bool:
-        return self.topics_format is None and (self.query_id is not None or is_table(queries))
+        """Return whether queries are a table, whose columns have names; JSON lines with the names of BEIR are not."""
+        if self.topics_format is not None or self.query_id is not None:
+            return self.topics_format is None
+        if is_table(queries):
+            return True
+        return is_table(queries, ".jsonl") and not {*IDS} & {*open_table(queries, "queries").columns}
 
     def _read_queries(self) -> Queries:
         topics = files.resolve_path(str(self.queries), "queries")

@@ -30,6 +30,7 @@ from runner.datasets.columns import (
     find_text_column,
     flatten,
     is_returned,
+    is_vague,
     list_columns,
     list_less_sure,
     rank_gold_columns,
@@ -215,14 +216,14 @@ class QuestionColumns(DatasetSource, ABC):
 
         if self.query_golds is not None:
             return read(self.query_golds)
-        readers = [[*map(read, group)] for group in rank_gold_columns(names, columns.values())]
+        groups = [[*map(read, group)] for group in rank_gold_columns(names, columns.values())]
+        groups = [[reader for reader in group if not reader.is_empty(records)] for group in groups]
         if locator is not None:
-            known = [[reader for reader in group if reader.has_documents(records)] for group in readers]
-            readers = [group for group in known if group] or [
-                [r for r in map(read, list_less_sure(names, columns.values())) if r.has_only_documents(records)],
-                *readers,
-            ]
-            readers = [group for group in readers if group]
+            known = [[reader for reader in group if reader.has_documents(records)] for group in groups]
+            less_sure = [r for r in map(read, list_less_sure(names, columns.values())) if r.has_only_documents(records)]
+            unknown = [[reader for reader in group if not is_vague(reader.column)] for group in groups]
+            groups = [group for group in known if group] or [less_sure, *unknown]
+        readers = [group for group in groups if group]
         for group in readers[:1]:
             only = select_only("query_golds", [reader.column for reader in group], place)
             return next(reader for reader in group if reader.column == only)
@@ -275,6 +276,10 @@ class GoldReader:
 
     def _is_document(self, name: str) -> bool:
         return self.locator is not None and bool(self.locator.find(name).documents)
+
+    def is_empty(self, records: Sequence[SourceRecord]) -> bool:
+        """Return whether no row names anything."""
+        return all(record.fields.get(self.column) in (None, "", [], {}) for record in records)
 
     def has_documents(self, records: Sequence[SourceRecord]) -> bool:
         """Return whether any row names a document."""

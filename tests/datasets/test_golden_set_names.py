@@ -48,6 +48,7 @@ def list_gold(dataset: Dataset) -> list[list[str]]:
         {"contexts": [{"source_doc": "tower.md", "text": "It shines."}]},
         {"evidence": [{"section": "Light", "file_name": "docs/tower.md", "quote": "It shines."}]},
         {"ground_truth": "tower.md"},
+        {"expect": "tower.md", "reference_contexts": []},
     ],
 )
 def test_gold_is_recognised_by_a_qualifier_and_the_documents_that_it_names(
@@ -77,6 +78,22 @@ def test_questions_are_the_only_column_of_texts(tmp_path: Path) -> None:
     assert dataset.queries.texts == ["a light for all ships"]
 
 
+def test_answers_are_never_read_as_questions(tmp_path: Path) -> None:
+    rows = [{"id": "q1", "reference_answer": "It shines for ships at night.", "must_cite_sources": ["tower"]}]
+    with pytest.raises(DatasetError, match=r"the column 'text' is missing.*set dataset\.query_text"):
+        load(tmp_path, rows)
+
+
+def test_a_folder_is_gold_with_all_that_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "tcp").mkdir(parents=True)
+    for name in ("tcp/close.md", "tcp/open.md", "udp.md"):
+        (tmp_path / "docs" / name).write_text("Text.")
+    (tmp_path / "questions.csv").write_text("question,expected_any\nHow does it close?,tcp/\n")
+    dataset = QuestionFolder(path=str(tmp_path / "docs"), questions=str(tmp_path / "questions.csv")).load()
+    assert "gold from `expected_any` (folders)" in dataset.reading
+    assert list_gold(dataset) == [["tcp/close", "tcp/open"]]
+
+
 def test_a_short_document_is_found_by_its_whole_text(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     for name, text in (("yes", "Yes."), ("no", "No.")):
@@ -97,6 +114,8 @@ def test_a_short_document_is_found_by_its_whole_text(tmp_path: Path) -> None:
         ({"expected_answer": "At night."}, "'expected_answer' has answers, not documents"),
         ({"retrieved_contexts": ["The lighthouse shines for ships"]}, "set dataset.unjudged_queries=keep"),
         ({"expected_keywords": ["night"]}, "set dataset.unjudged_queries=keep"),
+        ({"expected": "It should say: at night."}, "'expected' has answers, not documents"),
+        ({"reference_contexts": []}, "set dataset.unjudged_queries=keep"),
     ],
 )
 def test_questions_without_gold_are_refused_with_a_way_out(tmp_path: Path, row: dict[str, Any], hint: str) -> None:

@@ -74,6 +74,13 @@ def test_columns_of_queries_may_be_named(folder: Path) -> None:
     assert contents(judged(folder, "queries.parquet", query_id="qid", query_text="query"))[0] == QUERIES
 
 
+def test_json_lines_of_queries_may_have_other_names(tmp_path: Path) -> None:
+    (tmp_path / "queries.jsonl").write_text('{"qid": "q1", "query": "light"}\n{"qid": "q2", "query": "ferry"}\n')
+    (tmp_path / "qrels.tsv").write_text("qid\tdocId\trel\nq1\td1\t2\nq2\td2\t1\n")
+    dataset = JudgedFiles(queries=str(tmp_path / "queries.jsonl"), qrels=str(tmp_path / "qrels.tsv")).load()
+    assert dict(zip(dataset.queries.ids, dataset.queries.texts, strict=True)) == {"q1": "light", "q2": "ferry"}
+
+
 def test_documents_are_optional_in_every_format(folder: Path) -> None:
     queries, qrels = str(folder / "queries.csv"), str(folder / "qrels.csv")
     sources: list[DatasetSource] = [
