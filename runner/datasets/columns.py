@@ -26,7 +26,9 @@ NAMES: Mapping[str, Sequence[str]] = {
     "query_answer": (
         "expected_answer", "reference_answer", "ground_truth_answer", "answer", "reference", "expected_output",
     ),
-    "query_grades": ("grade", "grades", "relevance", "relevances", "relevance_grade", "relevance_grades"),
+    "query_grades": (
+        "grade", "grades", "relevance", "relevances", "relevance_grade", "relevance_grades", "is_relevant",
+    ),
     "document_id": (
         "id", "doc_id", "docid", "document_id", "chunk_id", "node_id", "passage_id", "pid", "page_id", "item_id",
         "article_id",
@@ -55,11 +57,14 @@ _PARTS = "(?:_(?:id|name|path|title|text|content))?s?"
 _GOLD = re.compile(f"{'|'.join(GOLD)}|(?:{'|'.join(QUALIFIERS)})s?(?:_(?:{'|'.join(THINGS)})s?)+{_PARTS}")
 _QUALIFIED = re.compile(f"(?:{'|'.join(QUALIFIERS)})s?_(?!.*(?:answer|output|keyword|term|token|phrase|fact|string)).+")
 """A qualifier and another noun, as in expected_places; such a column is gold if all that it names is a document."""
+_NO_GOLD = re.compile(
+    "(?:^|_)(?:not|no|non|never|irrelevant|insufficient|distractors?|negatives?|wrong|forbidden|avoid)(?:_|$)"
+    "|retrieved|retrieval_context|predicted"
+)
+"""Parts of names of columns with what is no gold, or with what a system returned."""
 _THING = re.compile(f"(?:{'|'.join(thing for thing in THINGS if thing != 'id')})s?{_PARTS}")
 _INNER = re.compile("page|section|span|quote|text|content|context|snippet|passage|evidence")
 """Parts of names of a place in a document, or of its text."""
-_RETRIEVED = re.compile("retrieved|retrieval_context|predicted")
-"""Parts of names of columns with what a system returned."""
 _VAGUE = ("expected", "expect")
 """Names of columns with documents or with answers."""
 _SHORTEST_PROSE = 3
@@ -157,7 +162,7 @@ def is_question(value: object) -> bool:
 def rank_gold_columns(columns: Iterable[str], others: Collection[str | None]) -> list[list[str]]:
     """Return the columns that may be gold by their names, the surest group first; `others` have another meaning."""
     names = {name: normalize_name(name) for name in columns if name not in others}
-    names = {name: normal for name, normal in names.items() if not _RETRIEVED.search(normal)}
+    names = {name: normal for name, normal in names.items() if not _NO_GOLD.search(normal)}
     if {"answer", "ground_truth"} <= {normalize_name(name) for name in columns}:  # as ragas scores them
         names = {name: normal for name, normal in names.items() if normal != "contexts"}
     sure = [name for name, normal in names.items() if _GOLD.fullmatch(normal)]
@@ -171,6 +176,7 @@ def list_less_sure(columns: Iterable[str], others: Collection[str | None]) -> li
     """Return the columns that are gold only if they name documents and nothing else."""
     names = {name: normalize_name(name) for name in columns if name not in others}
     vague = (*_VAGUE, "ground_truth", "ground_truths")
+    names = {name: normal for name, normal in names.items() if not _NO_GOLD.search(normal)}
     return [name for name, normal in names.items() if normal in vague or _QUALIFIED.fullmatch(normal)]
 
 
@@ -179,9 +185,9 @@ def is_vague(name: str) -> bool:
     return normalize_name(name) in _VAGUE
 
 
-def is_returned(name: str) -> bool:
-    """Return whether a column has what a system returned, by its name."""
-    return bool(_RETRIEVED.search(normalize_name(name)))
+def is_no_gold(name: str) -> bool:
+    """Return whether a column has what a system returned, or what is no gold, by its name."""
+    return bool(_NO_GOLD.search(normalize_name(name)))
 
 
 def is_gold_name(name: str) -> bool:

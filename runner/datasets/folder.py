@@ -73,9 +73,11 @@ def describe_left_out(path: str | Path, extensions: Collection[str], names: Coll
     """Return which of the names are files of a folder that are not read, and what to set, "" for none."""
     folder = files.resolve_path(path, "path")
     read = set(_list_documents(folder, extensions))
-    left_out = {file.name: file for file in folder.rglob("*") if file not in read and file.is_file()}
-    there = [left_out[last] for name in names if (last := name.replace("\\", "/").rpartition("/")[2]) in left_out]
-    if not there:
+    left_out = [file for file in folder.rglob("*") if file not in read and file.is_file()]
+    ends = tuple("/" + name.replace("\\", "/").removeprefix("./").lstrip("/") for name in names)
+    lasts = tuple("/" + end.rpartition("/")[2] for end in ends)
+    matches = ([file for file in left_out if f"/{file.as_posix()}".endswith(wanted)] for wanted in (ends, lasts))
+    if not (there := next(filter(None, matches), [])):
         return ""
     endings = sorted({file.suffix.lower() for file in there if not _hidden(file, folder)})
     way_out = f"set {arguments({'dataset.extensions': endings})} to read these too" if endings else "it is hidden"

@@ -5,6 +5,7 @@ Formats whose questions are a table share these settings; each adds where its do
 
 from __future__ import annotations
 
+import logging
 from abc import ABC
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ from runner.datasets.columns import (
     find_prose,
     find_text_column,
     flatten,
-    is_returned,
+    is_no_gold,
     is_vague,
     list_columns,
     list_less_sure,
@@ -52,6 +53,8 @@ from runner.datasets.gold import (
 )
 from runner.datasets.rows import RowFormat, open_table
 from runner.datasets.source import DatasetSource
+
+logger = logging.getLogger("runner.datasets")
 
 AUTO: Literal["auto"] = "auto"
 
@@ -172,7 +175,14 @@ class QuestionColumns(DatasetSource, ABC):
         named = [name for name in (self.query_id, self.query_text, self.query_golds) if name]
         for path in files.matching(pattern, setting):
             table = open_table(path, setting, self.format, named, self.queries_key, self.encoding)
-            yield from map(flatten, table.read(None))
+            notes = 0
+            for record in table.read(None):
+                if record.fields and all(name.startswith("_") for name in record.fields):
+                    notes += 1
+                else:
+                    yield flatten(record)
+            if notes:
+                logger.warning("%s: left out %s rows with only names such as _meta", path, f"{notes:,}")
 
     def _recognise_columns(
         self, pattern: str, records: Sequence[SourceRecord], has_qrels: bool
@@ -208,7 +218,8 @@ class QuestionColumns(DatasetSource, ABC):
         """
         locator, names = Locator(corpus) if len(corpus) else None, list_columns(records)
         place = find_place(records, pattern)
-        grades = self.query_grades or find_column("query_grades", names, place)
+        grades = self.query_grades or find_column("query_grades", names, place) or _find_binary(records)
+        others = {*columns.values(), grades}
 
         def read(column: str) -> GoldReader:
             separator = find_separator(records, column, locator) if self.gold_separator == AUTO else self.gold_separator
@@ -216,11 +227,11 @@ class QuestionColumns(DatasetSource, ABC):
 
         if self.query_golds is not None:
             return read(self.query_golds)
-        groups = [[*map(read, group)] for group in rank_gold_columns(names, columns.values())]
+        groups = [[*map(read, group)] for group in rank_gold_columns(names, others)]
         groups = [[reader for reader in group if not reader.is_empty(records)] for group in groups]
         if locator is not None:
             known = [[reader for reader in group if reader.has_documents(records)] for group in groups]
-            less_sure = [r for r in map(read, list_less_sure(names, columns.values())) if r.has_only_documents(records)]
+            less_sure = [r for r in map(read, list_less_sure(names, others)) if r.has_only_documents(records)]
             unknown = [[reader for reader in group if not is_vague(reader.column)] for group in groups]
             groups = [group for group in known if group] or [less_sure, *unknown]
         readers = [group for group in groups if group]
@@ -237,8 +248,8 @@ class QuestionColumns(DatasetSource, ABC):
             return reader
         if self.unjudged_queries == "keep":
             return None
-        others = [read(name) for name in names if name not in columns.values() and not is_returned(name)]
-        hints = [reader.column for reader in others if locator and reader.has_documents(records)]
+        rest = [read(name) for name in names if name not in others and not is_no_gold(name)]
+        hints = [reader.column for reader in rest if locator and reader.has_documents(records)]
         answer = columns["query_answer"] or find_prose(records, [n for n in names if n != columns["query_text"]])
         raise records[0].fault(_describe_no_gold(names, answer, hints, None if locator else pattern))
 
@@ -335,6 +346,12 @@ def _read_question(identifier: str, text: str, records: Sequence[SourceRecord], 
         for document in reader.find(name).documents or [name]
     ]
     return Question(identifier, text, records, [reference.name for _, reference in references], golds)
+
+
+def _find_binary(records: Sequence[SourceRecord]) -> str | None:
+    """Return the column `relevant` if it has only 0 and 1, which are grades and no documents."""
+    values = {str(value) for record in records if (value := record.fields.get("relevant")) is not None}
+    return "relevant" if values and values <= {"0", "1", "True", "False", "true", "false"} else None
 
 
 def _repeats(records: Sequence[SourceRecord], reader: GoldReader) -> bool:

@@ -105,14 +105,14 @@ def open_table(
 
 
 def find_unique(table: RowTable) -> str | None:
-    """Return the column of names of rows: an id, an address, a path or a title, or else the first column.
+    """Return the column of names of rows: an id, the first column, or an address, a path or a title.
 
     All values must be different texts of at most `_LONGEST_NAME` characters and no questions; None without such a
     column.
     """
     ids = [name for name in table.columns if normalize_name(name).endswith("id")]
     named = [name for known in _ROW_NAMES for name in table.columns if normalize_name(name) == known]
-    for name in dict.fromkeys([*ids, *named, *table.columns[:1]]):
+    for name in dict.fromkeys([*ids, *table.columns[:1], *named]):
         values = [record.fields.get(name) for record in table.read({name})] if name.strip() else []
         names = {
             value

@@ -84,6 +84,27 @@ def test_answers_are_never_read_as_questions(tmp_path: Path) -> None:
         load(tmp_path, rows)
 
 
+@pytest.mark.parametrize("name", ["relevant_insufficient", "expected_not", "known_distractors", "negative_sources"])
+def test_what_is_no_gold_by_its_name_is_never_gold(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DatasetError, match="the column 'gold' is missing") as error:
+        load(tmp_path, [{"question": "When does it shine?", name: ["tower"]}])
+    assert f"query_golds={name}" not in str(error.value)
+
+
+def test_a_column_of_zeros_and_ones_is_the_grade(tmp_path: Path) -> None:
+    rows = [{"query": "light", "doc_id": name, "relevant": grade} for name, grade in (("tower", 1), ("ferry", 0))]
+    dataset = load(tmp_path, rows)
+    names = dataset.corpus.ids
+    assert [(names[d], grade) for _, d, grade in dataset.judgments.list_rows()] == [("ferry", 0), ("tower", 1)]
+
+
+def test_rows_of_notes_are_left_out_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{"_meta": "Read first."}, {"id": "q1", "question": "When?", "gold": "tower", "_why": "easy"}, {"_meta": ""}]
+    dataset = load(tmp_path, rows)
+    assert dataset.queries.ids == ["q1"]
+    assert "left out 2 rows with only names such as _meta" in caplog.text
+
+
 def test_a_folder_is_gold_with_all_that_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "docs" / "tcp").mkdir(parents=True)
     for name in ("tcp/close.md", "tcp/open.md", "udp.md"):
