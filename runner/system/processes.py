@@ -71,7 +71,7 @@ def worker_process(threads: int) -> Any:  # noqa: ANN401 (loky has no types)
 
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     limits = dict.fromkeys(names, str(threads))
-    return ProcessPoolExecutor(1, context=CONTEXT, initializer=_belong_to, initargs=(os.getpid(),), env=limits)
+    return ProcessPoolExecutor(1, context=CONTEXT, initializer=belong_to, initargs=(os.getpid(),), env=limits)
 
 
 @contextmanager
@@ -104,7 +104,7 @@ _original_specs: list[ModuleSpec | None] = []
 """The spec of the main module before it was marked, once for each open block."""
 
 
-def _belong_to(parent: int) -> None:
+def belong_to(parent: int) -> None:
     """Ignore the terminal's signals, which the parent handles, and exit when the parent has ended."""
     for name in ("SIGINT", "SIGHUP"):
         if hasattr(signal, name):

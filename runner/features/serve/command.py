@@ -16,11 +16,11 @@ from runner.config.objects import ConfigError, build_settings
 from runner.config.values import check_read, settle
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import build_experiment
-from runner.features.serve.app import RequestLimits, SearchService, create_app
 from runner.pages import console
 from runner.pages.progress import Status
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
+from runner.web.search_api import RequestLimits, SearchService, create_app
 from runner.web.server import bind_socket, format_address, serve
 
 

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from retrievers.base import Corpus
 from retrievers.lexical.bm25 import BM25
 from retrievers.store import MemoryStore
-from runner.features.serve.app import RequestLimits, SearchService, create_app
+from runner.web.search_api import RequestLimits, SearchService, create_app
 from runner.web.server import bind_socket, format_address, serve
 
 FEW = 8
