@@ -100,6 +100,12 @@ def needle() -> Path:
     return _real("needle")
 
 
+@pytest.fixture(scope="session")
+def exported_traces() -> Path:
+    """Return the folder of traces that other programs exported, or skip."""
+    return _real("telemetry")
+
+
 def _real(name: str) -> Path:
     if not (DATA / name).is_dir():
         pytest.skip(f"no real data at {DATA / name}: set RETRIEVAL_DATA to a folder that has {name}/")

@@ -24,6 +24,7 @@ NOT_IN_THE_CONTRACT = {
     "Http": "ServedBM25 starts a server and searches it through Http",
     "LateInteraction": "needs a model: tests/retrievers/vectors/test_late_interaction.py",
     "Postgres": "needs a server: tests/retrievers/engines/test_postgres.py",
+    "Served": "does not search by content: tests/datasets/test_telemetry.py",
     "RunFile": "does not search by content: tests/retrievers/runs/test_run_file.py",
 } | ({} if QDRANT else {"Qdrant": "qdrant-edge is not installed"})
 
@@ -35,6 +36,7 @@ NOT_IN_MESSAGES = {
     "qdrant_text": "qdrant with other settings",
     "reranked": "applies filters if its base does",
     "run": "its rankings are taken as they are",
+    "served": "its rankings are those of a service that applied filters",
 }
 
 
