@@ -43,7 +43,8 @@ LEFT_OUT = re.compile(r"\.\.\.|\w+=\.\.\.|--json|--cfg|job")
 """Flags, and words for settings or a choice that a page leaves to the reader."""
 
 OF_THE_READER = (
-    r"\b(COMMAND|experiment=(NAME|first)|retriever=a,b|retriever=shortest)\b|\[KEY=VALUE\]|--config-dir|-sc\b|--help"
+    r"\b(COMMAND|experiment=(NAME|first|\S+\.yaml)|retriever=a,b|retriever=shortest)\b|\[KEY=VALUE\]|--config-dir|-sc\b"
+    r"|--help"
 )
 """Usage, and commands that need a file or a choice of the reader.
 

@@ -138,7 +138,7 @@ def closing(plan: Plan) -> list[str]:
     """Return the total time and disk space, and how reliable the estimates are."""
     if not plan.to_do:
         return ["Nothing to do."]
-    lines = [*_describe_total(plan), *_describe_calls(plan)]
+    lines = [describe_total(plan), *_describe_calls(plan)]
     if plan.race:
         lines.append(plan.race)
     if plan.rough:
@@ -148,14 +148,14 @@ def closing(plan: Plan) -> list[str]:
     return [*lines, "nothing was computed or logged"]
 
 
-def _describe_total(plan: Plan) -> list[str]:
+def describe_total(plan: Plan) -> str:
     """Return the total time and the growth of the store, or that nothing comparable was measured yet."""
     if plan.wall_seconds is None:
-        return [f"no time or disk space: no comparable work was measured with {plan.store} and these runs yet"]
+        return f"no time or disk space: no comparable work was measured with {plan.store} and these runs yet"
     least = "at least" if plan.unknown else "about"
     grows = _size(plan.bytes) if plan.bytes else "nothing"
     workers = format_count(plan.workers, "worker", "workers")
-    return [f"{least} {_about(plan.wall_seconds)} of work with {workers}; {grows} more in {plan.store}"]
+    return f"{least} {_about(plan.wall_seconds)} of work with {workers}; {grows} more in {plan.store}"
 
 
 def _time(stage: PlannedStage) -> str:

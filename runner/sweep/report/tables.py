@@ -109,8 +109,7 @@ def verdict(board: Leaderboard) -> str:
     differ = sum(row.difference.significant for row in board.rows)
     by = ", by cluster" if board.clusters is not None else ""
     test = f"(p < {board.statistics.alpha:g}, {in_brief(board.statistics.test, board.statistics.correction)}{by})"
-    these = f"these {observations(board.queries, board.clusters)}"
-    queries = f"on {these}" if board.queries != 1 else "on this one query"
+    queries = _name_queries(board)
     if differ == n - 1:
         return (
             f"All {differ} others differ from the best {test}."
@@ -123,6 +122,10 @@ def verdict(board: Leaderboard) -> str:
     alike = f"the best {n - differ}" if on_top else f"the other {n - differ}"
     verb = "differs" if differ == 1 else "differ"
     return f"{differ} of {n} {verb} from the best {test}; {alike} do not differ significantly {queries}."
+
+
+def _name_queries(board: Leaderboard) -> str:
+    return f"on these {observations(board.queries, board.clusters)}" if board.queries != 1 else "on this one query"
 
 
 def describe_detectable(board: Leaderboard) -> str:
@@ -160,7 +163,7 @@ def describe_recommendation(board: Leaderboard) -> str:
     if advice is None:
         return ""
     labels, n = abbreviate(board), len(advice.alike)
-    queries = f"on these {observations(board.queries, board.clusters)}"
+    queries = _name_queries(board)
     if advice.arbitrary:
         among = f"the best {n:,}" if advice.alike[-1].rank == n else f"{n:,} of {len(board.rows):,}"
         return (

@@ -265,5 +265,13 @@ def test_the_recommendation_says_when_all_others_are_worse() -> None:
     assert tables.describe_recommendation(board).endswith("all others are significantly worse on these 30 queries.")
 
 
+def test_the_recommendation_counts_a_single_query_in_words() -> None:
+    board = build_leaderboard([result("a", queries=1), result("b", queries=1)], PRIMARY)
+    assert tables.describe_recommendation(board).startswith(
+        f"Use a ({PRIMARY} {board.rows[0].mean:.4f}); b does not differ "
+    )
+    assert " on this one query. " in tables.describe_recommendation(board)
+
+
 def test_a_single_combination_is_not_recommended() -> None:
     assert tables.describe_recommendation(build_leaderboard([result()], PRIMARY)) == ""
