@@ -234,6 +234,7 @@ def test_texts_that_only_the_index_has_classify_failures_and_reach_the_judge(
     assert insight.by_text
     assert all("vocabulary mismatch" in failure.classes for failure in insight.failures)
     assert len(insight.failures) == 8
+    assert not any("absent from the corpus" in failure.classes for failure in find_insights(result).failures)
     bench.grade(experiment, bench.measure(experiment))
     assert len(chat.asked) == 8
     assert all("word of mouth" in question for question in chat.asked)

@@ -162,8 +162,8 @@ class LiveStatement:
             self.concurrency,
         )
         rankings = join_replies(list(replies), self.positions, k)
-        diagnostics = {**rankings.diagnostics, **encoding}
-        return replace(rankings, diagnostics=diagnostics, addresses={"": f"PostgreSQL ({self.server.address})"})
+        diagnostics, address = {**rankings.diagnostics, **encoding}, self.server.address
+        return replace(rankings, diagnostics=diagnostics, addresses={"": f"PostgreSQL ({address})" if address else "PostgreSQL"})
 
     def _search_one(self, query: str, vector: Sequence[float] | None, k: int) -> SearchReply:
         own: Filter | None = getattr(query, "filter", None)

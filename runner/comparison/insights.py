@@ -63,7 +63,8 @@ def find_failures(result: Result, lexicon: Lexicon | None = None, by_meaning: bo
     cutoff = find_missed_cutoff(result.primary)
     searched = result.dataset.chunks or result.dataset.documents
     unknown = hits.unknown_ids
-    known = set(hits.judged) - unknown if len(hits.documents) - len(unknown) == searched else None
+    complete = 0 < searched == len(hits.documents) - len(unknown)  # a live index has documents that nobody lists
+    known = set(hits.judged) - unknown if complete else None
     run = JudgedRun(
         *(queries.texts, hits.rankings, hits.grades, hits.judged, queries.expected, ~np.isnan(truth)),
         *(known, compute_depth(result)),
