@@ -34,7 +34,11 @@ from tests.retrievers import test_contract as contract
 
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 
-PAGES_OF_THEIR_OWN = {"docs/production.md": "tests/test_production.py"}
+PAGES_OF_THEIR_OWN = {
+    "docs/production.md": "tests/test_production.py",
+    "docs/tutorials/paper_table.md": "tests/test_tutorials.py",
+    "docs/tutorials/postgresql.md": "tests/test_tutorials.py",
+}
 """Pages whose commands run in another test."""
 
 NOT_HERE = re.compile(r"retriever=golden_api|dataset=faq|weights_by_type")
