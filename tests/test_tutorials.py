@@ -1,4 +1,4 @@
-"""Tutorials whose commands read files that a script of theirs writes: they run in order, in one folder, on fewer files."""
+"""Tutorials whose commands read files that their scripts write: they run in order, in one folder, on less data."""
 
 from __future__ import annotations
 
@@ -42,8 +42,7 @@ def test_runs_of_three_collections_become_one_table(here: Path) -> None:
     headings = [name for name in chapters(page("docs/tutorials/paper_table.md")) if name[0].isdigit()]
     for line in lines("paper_table.md", *headings):
         assert run(line) == 0, line
-    with open("paper/table.csv", encoding="utf-8") as file:
-        cells = list(csv.DictReader(file))
+    cells = list(csv.DictReader(Path("paper/table.csv").read_text(encoding="utf-8").splitlines()))
     assert len(cells) == 3 * 3 * 2
     assert {cell["system"] for cell in cells} == {"bm25", "splade", "e5"}
     assert all(f"{float(cell['mean']):.3f}" in Path("paper/table.tex").read_text(encoding="utf-8") for cell in cells)
