@@ -162,8 +162,9 @@ class LiveStatement:
             self.concurrency,
         )
         rankings = join_replies(list(replies), self.positions, k)
-        diagnostics, address = {**rankings.diagnostics, **encoding}, self.server.address
-        return replace(rankings, diagnostics=diagnostics, addresses={"": f"PostgreSQL ({address})" if address else "PostgreSQL"})
+        diagnostics = {**rankings.diagnostics, **encoding}
+        address = f"PostgreSQL ({self.server.address})".removesuffix(" ()")  # without a dsn, the environment says where
+        return replace(rankings, diagnostics=diagnostics, addresses={"": address})
 
     def _search_one(self, query: str, vector: Sequence[float] | None, k: int) -> SearchReply:
         own: Filter | None = getattr(query, "filter", None)
