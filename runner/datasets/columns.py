@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
 
 from runner.config.arguments import arguments
 from runner.datasets.base import DatasetError
@@ -198,16 +197,16 @@ def is_gold_name(name: str) -> bool:
 
 def flatten(record: SourceRecord) -> SourceRecord:
     """Return a record with the fields of its objects too, as inputs.question."""
-    nested: dict[str, Any] = {}
-    for name, value in record.fields.items():
-        if isinstance(value, dict):
-            nested |= {f"{name}.{key}": inner for key, inner in value.items()}
-    return record._replace(fields={**nested, **record.fields}) if nested else record
+    if dict not in map(type, record.fields.values()):
+        return record
+    objects = ((name, value) for name, value in record.fields.items() if isinstance(value, dict))
+    nested = {f"{name}.{key}": inner for name, value in objects for key, inner in value.items()}
+    return record._replace(fields={**nested, **record.fields})
 
 
 def list_columns(records: Iterable[SourceRecord]) -> list[str]:
     """Return the names of the columns of all rows, in order."""
-    return list(dict.fromkeys(name for record in records for name in record.fields))
+    return list(dict.fromkeys(chain.from_iterable(record.fields for record in records)))
 
 
 def find_place(records: Sequence[SourceRecord], path: object) -> Place:

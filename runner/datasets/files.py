@@ -71,6 +71,9 @@ class SourceRecord(NamedTuple):
 
     def identifier(self, *names: str) -> str:
         """Return a field that is an id: non-empty text or a whole number."""
+        value = self.fields.get(names[0])
+        if type(value) is str and value:
+            return value
         return self.parse_id(names[0], self.value(*names))
 
     def parse_id(self, name: str, value: object) -> str:
@@ -83,6 +86,9 @@ class SourceRecord(NamedTuple):
 
     def text(self, *names: str) -> str:
         """Return a field that is text; null counts as empty text."""
+        value = self.fields.get(names[0])
+        if isinstance(value, str):  # the usual case, fast
+            return value
         value = self.value(*names)
         if value is None:
             return ""

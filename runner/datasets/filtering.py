@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,10 @@ METADATA = "metadata"
 
 def read_filters(records: Sequence[SourceRecord], field: str | None) -> Sequence[Filter | None]:
     """Return the filter of each query, from its own field or its metadata; empty if no query has one."""
-    filters = [None if field is None else _read_filter(record, field) for record in records]
+    there = {*chain.from_iterable(record.fields for record in records)}
+    if field is None or not there & {field, field.partition(".")[0], METADATA}:
+        return ()
+    filters = [_read_filter(record, field) for record in records]
     return filters if any(filters) else ()
 
 

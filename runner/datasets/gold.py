@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from retrievers.base import Corpus
 from retrievers.strict_values import parse_id, parse_json, show_value
-from runner.datasets.base import Qrel
+from runner.datasets.base import DatasetError, Qrel
 from runner.datasets.columns import is_gold_name
 from runner.datasets.files import SourceRecord, grade_of
 
@@ -70,8 +72,8 @@ def parse_references(
     if isinstance(value, str) and value and not known(value):
         listed = parse_list(value)
         value = split(value, separator) if listed is None else listed
-    if isinstance(value, list) and all(type(item) is str and item for item in value):  # the usual case, fast
-        return [Reference(parse_id(name)) for name in dict.fromkeys(value)]
+    if isinstance(value, list) and {*map(type, value)} == {str} and "" not in value:  # the usual case, fast
+        return [*map(Reference, dict.fromkeys(value))]
     return list(dict.fromkeys(_iter_references(record, column, value)))
 
 
@@ -145,13 +147,9 @@ class Locator:
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
-        self._matches: dict[str, Match] = {}
-
-    def find(self, name: str) -> Match:
-        """Return the documents that a reference names: by id, by file, by title, or by a text that they contain."""
-        if name not in self._matches:
-            self._matches[name] = self._find(name)
-        return self._matches[name]
+        self.ids = corpus.positions.keys()
+        self.find: Callable[[str], Match] = cache(self._find)
+        """Returns the documents that a reference names: by id, by file, by title, or by a text that they contain."""
 
     def _find(self, name: str) -> Match:
         if name in self._corpus.positions:
@@ -246,8 +244,8 @@ def find_documents(qrels: Iterable[Qrel], corpus: Corpus) -> list[Qrel]:
     listed = list(qrels)
     names = {document for _, document, _ in listed if document not in corpus.positions} if len(corpus) else set()
     locator = Locator(corpus)
-    found = {name: own[0] for name in names if len(own := locator.find_file(name).documents) == 1}
-    return [(query, found.get(document, document), grade) for query, document, grade in listed] if found else listed
+    ids = {name: own[0] for name in names if len(own := locator.find_file(name).documents) == 1}
+    return [(query, ids.get(document, document), grade) for query, document, grade in listed] if ids else listed
 
 
 def _split_path(name: str) -> list[str]:
@@ -297,3 +295,97 @@ def is_whole(text: str, separator: str | None, locator: Locator) -> bool:
     """Return whether a text with separators names one document: by its id, or between blanks by a title or a text."""
     match = locator.find(text)
     return match.kind == IDS or (separator == " " and match.kind in ("titles", "texts"))
+
+
+@dataclass(frozen=True)
+class Gold:
+    """The judgments of questions, each with its row, and how many names were understood in which way.
+
+    `unknown` are the names without a document, and `cause` why the first of these has none.
+    """
+
+    qrels: Sequence[Qrel] = ()
+    records: Sequence[SourceRecord] = ()
+    kinds: Counter[str] = field(default_factory=Counter)
+    unknown: Sequence[str] = ()
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class GoldReader:
+    """Reads the gold of questions from a column, and its grades from another one; without a locator, names are ids."""
+
+    column: str
+    grades: str | None
+    separator: str | None
+    locator: Locator | None
+
+    def read(self, record: SourceRecord) -> list[Reference]:
+        """Return what a row names as gold, with grades; raises `DatasetError`."""
+        references = parse_references(record, self.column, self.separator, self._is_known)
+        if len(references) == 1 and is_nothing(references[0].name) and not self._is_document(references[0].name):
+            return []
+        graded = record.fields.get(self.grades) if self.grades else None
+        if graded is None or graded == "":
+            return references
+        values = graded if isinstance(graded, list) else [graded] * len(references)
+        if len(values) != len(references):
+            raise record.fault(
+                f"{self.grades!r} has {len(values)} grades, but {self.column!r} {len(references)} documents"
+            )
+        try:
+            return [Reference(name, grade_of(value)) for (name, _), value in zip(references, values, strict=True)]
+        except ValueError as error:
+            raise record.fault(str(error)) from None
+
+    @cached_property
+    def find(self) -> Callable[[str], Match]:
+        """Return what finds the documents that a reference names."""
+        return self.locator.find if self.locator else lambda name: Match([name], IDS)
+
+    def read_all(self, queries: Iterable[str], records: Iterable[SourceRecord]) -> Gold:
+        """Return the gold in rows, each with the id of its question; raises `DatasetError`."""
+        qrels, rows, names, find = list[Qrel](), list[SourceRecord](), list[str](), self.find
+        for query, record in zip(queries, records, strict=True):
+            for name, grade in self.read(record):
+                names.append(name)
+                for document in find(name).documents or (name,):
+                    qrels.append((query, document, 1 if grade is None else grade))
+                    rows.append(record)
+        counts, kinds = Counter(names), Counter[str]()
+        for name, count in counts.items():
+            kinds[find(name).kind] += count
+        unknown = [name for name in counts if not find(name).documents]
+        return Gold(qrels, rows, kinds, unknown, find(unknown[0]).cause if unknown else "")
+
+    def _is_document(self, name: str) -> bool:
+        return self.locator is not None and bool(self.locator.find(name).documents)
+
+    def is_empty(self, records: Sequence[SourceRecord]) -> bool:
+        """Return whether no row names anything."""
+        return all(record.fields.get(self.column) in (None, "", [], {}) for record in records)
+
+    def has_documents(self, records: Sequence[SourceRecord]) -> bool:
+        """Return whether any row names a document."""
+        return any(self.find(reference.name).documents for reference in self._read_all(records))
+
+    def has_only_documents(self, records: Sequence[SourceRecord]) -> bool:
+        """Return whether rows name documents and nothing else."""
+        names = [reference.name for reference in self._read_all(records)]
+        return bool(names) and all(self.find(name).documents for name in names)
+
+    def _read_all(self, records: Sequence[SourceRecord]) -> Iterator[Reference]:
+        for record in records:
+            with suppress(DatasetError):
+                yield from self.read(record)
+
+    def _is_known(self, name: str) -> bool:
+        """Return whether a text is one reference: as a whole it is a document, but not all of its parts are."""
+        if self.locator is None or name in self.locator.ids:
+            return self.locator is not None
+        parts = split(name, self.separator)
+        if self.separator != " " and all(part in self.locator.ids for part in parts):  # the usual case, fast
+            return False
+        if not self.find(name).documents:
+            return False
+        return is_whole(name, self.separator, self.locator) or not all(self.find(part).documents for part in parts)

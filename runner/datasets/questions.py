@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Literal
@@ -21,7 +19,7 @@ from retrievers.base import Corpus
 from retrievers.filters import Filter
 from runner.config.arguments import arguments
 from runner.datasets import files
-from runner.datasets.base import EXPECTED_ANSWER, DatasetError, Qrel, Queries
+from runner.datasets.base import EXPECTED_ANSWER, Qrel, Queries
 from runner.datasets.columns import (
     NAMES,
     find_column,
@@ -39,18 +37,7 @@ from runner.datasets.columns import (
 )
 from runner.datasets.files import Place, SourceRecord
 from runner.datasets.filtering import read_filters
-from runner.datasets.gold import (
-    IDS,
-    SEPARATORS,
-    Locator,
-    Match,
-    Reference,
-    find_separator,
-    is_nothing,
-    is_whole,
-    parse_references,
-    split,
-)
+from runner.datasets.gold import SEPARATORS, Gold, GoldReader, Locator, find_separator, split
 from runner.datasets.rows import RowFormat, open_table
 from runner.datasets.source import DatasetSource
 
@@ -60,53 +47,45 @@ AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question: its rows, what they name as gold, and the documents of that, each with its place and its grade."""
-
-    identifier: str
-    text: str
-    records: Sequence[SourceRecord]
-    names: Sequence[str] = ()
-    golds: Sequence[tuple[str, str, int]] = ()
-
-    @property
-    def record(self) -> SourceRecord:
-        """Return the first row."""
-        return self.records[0]
-
-
-@dataclass(frozen=True)
 class QuestionTable:
-    """Questions as read from a table. `reading` says in one line what was understood.
+    """Questions as read from a table, with their first rows; `reading` says in one line what was understood.
 
-    `unknown` is what they name as gold without a document, and `cause` why the first of these has none.
+    Without `gold`, the table does not say what is right.
     """
 
     queries: Queries
-    questions: Sequence[Question]
-    reading: str
-    has_gold: bool = True
-    unknown: Sequence[str] = ()
-    cause: str = ""
+    records: Sequence[SourceRecord]
+    gold: Gold | None
+    reading: str = ""
 
     @property
     def judged(self) -> Sequence[str]:
         """Return the ids of the questions, whose gold is known to be complete; without a column of gold, none."""
-        return self.queries.ids if self.has_gold else ()
+        return self.queries.ids if self.gold else ()
 
     @property
-    def qrels(self) -> list[Qrel]:
+    def qrels(self) -> Sequence[Qrel]:
         """Return the judgments."""
-        return [(q.identifier, document, grade) for q in self.questions for _, document, grade in q.golds]
+        return self.gold.qrels if self.gold else ()
+
+    @property
+    def unknown(self) -> Sequence[str]:
+        """Return what the questions name as gold that is no document."""
+        return self.gold.unknown if self.gold else ()
+
+    @property
+    def cause(self) -> str:
+        """Return why the first of the unknown names is no document."""
+        return self.gold.cause if self.gold else ""
 
     def iter_places(self) -> Iterator[Place]:
         """Yield the row of each question."""
-        yield from ((question.record.location, (question.identifier,)) for question in self.questions)
+        yield from ((row.location, (query,)) for row, query in zip(self.records, self.queries.ids, strict=True))
 
     def iter_gold_places(self) -> Iterator[Place]:
         """Yield the row of each judgment."""
-        for question in self.questions:
-            yield from ((place, (question.identifier, document)) for place, document, _ in question.golds)
+        rows = zip(self.gold.records, self.gold.qrels, strict=True) if self.gold else ()
+        yield from ((row.location, (query, document)) for row, (query, document, _) in rows)
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
@@ -144,18 +123,19 @@ class QuestionColumns(DatasetSource, ABC):
         records = list(self._iter_rows(pattern, setting))
         filters = read_filters(records, self.filter_field)
         corpus = read_documents(filters)
-        columns = self._recognise_columns(pattern, records, has_qrels)
-        reader = None if has_qrels or not records else self._find_gold(pattern, records, columns, corpus)
+        names = list_columns(records)
+        columns = self._recognise_columns(pattern, records, names, has_qrels)
+        reader = None if has_qrels or not records else self._find_gold(pattern, records, names, columns, corpus)
         if reader is not None and columns["query_id"] == reader.column and self.query_id is None:
             columns["query_id"] = None  # the id of a document is not that of its question
-        questions = _group(records, columns, reader)
-        if reader is not None and self.gold_separator != AUTO and self.unknown_judged == "error":
-            _check_separator(records, reader)
-        firsts = [question.record for question in questions]
-        kind, answer = self.query_type, columns["query_answer"]
+        rows, ids, firsts = _identify(records, columns, reader is not None)
+        gold = reader.read_all(rows, records) if reader else None
+        if reader and gold and self.gold_separator != AUTO and self.unknown_judged == "error":
+            _check_separator(gold, reader)
+        text, kind, answer = str(columns["query_text"]), self.query_type, columns["query_answer"]
         queries = Queries(
-            ids=[question.identifier for question in questions],
-            texts=[question.text for question in questions],
+            ids=ids,
+            texts=[record.text(text) for record in firsts],
             types=[record.text(kind) if kind else "" for record in firsts],
             metadata=files.with_named_fields(
                 firsts,
@@ -166,10 +146,8 @@ class QuestionColumns(DatasetSource, ABC):
             ),
             filters=filters if len(firsts) == len(records) else read_filters(firsts, self.filter_field),
         )
-        reading = _describe(records, questions, columns, reader)
-        unknown = _list_unknown(questions, reader)
-        cause = reader.find(unknown[0]).cause if unknown and reader else ""
-        return QuestionTable(queries, questions, reading, reader is not None, unknown, cause), corpus
+        reading = _describe(len(records), QuestionTable(queries, firsts, gold), columns, reader)
+        return QuestionTable(queries, firsts, gold, reading), corpus
 
     def _iter_rows(self, pattern: str, setting: str) -> Iterator[SourceRecord]:
         named = [name for name in (self.query_id, self.query_text, self.query_golds) if name]
@@ -185,10 +163,9 @@ class QuestionColumns(DatasetSource, ABC):
                 logger.warning("%s: left out %s rows with only names such as _meta", path, f"{notes:,}")
 
     def _recognise_columns(
-        self, pattern: str, records: Sequence[SourceRecord], has_qrels: bool
+        self, pattern: str, records: Sequence[SourceRecord], names: Sequence[str], has_qrels: bool
     ) -> dict[str, str | None]:
         """Return the columns of ids, texts, types and answers; those that settings name must exist."""
-        names = list_columns(records)
         settings = ("query_id", "query_text", "query_type", "query_answer", *(() if has_qrels else ("query_golds",)))
         columns: dict[str, str | None] = {setting: getattr(self, setting) for setting in settings}
         if not records:
@@ -205,18 +182,24 @@ class QuestionColumns(DatasetSource, ABC):
         identifier = columns["query_id"] or find_column("query_id", free, place)
         if identifier is None and has_qrels:
             raise records[0].fault(describe_missing("query_id", "id", names))
-        answers = [name for name in free if all(isinstance(r.fields.get(name), str | None) for r in records)]
+        answers = [name for name in free if find_first(NAMES["query_answer"], [name])]
+        answers = [name for name in answers if all(isinstance(r.fields.get(name), str | None) for r in records)]
         answer = columns["query_answer"] or find_first(NAMES["query_answer"], answers)
         return {**columns, "query_text": text, "query_id": identifier, "query_answer": answer}
 
     def _find_gold(
-        self, pattern: str, records: Sequence[SourceRecord], columns: Mapping[str, str | None], corpus: Corpus
+        self,
+        pattern: str,
+        records: Sequence[SourceRecord],
+        names: Sequence[str],
+        columns: Mapping[str, str | None],
+        corpus: Corpus,
     ) -> GoldReader | None:
         """Return the reader of the column of gold: that whose name says so most surely and that names documents.
 
         None: there is none, and the questions are kept to be judged. Raises `DatasetError`.
         """
-        locator, names = Locator(corpus) if len(corpus) else None, list_columns(records)
+        locator = Locator(corpus) if len(corpus) else None
         place = find_place(records, pattern)
         grades = self.query_grades or find_column("query_grades", names, place) or _find_binary(records)
         others = {*columns.values(), grades}
@@ -254,98 +237,30 @@ class QuestionColumns(DatasetSource, ABC):
         raise records[0].fault(_describe_no_gold(names, answer, hints, None if locator else pattern))
 
 
-@dataclass(frozen=True)
-class GoldReader:
-    """Reads the gold of questions from a column, and its grades from another one; without a locator, names are ids."""
+def _identify(
+    records: Sequence[SourceRecord], columns: Mapping[str, str | None], merge: bool
+) -> tuple[list[str], list[str], list[SourceRecord]]:
+    """Return the id of the question in each row, the ids of all questions, and the first row of each.
 
-    column: str
-    grades: str | None
-    separator: str | None
-    locator: Locator | None
-
-    def read(self, record: SourceRecord) -> list[Reference]:
-        """Return what a row names as gold, with grades; raises `DatasetError`."""
-        references = parse_references(record, self.column, self.separator, self._is_known)
-        if len(references) == 1 and is_nothing(references[0].name) and not self._is_document(references[0].name):
-            return []
-        graded = record.fields.get(self.grades) if self.grades else None
-        if graded is None or graded == "":
-            return references
-        values = graded if isinstance(graded, list) else [graded] * len(references)
-        if len(values) != len(references):
-            raise record.fault(
-                f"{self.grades!r} has {len(values)} grades, but {self.column!r} {len(references)} documents"
-            )
-        try:
-            return [Reference(name, files.grade_of(value)) for (name, _), value in zip(references, values, strict=True)]
-        except ValueError as error:
-            raise record.fault(str(error)) from None
-
-    def find(self, name: str) -> Match:
-        """Return the documents that a reference names."""
-        return self.locator.find(name) if self.locator else Match([name], IDS)
-
-    def _is_document(self, name: str) -> bool:
-        return self.locator is not None and bool(self.locator.find(name).documents)
-
-    def is_empty(self, records: Sequence[SourceRecord]) -> bool:
-        """Return whether no row names anything."""
-        return all(record.fields.get(self.column) in (None, "", [], {}) for record in records)
-
-    def has_documents(self, records: Sequence[SourceRecord]) -> bool:
-        """Return whether any row names a document."""
-        return any(self.find(reference.name).documents for reference in self._read_all(records))
-
-    def has_only_documents(self, records: Sequence[SourceRecord]) -> bool:
-        """Return whether rows name documents and nothing else."""
-        names = [reference.name for reference in self._read_all(records)]
-        return bool(names) and all(self.find(name).documents for name in names)
-
-    def _read_all(self, records: Sequence[SourceRecord]) -> Iterator[Reference]:
-        for record in records:
-            with suppress(DatasetError):
-                yield from self.read(record)
-
-    def _is_known(self, name: str) -> bool:
-        """Return whether a text is one reference: as a whole it is a document, but not all of its parts are."""
-        if self.locator is None or not self.find(name).documents:
-            return False
-        parts = split(name, self.separator)
-        return is_whole(name, self.separator, self.locator) or not all(self.find(part).documents for part in parts)
-
-
-def _group(
-    records: Sequence[SourceRecord], columns: Mapping[str, str | None], reader: GoldReader | None
-) -> list[Question]:
-    """Return the questions of rows: rows with the same id, if there are ids, and text are one.
-
-    Without ids, questions are numbered in the order of their first rows.
+    To `merge`, rows with the same text and, if there are ids, the same id are one question. Without ids, questions are
+    numbered in the order of their first rows, and always merged.
     """
     identifier, text = columns["query_id"], str(columns["query_text"])
-    if reader is None and identifier:
-        return [Question(record.identifier(identifier), record.text(text), [record]) for record in records]
-    groups: dict[tuple[str, str], list[SourceRecord]] = {}
+    if identifier and not merge:
+        every = [record.identifier(identifier) for record in records]
+        return every, every, [*records]
+    ids: dict[str, str] = {}
+    rows, firsts = list[str](), list[SourceRecord]()
     for record in records:
-        if not identifier and not record.text(text).strip():
+        own = record.identifier(identifier) if identifier else f"q{len(firsts) + 1:04d}"
+        key = f"{own}\0{record.text(text)}" if identifier else record.text(text).strip()
+        if not key:
             raise record.fault(f"{text!r} is empty; write the question in each row, or remove the row")
-        key = (record.identifier(identifier), record.text(text)) if identifier else ("", record.text(text).strip())
-        groups.setdefault(key, []).append(record)
-    return [
-        _read_question(name or f"q{number:04d}", rows[0].text(text), rows, reader)
-        for number, ((name, _), rows) in enumerate(groups.items(), start=1)
-    ]
-
-
-def _read_question(identifier: str, text: str, records: Sequence[SourceRecord], reader: GoldReader | None) -> Question:
-    if reader is None:
-        return Question(identifier, text, records)
-    references = [(record, reference) for record in records for reference in reader.read(record)]
-    golds = [
-        (record.location, document, 1 if grade is None else grade)
-        for record, (name, grade) in references
-        for document in reader.find(name).documents or [name]
-    ]
-    return Question(identifier, text, records, [reference.name for _, reference in references], golds)
+        if key not in ids:
+            ids[key] = own
+            firsts.append(record)
+        rows.append(ids[key])
+    return rows, [*ids.values()], firsts
 
 
 def _find_binary(records: Sequence[SourceRecord]) -> str | None:
@@ -359,51 +274,43 @@ def _repeats(records: Sequence[SourceRecord], reader: GoldReader) -> bool:
     return len({record.fields.get(reader.column) for record in records}) < len(records)
 
 
-def _check_separator(records: Sequence[SourceRecord], reader: GoldReader) -> None:
+def _check_separator(gold: Gold, reader: GoldReader) -> None:
     """Raise if gold contains a separator and names no document: unsplit, it would never be found."""
-    for record in records if reader.locator and reader.separator else ():
-        for (gold, _), separator in product(reader.read(record), SEPARATORS):
-            if reader.find(gold).documents:
-                continue
-            known = next((part for part in split(gold, separator) if reader.find(part).documents), None)
-            if known is not None:
-                raise record.fault(
-                    f"{reader.column!r} is {gold!r}, which is not a document id, but {known!r} is. If it lists "
-                    f"several ids, set 'dataset.gold_separator=\"{separator}\"'; if it is a single id whose "
-                    "document is missing, set dataset.unknown_judged=keep (only a retriever with its own documents or "
-                    "rankings can return it) or drop"
-                )
-
-
-def _list_unknown(questions: Sequence[Question], reader: GoldReader | None) -> list[str]:
-    """Return what questions name as gold that is no document."""
-    if reader is None or reader.locator is None:
-        return []
-    return [name for question in questions for name in question.names if not reader.find(name).documents]
+    if not reader.locator or not reader.separator:
+        return
+    rows = zip(gold.records, gold.qrels, strict=True)
+    unknown = [(record, name) for record, (_, name, _) in rows if not reader.find(name).documents]
+    for (record, name), separator in product(unknown, SEPARATORS):
+        known = next((part for part in split(name, separator) if reader.find(part).documents), None)
+        if known is not None:
+            raise record.fault(
+                f"{reader.column!r} is {name!r}, which is not a document id, but {known!r} is. If it lists "
+                f"several ids, set 'dataset.gold_separator=\"{separator}\"'; if it is a single id whose "
+                "document is missing, set dataset.unknown_judged=keep (only a retriever with its own documents or "
+                "rankings can return it) or drop"
+            )
 
 
 def _describe(
-    records: Sequence[SourceRecord],
-    questions: Sequence[Question],
-    columns: Mapping[str, str | None],
-    reader: GoldReader | None,
+    n_records: int, table: QuestionTable, columns: Mapping[str, str | None], reader: GoldReader | None
 ) -> str:
     """Return what was understood, in one line."""
-    noun = "question" if len(questions) == 1 else "questions"
-    parts = [f"{len(questions):,} {noun} from `{columns['query_text']}`"]
-    if reader is not None:
-        kinds = Counter(reader.find(name).kind for question in questions for name in question.names)
-        unknown = kinds.pop("", 0)
-        parts += [f"gold from `{reader.column}`" + (f" ({'; '.join(kinds)})" if kinds else "")]
+    n, gold = len(table.queries), table.gold
+    parts = [f"{n:,} {'question' if n == 1 else 'questions'} from `{columns['query_text']}`"]
+    if reader and gold:
+        kinds = "; ".join(kind for kind in gold.kinds if kind)
+        parts += [f"gold from `{reader.column}`" + (f" ({kinds})" if kinds else "")]
         parts += [f"grades from `{reader.grades}`"] if reader.grades else []
-        parts += [f"{unknown:,} of {kinds.total() + unknown:,} without a document"] if unknown else []
-        empty = [question for question in questions if not question.golds]
-        parts += [f"{len(empty):,} without gold, the first at {empty[0].record.location}"] if empty else []
+        unknown = gold.kinds[""]
+        parts += [f"{unknown:,} of {gold.kinds.total():,} without a document"] if unknown else []
+        judged = {query for query, _, _ in gold.qrels}
+        empty = [row for row, query in zip(table.records, table.queries.ids, strict=True) if query not in judged]
+        parts += [f"{len(empty):,} without gold, the first at {empty[0].location}"] if empty else []
     elif "query_golds" in columns:
         parts += ["no gold"]
     parts += [f"answers from `{columns['query_answer']}`"] if columns["query_answer"] else []
     parts += [f"ids from `{columns['query_id']}`" if columns["query_id"] else "no ids: numbered"]
-    parts += [f"{len(records):,} rows, of which repeated questions became one"] if len(records) > len(questions) else []
+    parts += [f"{n_records:,} rows, of which repeated questions became one"] if n_records > n else []
     return ", ".join(parts)
 
 
