@@ -18,10 +18,11 @@ _PLACES = {
     "evaluate": "api.evaluation",
     "explain": "api.explanation",
     "load_dataset": "api.data",
+    "load_experiment": "api.experiment",
     "run_sweep": "api.sweep",
 }
 
-__all__ = ["Dataset", "compare", "evaluate", "explain", "load_dataset", "run_sweep"]
+__all__ = ["Dataset", "compare", "evaluate", "explain", "load_dataset", "load_experiment", "run_sweep"]
 
 
 def __getattr__(name: str) -> object:

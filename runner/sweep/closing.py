@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -13,17 +14,21 @@ from runner.comparison.race import RACE
 from runner.comparison.recommendation import recommend
 from runner.comparison.search import Search
 from runner.comparison.selection import ON_REPORTED_DATA, WinnerSelection
+from runner.config.arguments import format_override
 from runner.evaluation.result import Result
 from runner.pages import console
 from runner.pages.numbers import format_count
 from runner.pages.progress import Status
 from runner.statistics.settings import Statistics
 from runner.sweep.boards import Board, SweepCourse, build_boards, find_best, find_run
+from runner.sweep.compose import Composer
+from runner.sweep.declared import Declared
 from runner.sweep.outcome import SweepOutcome
 from runner.sweep.report.printing import show_compare_command, show_leaderboard, show_recommendation, show_systems
 from runner.sweep.reporting import build_reports, build_selection_files, build_tags
 from runner.sweep.run import SweepRun
 from runner.sweep.selection import Chosen
+from runner.sweep.winner import SCRIPT, WINNER, build_winner_files
 from runner.tracking.logged import LoggedRun
 
 
@@ -106,6 +111,15 @@ class Closing:
         race = {RACE: self.outcome.race.to_json()} if self.outcome.race else {}
         return {**build_selection_files(self.content.selections), **race, **self.content.files}
 
+    def build_winner(self, boards: Sequence[Board], composer: Composer) -> dict[str, str]:
+        """Return the files of the recommended combination; none without a choice, or for several datasets."""
+        advice = recommend(boards[0].leaderboard) if len(boards) == 1 else None
+        if advice is None:
+            return {}
+        experiment = self.run.parent.experiments[list(boards[0].results)[advice.row.position]]
+        title = f"{advice.row.label}, which the last words of a sweep recommend"
+        return build_winner_files(experiment, composer, title)
+
     @property
     def best(self) -> Result | None:
         """Return the best result, that of a selected winner if there is one; None if an earlier report covers more."""
@@ -130,9 +144,9 @@ class Closing:
         return build_boards(self.results, failures, content.primary, content.statistics, course, load)
 
 
-def report(run: SweepRun, content: SweepContent, output: Path | None) -> SweepEnding:
+def report(run: SweepRun, content: SweepContent, declared: Declared) -> SweepEnding:
     """Report what a sweep found, close it, and return how it ended."""
-    closing, outcome = Closing(run, content), run.outcome
+    closing, outcome, output = Closing(run, content), run.outcome, declared.output
     if not (run.changed or outcome.interrupted):
         search = content.search
         what = f"{len(search.trials):,} trials" if search else f"{content.total:,} combinations"
@@ -147,7 +161,8 @@ def report(run: SweepRun, content: SweepContent, output: Path | None) -> SweepEn
         must_log = closing.must_log
         if must_log or (output and not closing.is_empty):
             with Status("report"):
-                reports = {**build_reports(boards, run.parallel, run.writer), **closing.own_files}
+                winner = closing.build_winner(boards, declared.composer)
+                reports = {**build_reports(boards, run.parallel, run.writer), **closing.own_files, **winner}
         if output:
             replace_texts(output, reports)
     finally:  # even if a report fails, the parent run is closed
@@ -160,6 +175,7 @@ def report(run: SweepRun, content: SweepContent, output: Path | None) -> SweepEn
         _show_places(parent, [name for name in reports or ["report.html"] if name.endswith(".html")], output)
     _show_work(closing)
     if not (outcome.interrupted or run.waiting):  # otherwise, the last words are how to go on
+        _show_winner(parent, output)
         show_recommendation([board.leaderboard for board in boards])
     best = closing.best if content.chosen else None
     return SweepEnding(outcome.exit_code, boards, parent, best, {of.id: of for of in closing.logged.values()})
@@ -211,6 +227,16 @@ def _show_places(parent: LoggedRun | None, names: Sequence[str], output: Path | 
             console.line(f"report: {output / name}")
         elif parent:
             console.line(f"report: {parent.where(name)}")
+
+
+def _show_winner(parent: LoggedRun | None, output: Path | None) -> None:
+    """Print the commands that run the recommended combination, and search with it, if it was written here."""
+    folder = output or (parent and parent.folder)
+    if folder and (folder / WINNER).is_file():
+        place = folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+        preset = format_override("experiment", str(place / WINNER))
+        console.line(f"run what is recommended: {shlex.join(['python', '-m', 'runner', preset])}")
+        console.line(f"search with it: {shlex.join(['python', str(place / SCRIPT), 'A question'])}")
 
 
 def _describe_work(work: Mapping[str, int]) -> str:

@@ -67,17 +67,17 @@ class Declared:
         if config.get("junit"):
             raise ConfigError("junit: is only available for a single evaluation; remove it from the sweep")
         self.output = None if self.settings.dry_run else _make_folder(self.settings.output)
-        self._composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
+        self.composer = Composer(loader, config.hydra.job.config_name, list(config.hydra.overrides.hydra))
 
     @cached_property
     def products(self) -> list[Product]:
         """Return the products of the sweep; raises `ConfigError`."""
-        return products(self.arguments, self.params, self.settings, self.loader, self._composer.value)
+        return products(self.arguments, self.params, self.settings, self.loader, self.composer.value)
 
     @cached_property
     def points(self) -> list[Combination]:
         """Return every combination of the grid; raises `ConfigError`."""
-        return combinations(self.arguments, self.params, self.settings, self.loader, self._composer.value)
+        return combinations(self.arguments, self.params, self.settings, self.loader, self.composer.value)
 
     def experiments(self, points: Sequence[Combination]) -> list[Experiment]:
         """Return experiments with their datasets loaded, so that all errors are raised before any of them runs."""
@@ -89,14 +89,14 @@ class Declared:
 
     def check_read(self, points: Iterable[Combination]) -> None:
         """Raise `ConfigError` for an override of the command line that none of these points uses."""
-        check_read(self.arguments, (self._composer.settle(point.overrides).config for point in points))
+        check_read(self.arguments, (self.composer.settle(point.overrides).config for point in points))
 
     def default_of(self, point: Combination) -> Combination | None:
         """Return a point with the default of every swept value; None if only choices of groups were swept.
 
         The dataset and the measures stay the same, so that the two points can be compared.
         """
-        return _without(point, [key for key in point.swept if not (_is_given(key) or self._composer.is_group(key))])
+        return _without(point, [key for key in point.swept if not (_is_given(key) or self.composer.is_group(key))])
 
     def default_choice_of(self, point: Combination) -> Combination | None:
         """Return a point with the default of every swept choice and value; None if nothing was swept."""
@@ -138,7 +138,7 @@ class Declared:
         report = report_id(experiments, {**choice, "texts": self.texts})
         if self.settings.name:  # commands with the same name belong to one sweep
             return Sweep(sweep_id(self.settings.name, ()), self.settings.name, axes, combinations, report=report)
-        preset = self._composer.value(self.arguments, "experiment")
+        preset = self.composer.value(self.arguments, "experiment")
         fixed = [argument for argument in self.arguments if argument.partition("=")[0].lstrip("+~") not in axes]
         identity, name = sweep_id(preset or ", ".join(sorted(axes)), fixed), preset or _name(axes)
         if name.endswith(".yaml"):
@@ -147,14 +147,14 @@ class Declared:
 
     def _experiment(self, point: Combination) -> Experiment:
         try:
-            experiment = build_experiment(self._composer.settle(point.overrides), point.name, point.swept)
+            experiment = build_experiment(self.composer.settle(point.overrides), point.name, point.swept)
             if isinstance(experiment.source, GivenDataset):  # workers need the dataset itself
                 return replace(experiment, source=replace(experiment.source, dataset=self._given))
             return experiment
         except ConfigError as error:
             raise ConfigError(f"{error} (in the combination {point.name})" if point.swept else str(error)) from error
         except (HydraException, OmegaConfBaseException) as error:
-            message = explain(error, self._composer.verb, point.overrides)
+            message = explain(error, self.composer.verb, point.overrides)
             if not point.swept:
                 raise ConfigError(message) from error
             way_out = "sweep.when limits an axis to some combinations, sweep.union combines separate grids"

@@ -54,7 +54,7 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
                 chosen = [c for selecting in selectings if (c := selecting.choose(list(selecting.points)))]
         except KeyboardInterrupt:
             run.outcome.interrupted = True
-        ending = report(run, SweepContent(list(wanted), primary, statistics, chosen), declared.output)
+        ending = report(run, SweepContent(list(wanted), primary, statistics, chosen), declared)
     if note := describe_spending(
         part for experiment in experiments for part in (experiment.retriever, experiment.grading)
     ):

@@ -197,7 +197,7 @@ class Searching:
                 files=files,
                 planned=self.settings.n_trials,
             )
-            ending = report(self.run, content, declared.output)
+            ending = report(self.run, content, declared)
         return ending
 
     def _load_study(self, name: str, about: Mapping[str, Any]) -> Line:
