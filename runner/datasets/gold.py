@@ -129,6 +129,11 @@ def split(text: str, separator: str | None) -> list[str]:
     return [text] if separator is None else [part.strip() for part in text.split(separator)]
 
 
+def strip_place(name: str) -> str:
+    """Return the name of a file without the heading, page, lines or time after it."""
+    return _PLACE.sub("", name)
+
+
 def is_nothing(name: str) -> bool:
     """Return whether a name says that no document is right, as in `none`."""
     return name.strip().casefold() in _NOTHING
@@ -156,7 +161,7 @@ class Locator:
             return Match([name], IDS)
         if (match := self.find_file(name)).documents:
             return match
-        base = _PLACE.sub("", name)
+        base = strip_place(name)
         if base != name and base:
             inner = Match([base], IDS) if base in self._corpus.positions else self.find_file(base)
             if inner.documents:

@@ -21,7 +21,7 @@ from runner.datasets.source import SHARED_PATHS
 class QuestionFolder(QuestionColumns):
     """A folder of documents, and a file of questions with the documents that answer them.
 
-    `extensions` are those of further documents, which are read as plain text.
+    `extensions` are those of further documents: PDF and DOCX, and others, which are read as plain text.
     """
 
     access: ClassVar[Access] = Access(paths=(*SHARED_PATHS, "path", "questions"))

@@ -16,9 +16,10 @@ from retrievers.strict_values import parse_number
 from runner.datasets import files
 from runner.datasets.base import DatasetError, Qrel, Queries
 from runner.datasets.columns import find_first, normalize_name
+from runner.datasets.delimited import iter_csv
 from runner.datasets.files import SourceRecord
 from runner.datasets.qrels import DOCUMENT, GRADE, is_number
-from runner.datasets.rows import iter_csv, open_table
+from runner.datasets.rows import open_table
 
 logger = logging.getLogger("runner.datasets")
 

@@ -1,20 +1,17 @@
-"""Read the rows of a table in any common form: JSON, JSON lines, YAML, CSV, TSV or Parquet.
+"""Read the rows of a table in any common form: JSON, JSON lines, YAML, CSV, TSV, Excel or Parquet.
 
 Nothing here depends on what the columns mean.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import logging
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from retrievers.runs.run_formats import TABLES, strip_compression
 from retrievers.strict_values import parse_json
@@ -22,35 +19,22 @@ from runner.config.yaml_files import YamlError, parse_yaml_texts
 from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.columns import NAMES, is_question, normalize_name
+from runner.datasets.delimited import find_dialect, iter_csv, read_header
 from runner.datasets.files import SourceRecord
+from runner.datasets.workbooks import read_workbook
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 logger = logging.getLogger("runner.datasets")
 
-RowFormat = Literal["jsonl", "json", "yaml", "csv", "tsv", "parquet"]
+RowFormat = Literal["jsonl", "json", "yaml", "csv", "tsv", "parquet", "xlsx"]
 
-FORMATS: Mapping[str, RowFormat] = {**TABLES, ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
+FORMATS: Mapping[str, RowFormat] = {
+    **TABLES, ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".xlsx": "xlsx", ".xlsm": "xlsx",
+}  # fmt: skip
 """The format of a table by its extension, without that of its compression."""
 
-_LONGEST_FIELD = 2**31 - 1
-_DELIMITERS = ",\t;|"
-_SAMPLE = 50
-"""The number of rows that decide how a CSV file is written."""
-_WIDE = (b"\xff\xfe", b"\xfe\xff")
-"""The byte order marks of UTF-16."""
-_ADJACENT = re.compile(rb"[\x80-\xff]{2,}")
-_LEGACY = "cp1252"
-_QUOTED = re.compile(r'"([^"]|"")*"')
-_NUMBERED = re.compile(r"([A-Za-z_-]{0,8})\d+")
-"""An id such as q12."""
-_NAMELESS = {
-    2: ["id", "text"],
-    3: ["query_id", "document_id", "grade"],
-    4: ["query_id", "iteration", "document_id", "grade"],
-}
-"""The columns of a table without a header, by their number."""
 _ROW_NAMES = ("url", "uri", "link", "path", "file", "filename", "file_name", "source", "title", "name")
 _LONGEST_NAME = 200
 _PARTS = ("queries", "corpus", "relevant_docs")
@@ -95,12 +79,17 @@ def open_table(
         return RowTable(str(path), _read_schema(path), lambda wanted: iter_parquet(path, wanted))
     if kind in ("csv", "tsv"):
         dialect = find_dialect(path, "," if kind == "csv" else "\t", names, encoding)
-        return RowTable(f"{path}:1", _read_header(path, dialect), lambda _: iter_csv(path, dialect))
+        return RowTable(f"{path}:1", read_header(path, dialect), lambda _: iter_csv(path, dialect))
+    if kind == "xlsx":
+        return _open_rows(path, _choose(path, read_workbook(path), "sheet", setting, key))
     content = _read_yaml(path) if kind == "yaml" else _read_document(path, kind)
     if content is _Lines:
         first = next(files.json_lines(path))
         return RowTable(first.location, [*first.fields], lambda _: files.json_lines(path))
-    rows = list_rows(path, content, setting, key)
+    return _open_rows(path, list_rows(path, content, setting, key))
+
+
+def _open_rows(path: Path, rows: Sequence[SourceRecord]) -> RowTable:
     return RowTable(rows[0].location if rows else str(path), [*(rows[0].fields if rows else ())], lambda _: iter(rows))
 
 
@@ -124,7 +113,7 @@ def find_unique(table: RowTable) -> str | None:
     return None
 
 
-_KINDS: Sequence[RowFormat] = ("jsonl", "json", "yaml", "csv", "tsv", "parquet")
+_KINDS: Sequence[RowFormat] = ("jsonl", "json", "yaml", "csv", "tsv", "parquet", "xlsx")
 _Lines = object()
 """In place of the content of a file with an object in each line."""
 
@@ -207,29 +196,34 @@ def list_rows(path: Path, content: object, setting: str, key: str | None = None)
         content = [content] if _is_question(content) else _unfold(path, content, setting)
     if isinstance(content, dict):
         tables = dict(_find_tables(content))
-        if key is not None and key not in tables:
-            raise DatasetError(f"{path}: no list of rows under {key!r}; there are {', '.join(tables) or 'none'}")
-        if len(tables) > 1 and key is None and setting != "documents":
-            asking = {name: rows for name, rows in tables.items() if _has_questions(rows)}
-            if len(asking) == 1:
-                others = ", ".join(name for name in tables if name not in asking)
-                logger.warning("%s: the questions are the rows under %s, not those under %s", path, *asking, others)
-                tables = asking
-        if len(tables) > 1 and key is None:
-            way_out = f"set dataset.{_KEYS[setting]} to one of them" if setting in _KEYS else "keep only one of them"
-            raise DatasetError(f"{path}: rows under several keys: {', '.join(tables)}; {way_out}")
-        name = key if key is not None else next(iter(tables), None)
-        if name is not None:
-            return list_rows(path, tables[name], setting)
+        if tables or key is not None:
+            return list_rows(path, _choose(path, tables, "key", setting, key), setting)
         content = [content]
     if not isinstance(content, list):
         raise DatasetError(f"{path}: expected a list of objects, or an object that contains one")
     return files.json_objects(path, "row", content)
 
 
+def _choose(path: Path, tables: Mapping[str, Any], noun: str, setting: str, key: str | None) -> Any:  # noqa: ANN401
+    """Return the rows of a file under the `key`, or those of the only table or of the only one with questions."""
+    if key is not None and key not in tables:
+        raise DatasetError(f"{path}: no list of rows in the {noun} {key!r}; there are {', '.join(tables) or 'none'}")
+    if len(tables) > 1 and key is None and setting != "documents":
+        asking = {name: rows for name, rows in tables.items() if _has_questions(rows)}
+        if len(asking) == 1:
+            others = ", ".join(name for name in tables if name not in asking)
+            logger.warning("%s: the questions are the rows under %s, not those under %s", path, *asking, others)
+            tables = asking
+    if len(tables) > 1 and key is None:
+        way_out = f"set dataset.{_KEYS[setting]} to one of them" if setting in _KEYS else "keep only one of them"
+        raise DatasetError(f"{path}: rows under several {noun}s: {', '.join(tables)}; {way_out}")
+    return next(iter(tables.values()), []) if key is None else tables[key]
+
+
 def _has_questions(rows: object) -> bool:
     """Return whether rows have a field with the name of a question, of their own or in an object."""
     listed = [*(rows.values() if isinstance(rows, dict) else rows if isinstance(rows, list) else ())]
+    listed = [row.fields if isinstance(row, SourceRecord) else row for row in listed]
     inner = [value for row in listed for value in row.values() if isinstance(value, dict)]
     return any(normalize_name(name) in NAMES["query_text"][1:] for row in (*listed, *inner) for name in row)
 
@@ -276,151 +270,10 @@ def _find_tables(content: Mapping[str, Any], prefix: str = "") -> Iterator[tuple
     yield from lists or [(f"{prefix}{name}", value) for name, value in content.items() if _is_map(value)]
 
 
-class Dialect(NamedTuple):
-    """How a CSV file is written; `quote` is "" if quotation marks belong to the values."""
-
-    delimiter: str
-    quote: str = '"'
-    encoding: str = "utf-8"
-
-
-def find_dialect(path: Path, usual: str, names: Collection[str] = (), encoding: str | None = None) -> Dialect:
-    """Return how a CSV file is written: its encoding, and the delimiter with which the first rows are equally long.
-
-    `usual` is the delimiter of the extension, which also holds if the header is one of `names`. Between tabs, quotation
-    marks belong to the values unless all of them are CSV's.
-    """
-    encoding = encoding or _find_encoding(path)
-    first = next((line for _, line in _text_lines(path, encoding)), "").rstrip("\r\n")
-    plain = Dialect(usual, encoding=encoding)
-    if first in names:
-        return plain
-    marks = [mark for mark in dict.fromkeys([usual, *_DELIMITERS]) if mark in first]
-    candidates = [Dialect(mark, '"', encoding) for mark in marks]
-    if "\t" in marks:
-        candidates.insert(1 + marks.index("\t"), Dialect("\t", "", encoding))
-    chosen = next((d for d in candidates if _fits(path, d)), Dialect(marks[0], encoding=encoding) if marks else plain)
-    if not chosen.quote:
-        rows = _iter_lines(path, chosen)
-        odd = (n for n, row in rows for cell in row if cell.startswith('"') and not _QUOTED.fullmatch(cell))
-        logger.warning("%s:%s: not quoted as in CSV, so quotation marks belong to the values", path, next(odd, 1))
-    return chosen
-
-
-def _fits(path: Path, dialect: Dialect) -> bool:
-    """Return whether rows are equally long: the first ones or, if quotation marks may belong to values, all."""
-    try:
-        with _open_text(path, dialect.encoding) as lines:
-            parsed = (row for row in _parse(lines, dialect) if any(row))
-            width = len(next(parsed, ()))
-            rows = parsed if dialect.delimiter == "\t" else islice(parsed, _SAMPLE)
-            return width > 1 and all(len(row) == width for row in rows)
-    except (csv.Error, DatasetError, UnicodeDecodeError):
-        return False
-
-
-def _parse(lines: Iterable[str], dialect: Dialect) -> Any:  # noqa: ANN401 (csv has no type for its readers)
-    csv.field_size_limit(_LONGEST_FIELD)  # the default, 128 KiB, is too small for long documents
-    if not dialect.quote:
-        return csv.reader(lines, delimiter=dialect.delimiter, quoting=csv.QUOTE_NONE)
-    return csv.reader(lines, delimiter=dialect.delimiter, strict=True)
-
-
-@contextmanager
-def _open_text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
-    files.decode_text(b"", str(path), encoding)  # raises for an unknown encoding
-    with files.open_file(path, also=_WIDE) as file, io.TextIOWrapper(file, encoding, newline="") as lines:
-        yield lines
-
-
-def _text_lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
-    with _open_text(path, encoding) as lines:
-        yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-
-
-def _find_encoding(path: Path) -> str:
-    """Return the encoding of a text: UTF-8, UTF-16 with a byte order mark, or else Windows-1252 with a warning."""
-    with files.open_file(path, also=_WIDE) as file:
-        if file.peek(2)[:2] in _WIDE:
-            return "utf-16"
-        numbered = [(number, line) for number, line in enumerate(file, start=1) if not line.isascii()]
-    unlike = [(number, line) for number, line in numbered if not _is_utf8(line)]
-    if not unlike:
-        return "utf-8"
-    place = f"{path}:{unlike[0][0]}"
-    if like := next((number for number, line in numbered if _is_utf8(line)), None):
-        raise DatasetError(f"{place}: not UTF-8 text, but line {like} is; the file mixes encodings, save it as UTF-8")
-    text = b"".join(line for _, line in unlike)
-    adjacent = sum(map(len, _ADJACENT.findall(text)))
-    try:
-        text.decode(_LEGACY)
-    except UnicodeDecodeError:
-        adjacent = len(text)
-    if 2 * adjacent > sum(byte > 127 for byte in text):  # letters beyond ASCII seldom follow each other in the West
-        raise DatasetError(f"{place}: not UTF-8 text; save the file as UTF-8, or set dataset.encoding, such as gb18030")
-    logger.warning(
-        "%s: not UTF-8 text, so the file is read as Windows-1252; if letters look wrong, set dataset.encoding", place
-    )
-    return _LEGACY
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _read_header(path: Path, dialect: Dialect) -> list[str]:
-    first, *rest = [row for _, row in islice(_iter_lines(path, dialect), 2)] or [[]]
-    return _NAMELESS.get(len(first), first) if _is_nameless(first, rest) else first
-
-
-def _is_nameless(header: Sequence[str], rest: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first row has values in place of names: ids that are numbers, or like that of the next row."""
-    if not header or header == [*map(str, range(len(header)))]:
-        return False
-    alike = [_NUMBERED.fullmatch(row[0]) for row in (header, *rest) if row]
-    return header[0].isdecimal() or (len(alike) == 2 and all(alike) and len({m[1] for m in alike if m}) == 1)
-
-
-def iter_csv(path: Path, dialect: Dialect | None = None) -> Iterator[SourceRecord]:
-    """Yield the rows of a table with a header; rows without any value are left out. None: the file shows its dialect.
-
-    Raises `DatasetError`, which names the line.
-    """
-    ending = Path(strip_compression(path.name)).suffix.lower()
-    dialect = dialect or find_dialect(path, "\t" if TABLES.get(ending) == "tsv" else ",")
-    place, header = f"{path}:", _read_header(path, dialect)
-    for position, (number, row) in enumerate(_iter_lines(path, dialect)):
-        repeated = next((name for name in header if name and header.count(name) > 1), None) if not position else None
-        if repeated is not None:
-            raise DatasetError(f"{place}{number}: the column {repeated!r} occurs twice; keep one")
-        if len(row) != len(header):
-            raise DatasetError(f"{place}{number}: expected {len(header)} columns, as in the header, found {len(row)}")
-        if position or row != header:
-            yield SourceRecord(place, number, dict(zip(header, row, strict=True)))
-
-
-def _iter_lines(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file that have a value, each with the number of its last line."""
-    with _open_text(path, dialect.encoding) as lines:
-        rows = _parse(lines, dialect)
-        try:
-            yield from ((rows.line_num, row) for row in rows if any(row))
-        except UnicodeDecodeError:
-            raise DatasetError(
-                f"{path}:{rows.line_num + 1}: not {dialect.encoding} text, on this line or shortly after it"
-            ) from None
-        except csv.Error as error:
-            raise DatasetError(f"{path}:{rows.line_num}: invalid CSV ({error})") from None
-
-
 def is_table(path: Path, *others: str) -> bool:
-    """Tell files with named columns from others by their extension: CSV, Parquet, or one of `others`."""
+    """Tell files with named columns from others by their extension: CSV, Excel, Parquet, or one of `others`."""
     ending = Path(strip_compression(path.name)).suffix.lower()
-    return ending in others or TABLES.get(ending) in ("csv", "parquet")
+    return ending in others or FORMATS.get(ending) in ("csv", "parquet", "xlsx")
 
 
 def _read_schema(path: Path) -> list[str]:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from retrievers.strict_values import parse_number
 from runner.datasets import files
+from runner.datasets.delimited import iter_csv
 from runner.datasets.files import SourceRecord
-from runner.datasets.rows import iter_csv, iter_parquet
+from runner.datasets.rows import iter_parquet
 from runner.statistics.coefficients import compute_spearman
 
 Floats = NDArray[np.float64]

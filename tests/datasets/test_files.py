@@ -14,8 +14,8 @@ import pytest
 
 from runner.datasets import files
 from runner.datasets.base import DatasetError
+from runner.datasets.delimited import iter_csv
 from runner.datasets.files import SourceRecord
-from runner.datasets.rows import iter_csv
 
 RECORD = SourceRecord(
     "a.jsonl:", 7, {"id": 5, "text": None, "score": "2", "list": [1], "yes": True, "empty": "", "half": 0.5}
@@ -162,7 +162,7 @@ def test_a_column_that_occurs_twice_is_refused(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("{}".encode("utf-16"), "the file is UTF-16 text; save it as UTF-8"),
-        (b"PK\x03\x04rest", "the file is a zip archive; unpack it"),
+        (b"PK\x03\x04rest", "the file is a zip archive or a document of an office program; unpack it"),
         (b"PAR1rest", "the file is a Parquet file"),
     ],
     ids=["UTF-16", "zip", "Parquet"],
