@@ -147,8 +147,8 @@ class Tabular(QuestionColumns):
         identifier = self.document_id or find_column("document_id", table.columns, place) or find_unique(table)
         if not texts:
             others = [name for name in table.columns if name not in (identifier, self.document_title, "title")]
-            found = find_column("document_text", table.columns, place) or find_prose(table.read(None), others)
-            texts = (found or "text",)
+            text = find_column("document_text", table.columns, place) or find_prose(table.read(None), others)
+            texts = (text or "text",)
         columns = [("document_id", identifier), *(("document_text", name) for name in texts)]
         columns += [("document_title", self.document_title)]
         for setting, name in columns if table.columns else ():
