@@ -19,7 +19,8 @@ import orjson
 from retrievers.runs.run_formats import strip_compression
 from runner.datasets import files
 from runner.datasets.base import DatasetError
-from runner.datasets.rows import find_dialect, iter_csv, iter_parquet
+from runner.datasets.delimited import find_dialect, iter_csv
+from runner.datasets.rows import iter_parquet
 from runner.datasets.traffic.formats import read_record
 from runner.datasets.traffic.searches import Traffic, TrafficCollector
 from runner.datasets.traffic.spans import IdRule
