@@ -58,18 +58,20 @@ class Command(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature: its command, the functions that add sections to reports, and those that add applications to `look`.
+    """A feature: its command, the functions that add sections to reports, and those that add to `look`.
 
     A function is named as `module:function`. The one for `evaluation` takes a `Result`, the one for `sweep` a
     `Leaderboard` and its results; both yield `ReportSection`s. `apps` are by their path below the page of a choice of
     runs: the function takes the settings of `look`, the runs, consent and access, and returns a context manager, whose
-    value is called with a choice of runs and returns their ASGI application. `folder` is set where the feature is
-    found; its `conf/` is searched for config files.
+    value is called with a choice of runs and returns their ASGI application. `pages` names the function that takes all
+    runs (`Runs`) and returns further pages of `look` by title, each as a function that returns its HTML. `folder` is
+    set where the feature is found; its `conf/` is searched for config files.
     """
 
     command: Command | None = None
     sections: Mapping[Literal["evaluation", "sweep"], str] = {}
     apps: Mapping[str, str] = {}
+    pages: str = ""
     folder: Path = Path()
 
 

@@ -164,6 +164,10 @@ class ClientStore:
         runs.sort(key=lambda run: (run.info.end_time if ended else 0, run.info.start_time), reverse=True)
         return [self._describe(run) for run in runs if _PARENT not in run.data.tags]
 
+    def list_kind(self, kind: str) -> list[Run]:
+        """Return the finished runs with a tag `kind`, oldest first."""
+        return [self._describe(run) for run in self._search(f"tags.kind = '{kind}' and attributes.status = 'FINISHED'")]
+
     def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run."""
         with tempfile.TemporaryDirectory() as folder:

@@ -165,6 +165,10 @@ class DatabaseStore:
             {"experiment": self._tracking.experiment},
         )
 
+    def list_kind(self, kind: str) -> list[Run]:
+        """Return the finished runs with a tag `kind`, oldest first."""
+        return self._search(tables.RUNS_OF_KIND, {"experiment": self._tracking.experiment, "kind": kind})
+
     def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run."""
         self._write_artifacts(self._read_uri(run_id), partial(replace_texts, texts=files))

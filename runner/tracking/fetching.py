@@ -41,6 +41,10 @@ class Runs:
         """Return the evaluations and sweeps of the experiment, also those that are running, latest first."""
         return self._search(lambda: self._store.list_runs(ended=False))
 
+    def list_kind(self, kind: str) -> list[Run]:
+        """Return the finished runs of the experiment with a tag `kind`, oldest first."""
+        return self._search(lambda: self._store.list_kind(kind))
+
     def record(self, run: Run, rankings: bool = True) -> Result:
         """Return the record of a run, with or without its rankings; raises `ResultError`."""
         if run.folder is not None and not run.folder.parents[1].is_dir():

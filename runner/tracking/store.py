@@ -118,6 +118,10 @@ class RunStore(Protocol):
         """Return the evaluations and sweeps, latest first; with `ended`, only those that have ended, by their end."""
         ...
 
+    def list_kind(self, kind: str) -> list[Run]:
+        """Return the finished runs with a tag `kind`, oldest first."""
+        ...
+
     def add_files(self, run_id: str, files: Mapping[str, str]) -> None:
         """Add texts to the artifacts of a run."""
         ...

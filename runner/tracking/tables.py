@@ -138,8 +138,12 @@ _LINKED = "exists (select 1 from tags l where l.run_uuid = r.run_uuid and l.key 
 RUNS_OF_SWEEP = f"{_SELECTED} (p.value = :parent or {_LINKED}) and r.status = :status order by r.start_time"
 """The combinations with a :status that a parent run computed, or reports (`link_key`), in the same columns."""
 
+_EXPERIMENT = "r.experiment_id in (select e.experiment_id from experiments e where e.name = :experiment)"
+RUNS_OF_KIND = f"{_SELECTED} k.value = :kind and r.status = 'FINISHED' and {_EXPERIMENT} order by r.start_time"
+"""The finished runs of an :experiment with a :kind, oldest first, in the same columns."""
+
 _TOP_LEVEL = f"""{_SELECTED} p.value is null and k.value in ('evaluation', 'sweep')
-and r.experiment_id in (select e.experiment_id from experiments e where e.name = :experiment)"""  # noqa: S608 (own names)
+and {_EXPERIMENT}"""
 STARTED_RUNS = f"{_TOP_LEVEL} order by r.start_time desc, r.end_time desc"
 """The evaluations and sweeps of an :experiment, also those that are running, latest first, in the same columns."""
 

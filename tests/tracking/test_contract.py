@@ -72,6 +72,13 @@ def test_a_store_that_is_slower_since_its_tables_were_not_tested_says_so(
     assert store.relocate().startswith(slower) == by_client
 
 
+@kept
+def test_finished_runs_are_listed_by_their_kind(store: RunStore, tracking: Tracking) -> None:
+    list(store.log([("", finished(kind="window")), ("", finished())]))
+    list(store.log([("", finished("b", 2000, kind="window"))]))
+    assert [run.name for run in Runs(tracking).list_kind("window")] == ["a", "b"]
+
+
 def test_runs_outlive_their_store_if_it_says_so(store: RunStore, tracking: Tracking) -> None:
     (run,) = store.log([("", finished())])
     assert [found.id for found in store.find_runs(run.id[:8])] == [run.id]

@@ -27,6 +27,7 @@ from runner.features.look.pages import PageBuilder
 from runner.features.look.results import StoredResults
 from runner.features.look.shown import ShownRuns, list_shown, resolve_runs
 from runner.pages.explorer.page import LIVE_POLICY
+from runner.tracking.fetching import Runs
 from runner.tracking.logged import Run
 from runner.web.guard import LoopbackAccess, LoopbackGuard
 from runner.web.server import STYLE
@@ -57,6 +58,7 @@ def create_look_app(builder: PageBuilder, apps: Apps, first: ShownRuns, access: 
         Route("/", pages.show_first),
         Route("/runs", pages.show_list),
         Route("/style.css", pages.send_style),
+        Route("/pages/{title}", pages.show_added),
         Route("/show", pages.choose),
         Route("/show/{key}/", pages.show_page),
         Route("/show/{key}/state", pages.send_state),
@@ -76,7 +78,20 @@ class _LookPages:
         return RedirectResponse(f"show/{self._first.key}/", 303)
 
     def show_list(self, request: Request) -> Response:
-        return HTMLResponse(render_list(list_shown(self._builder.results.runs), self._first.key))
+        runs = self._builder.results.runs
+        return HTMLResponse(render_list(list_shown(runs), self._first.key, list(_list_pages(runs))))
+
+    async def show_added(self, request: Request) -> Response:
+        """Show a page that a feature adds."""
+
+        def build_page() -> Response:
+            title = request.path_params["title"]
+            build = _list_pages(self._builder.results.runs).get(title)
+            if build is None:
+                return RedirectResponse("/runs", 303)
+            return HTMLResponse(build(), headers={"content-security-policy": LIVE_POLICY})
+
+        return await _answer(build_page, as_page=True)
 
     def choose(self, request: Request) -> Response:
         """Lead from the form of the list to the page of the chosen runs."""
@@ -118,6 +133,12 @@ class _LookPages:
 
     def _resolve(self, request: Request) -> ShownRuns:
         return resolve_runs(request.path_params["key"].split(","), self._builder.results.runs)
+
+
+def _list_pages(runs: Runs) -> dict[str, Callable[[], str]]:
+    """Return the pages that features add, by title."""
+    places = [feature.pages for feature in list_features().values() if feature.pages]
+    return {title: build for place in places for title, build in load_function(place)(runs).items()}
 
 
 async def _answer(respond: Callable[[], Response], as_page: bool = False) -> Response:

@@ -15,10 +15,13 @@ MOST_LISTED = 200
 """Most runs in the list."""
 
 
-def render_list(runs: Sequence[Run], first: str) -> str:
-    """Return the list of runs, newest first; `first` is the id of those that the command shows."""
+def render_list(runs: Sequence[Run], first: str, pages: Sequence[str]) -> str:
+    """Return the list of runs, newest first; `first` is the id of those that the command shows.
+
+    `pages` are the titles of pages that features add.
+    """
     listed = runs[:MOST_LISTED]
-    return render(TEMPLATES / "list.jinja", runs=listed, total=len(runs), first=first, most=MOST_COMPARED)
+    return render(TEMPLATES / "list.jinja", runs=listed, total=len(runs), first=first, most=MOST_COMPARED, pages=pages)
 
 
 def render_message(title: str, text: str) -> str:
