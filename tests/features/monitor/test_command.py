@@ -230,7 +230,7 @@ def test_settings_that_cannot_be_followed_are_refused(
 
 def test_the_document_has_its_declared_keys(here: Path) -> None:
     write_traces(here / "traces" / "a.jsonl", [0.8] * 3)
-    check_document(*watch("log=false"))
+    check_document("monitor", *watch("log=false")[1:])
 
 
 def test_new_releases_are_marked_on_the_page(here: Path) -> None:
