@@ -227,7 +227,7 @@ BENCHMARK = re.compile(r"python -m\s+(benchmarks[\w.]*\w)")
 """A module of this repository that measures figures on a page."""
 
 METHODS = (
-    "racing.md",
+    "explanations/racing.md",
     "tables.md",
     "explanations/causes.md",
     "explanations/dataset_reliability.md",

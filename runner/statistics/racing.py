@@ -2,7 +2,7 @@
 
 The queries are searched in random order. A configuration is dropped by a test that stays valid at any stopping time
 (betting on the difference to the leader, for sampling without replacement: Waudby-Smith and Ramdas, 2020 and 2024).
-`docs/racing.md` has the formulas and the proof. Only arithmetic: knows nothing of retrievers and sweeps.
+`docs/explanations/racing.md` has the formulas and the proof. Only arithmetic: knows nothing of retrievers and sweeps.
 """
 
 from __future__ import annotations
