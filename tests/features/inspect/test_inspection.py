@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +30,6 @@ from runner.features.inspect.inspection import Inspection, inspect
 from runner.features.inspect.texts import find_copied_queries, is_contained, plain
 from runner.metrics.measures import parse
 from runner.metrics.scores import Grader
-from tests.documentation import chapters, documented, page
 from tests.strategies.settings import at_most
 
 THINGS = ("lighthouse", "ferry", "museum", "market", "bakery", "harbour", "library", "cinema", "garden", "station")
@@ -333,11 +332,6 @@ def test_texts_alone(texts: list[str]) -> None:
     assert all(
         is_contained(text, [f"so {text}, then"]) == (count >= 4) for text, count in zip(texts, counts, strict=True)
     )
-
-
-def test_every_setting_is_documented_with_its_default() -> None:
-    text = chapters(page("docs/inspect.md"))["Retrievers"]
-    assert documented(text) == asdict(InspectionSettings())
 
 
 def test_documents_in_another_language_than_the_analyzer_are_a_finding() -> None:
