@@ -49,7 +49,7 @@ from runner.store import disk
 if "://" in " ".join(sys.argv):
     disk.WORTH_KEEPING_S = 0.0  # here and in workers, which import this script
 if __name__ == "__main__":
-    progress.EVERY_S = 0.0  # report each combination as it is done
+    progress.FIRST_S = progress.EVERY_S = progress.SILENT_S = 0.0  # report each combination as it is done
     sys.exit(main(sys.argv[1:]))
 """
 COUNTED = re.compile(r"(\d+) of (\d+)(?:, \d+ failed)?, ")

@@ -37,7 +37,7 @@ for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
 for variable in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
     os.environ.pop(variable, None)  # the tests of this program may run in a workflow
 os.environ.pop("COLUMNS", None)  # how wide the terminal is that tests are run from changes what is shown
-progress.EVERY_S = threading.TIMEOUT_MAX  # what is said now and then would be said on a busy machine alone
+progress.FIRST_S = threading.TIMEOUT_MAX  # what is said now and then would be said on a busy machine alone
 hypothesis.settings.register_profile(
     "shared machine", max_examples=10, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )

@@ -113,9 +113,12 @@ def download_repository(name: str, revision: str | None, setting: Literal["name"
     """Return the folder of a dataset repository; raises `DatasetError` if it is neither on the hub nor cached."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     pinned = "revision" if setting == "name" else "qrels_revision"
     place = f"dataset.{setting}={name}" + (f" dataset.{pinned}={revision}" if revision else "")
+    has_bars = not are_progress_bars_disabled()
+    disable_progress_bars()
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(_PATTERNS)))
     except RepositoryNotFoundError:
@@ -124,3 +127,6 @@ def download_repository(name: str, revision: str | None, setting: Literal["name"
         raise DatasetError(f"{place}: is not in the cache, and the hub cannot be reached") from None
     except (HfHubHTTPError, OSError) as error:
         raise DatasetError(f"{place}: cannot be downloaded: {str(error).splitlines()[0]}") from error
+    finally:
+        if has_bars:
+            enable_progress_bars()

@@ -1,4 +1,4 @@
-"""Shows on standard error how far long work is: live on a terminal or in a notebook, elsewhere a line now and then."""
+"""Shows on standard error how far long work is: live on a terminal or in a notebook, elsewhere by few lines."""
 
 from __future__ import annotations
 
@@ -24,8 +24,18 @@ from runner.pages import notebook_progress as notebook
 from runner.pages import numbers
 from runner.pages.terminal import open_console
 
-EVERY_S = 10.0
-"""Seconds between two lines of progress where there is no terminal."""
+FIRST_S, EVERY_S, SILENT_S = 10.0, 60.0, 300.0
+"""Where there is no terminal: the seconds before the first line, between two lines that report something new, such as
+another quarter of the work, and between any two lines."""
+
+LONG_S = 300.0
+"""The expected time left, in seconds, from which a line says how to see what takes it."""
+
+PLAN = "what takes this time: python -m runner plan, with the same settings"
+"""How to see what takes a long time."""
+
+COUNT = re.compile(r"([\d,]+) of ([\d,]+)")
+"""The progress of a stage."""
 
 RECENT = 20
 """The number of last combinations whose pace predicts the time left."""
@@ -40,9 +50,9 @@ ENOUGH = 0.2
 class Progress:
     """Shows on standard error how many of `total` items are done, and what is logged meanwhile.
 
-    Live on a terminal, elsewhere a line every ten seconds. It is a context manager; `advance` and `note` are called
-    inside. `before` is the number of combinations finished earlier, `best` describes the best of them. `what` names the
-    items if they are not combinations.
+    Live on a terminal, elsewhere a line at each quarter of the work, or after a long silence. It is a context manager;
+    `advance` and `note` are called inside. `before` is the number of combinations finished earlier, `best` describes
+    the best of them. `what` names the items if they are not combinations.
     """
 
     def __init__(
@@ -56,9 +66,9 @@ class Progress:
         self._what = f" {what}" if what else ""
         self._total, self._before, self._clock, self._start = total, before, clock, clock()
         self._done = self._failed = 0
-        self._best = best
+        self._best, self._hinted = best, False
         self._finished = deque[float](maxlen=RECENT + 1)
-        self._screen = _Screen(self._draw, self._plain, clock, lambda: (self._done, self._total))
+        self._screen = _Screen(self._draw, self._plain, self._find_milestone, clock, lambda: (self._done, self._total))
 
     def __enter__(self) -> Self:
         """Start to show progress and log messages."""
@@ -100,7 +110,13 @@ class Progress:
         """
         if len(self._finished) < 2 or self._done < min(RECENT, ENOUGH * self._total):
             return None
-        return (self._finished[-1] - self._finished[0]) / (len(self._finished) - 1) * (self._total - self._done)
+        pace = (self._finished[-1] - self._finished[0]) / (len(self._finished) - 1)
+        since = min(self._clock() - self._finished[-1], pace)  # of the combination that is running
+        return pace * (self._total - self._done) - since
+
+    def _find_milestone(self) -> tuple[int, bool]:
+        """Return the quarter of the work that is done, and whether the time left is known to be long."""
+        return 4 * self._done // max(self._total, 1), bool(self._hint())
 
     def _counts(self) -> str:
         failed = f", {self._failed:,} failed" if self._failed else ""
@@ -114,24 +130,32 @@ class Progress:
     def _leader(self) -> list[str]:
         return [f"best: {self._best}"] if self._best else []
 
+    def _hint(self) -> list[str]:
+        """Return how to see what takes a long time, if combinations will."""
+        is_long = not self._what and (self.remaining() or 0.0) >= LONG_S
+        return [PLAN] if is_long and not self._hinted else []
+
     def _plain(self) -> str:
-        return "; ".join([self._so_far(), *self._leader(), *self._screen.stages()])
+        hint = self._hint()
+        self._hinted = self._hinted or bool(hint)
+        return "; ".join([self._so_far(), *self._leader(), *self._screen.stages(), *hint])
 
     def _draw(self) -> RenderableType:
         bar = Grid.grid(padding=(0, 1))
         bar.add_row(self._screen.spinner, ProgressBar(self._total, self._done, width=24), self._so_far())
-        return Group(bar, *map(_indent, [*self._leader(), *self._screen.stages()]))
+        return Group(bar, *map(_indent, [*self._leader(), *self._screen.stages(), *self._hint()]))
 
 
 class Status:
     """Shows on standard error how long a piece of work has been running, and what it logs.
 
-    Live on a terminal, elsewhere a line every ten seconds. It is a context manager; at its end the display disappears.
+    Live on a terminal, elsewhere a line at each new stage and quarter of a stage, or after a long silence. It is a
+    context manager; at its end the display disappears.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._name, self._clock, self._start = name, clock, clock()
-        self._screen = _Screen(self._draw, self._plain, clock)
+        self._screen = _Screen(self._draw, self._plain, self._find_milestone, clock)
 
     def __enter__(self) -> Self:
         """Start to show progress and log messages."""
@@ -146,6 +170,13 @@ class Status:
         """Show the current stage of the work."""
         self._screen.note(text)
 
+    def _find_milestone(self) -> tuple[str, int]:
+        """Return the stage, and the quarter of it that is done."""
+        stage = "".join(self._screen.stages())
+        count = COUNT.search(stage)
+        done, total = (int(number.replace(",", "")) for number in count.groups()) if count else (0, 1)
+        return re.sub(r"\d.*", "", stage), 4 * done // max(total, 1)
+
     def _plain(self) -> str:
         passed = f"{self._name}, {_roughly(self._clock() - self._start)} elapsed"
         return ": ".join([passed, *self._screen.stages()])
@@ -159,17 +190,21 @@ class Status:
 class _Screen:
     """Draws on a terminal or in a notebook between `start` and `stop`; elsewhere prints a line now and then.
 
-    `count` returns the number of items done and the total. Log messages become notes, and warnings permanent lines.
+    `milestone` returns what a line would report as new once it changes, such as the quarter of the work. `count`
+    returns the number of items done and the total. Log messages become notes, and warnings permanent lines.
     """
 
     def __init__(
         self,
         draw: Callable[[], RenderableType],
         plain: Callable[[], str],
+        milestone: Callable[[], object],
         clock: Callable[[], float],
         count: Callable[[], tuple[int, int]] = lambda: (0, 0),
     ) -> None:
         self._draw, self._plain, self._clock, self._spoken = draw, plain, clock, clock()
+        self._milestone, self._reported = milestone, object()
+        self._is_silent = True
         self._console, self._count = open_console(stderr=True), count
         self._live: Live | None = None
         self._bar: notebook.ProgressBar | None = None
@@ -220,11 +255,16 @@ class _Screen:
         self._console.print(Text(text), soft_wrap=True)
 
     def update(self) -> None:
-        """Print the line, or update the bar of a notebook, once `EVERY_S` has passed; a terminal updates itself."""
+        """Print the line if there is something new to say, or update the bar of a notebook; a terminal does itself."""
+        if self._live is not None:
+            return
         with self._turn:
-            now, every = self._clock(), EVERY_S if self._bar is None else notebook.EVERY_S
-            due = self._live is None and now - self._spoken >= every
-            self._spoken = now if due else self._spoken
+            now, milestone = self._clock(), self._milestone()
+            wait = EVERY_S if milestone != self._reported else SILENT_S
+            wait = notebook.EVERY_S if self._bar is not None else FIRST_S if self._is_silent else wait
+            due = now - self._spoken >= wait
+            if due:
+                self._spoken, self._reported, self._is_silent = now, milestone, False
         if due and self._bar is not None:
             self._bar.draw(self._plain(), *self._count())
         elif due:
@@ -232,7 +272,7 @@ class _Screen:
 
     def _tick(self) -> None:
         """Print the line during long stages that report nothing."""
-        while not self._stopped.wait(EVERY_S):
+        while not self._stopped.wait(FIRST_S):
             self.update()
 
 

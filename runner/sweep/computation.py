@@ -109,7 +109,7 @@ def split_by_models(tasks: Mapping[str, Task]) -> list[dict[str, Task]]:
 
     The first ones have results while the documents are still encoded for the others.
     """
-    slow = {c: task for c, task in tasks.items() if _needs_model(_experiment_of(task).retriever)}
+    slow = {c: task for c, task in tasks.items() if needs_model(_experiment_of(task).retriever)}
     fast = {c: task for c, task in tasks.items() if c not in slow}
     return [part for part in (fast, slow) if part]
 
@@ -118,6 +118,7 @@ def _experiment_of(task: Experiment | RaceBlock) -> Experiment:
     return task.experiment if isinstance(task, RaceBlock) else task
 
 
-def _needs_model(settings: object) -> bool:
+def needs_model(settings: object) -> bool:
+    """Return whether a retriever, or a part of it, needs a pre-trained model or a service."""
     access = find_access(type(settings))
-    return (access is not None and access.needs is not None) or any(map(_needs_model, iter_parts(settings)))
+    return (access is not None and access.needs is not None) or any(map(needs_model, iter_parts(settings)))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from runner.comparison.selection import KFOLD
 from runner.datasets.source import DatasetSource
 from runner.evaluation.experiment import Experiment
 from runner.llm.spending import describe_spending
 from runner.pages import console
-from runner.pages.progress import Status
+from runner.pages.numbers import duration
+from runner.pages.progress import LONG_S, PLAN, Status
 from runner.sweep.closing import SweepContent, SweepEnding, report
+from runner.sweep.computation import needs_model
 from runner.sweep.declared import Declared, axes_of_points
 from runner.sweep.identity import identify_combinations
-from runner.sweep.plan import plan
+from runner.sweep.plan import count_workers, plan, plan_combinations
 from runner.sweep.products import Combination
 from runner.sweep.reporting import ReportWriter
 from runner.sweep.run import SweepRun
@@ -46,6 +48,8 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
             wanted |= dict(selecting.identify(points))
         if declared.settings.dry_run:
             return SweepEnding(plan(declared, head, wanted, tracker))
+        if expected := _describe_long_work(wanted, run.parent.state.finished, declared):
+            console.note(expected)
         chosen: list[Chosen] = []
         try:
             for _ in run.evaluate(run.race.hold(wanted) if declared.settings.race else wanted):
@@ -60,6 +64,21 @@ def sweep(declared: Declared, writer: ReportWriter) -> SweepEnding:
     ):
         console.note(note)
     return ending
+
+
+def _describe_long_work(wanted: Mapping[str, Experiment], finished: Collection[str], declared: Declared) -> str:
+    """Return the expected time of the combinations to compute, "" if it is short, unknown, or not worth an estimate.
+
+    Only combinations with pre-trained models or services are worth it: others are computed in the time of an estimate.
+    Rates are those of the work in the store.
+    """
+    if not any(needs_model(experiment.retriever) for experiment in wanted.values()):
+        return ""
+    made = plan_combinations("", wanted, finished, declared.bench, count_workers(declared.settings))
+    if (made.wall_seconds or 0.0) < LONG_S:
+        return ""
+    least = "at least " if any(stage.unknown for stage in made.stages) else ""
+    return f"expected time: {least}{duration(made.wall_seconds)}; {PLAN}"
 
 
 def _describe_choice(settings: SweepSettings) -> dict[str, object]:

@@ -51,7 +51,9 @@ def plan(declared: Declared, sweep: Sweep, wanted: Mapping[str, Experiment], tra
             if combination in wanted and not (_may_fail(wanted[combination]) and _is_unfinished(run, tracker))
         }
         earlier = _list_earlier(tracker) if tracker.keeps_runs else ()
-        made = plan_combinations(sweep.name, wanted, finished, declared.bench, _workers(declared.settings), earlier)
+        made = plan_combinations(
+            sweep.name, wanted, finished, declared.bench, count_workers(declared.settings), earlier
+        )
         if declared.settings.race:
             check_race(wanted, declared.bench)
             made = replace(made, race=describe_saving(wanted, declared.bench, declared.settings))
@@ -227,7 +229,7 @@ def _wall(
     return max([computing / workers, *combinations])
 
 
-def _workers(settings: SweepSettings) -> int:
+def count_workers(settings: SweepSettings) -> int:
     """Return the number of workers; 1 for a running cluster, whose size is unknown here."""
     if settings.workers or settings.backend == "sequential" or settings.address:
         return settings.workers or 1

@@ -6,6 +6,7 @@ written through MLflow's client. `make mlflow` runs the tests of tracking with s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,7 @@ def open_artifacts(uri: str, tracking_uri: str | None = None) -> Any:  # noqa: A
     """Return MLflow's `ArtifactRepository` of an address of artifacts, which may be one of a tracking server."""
     from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     return get_artifact_repository(uri, tracking_uri)
 
 

@@ -147,7 +147,9 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_dataset_of_the_hub_equals_its_folder(layout: str, hub: Hub, tmp_path: Path) -> None:
+def test_a_dataset_of_the_hub_equals_its_folder(
+    layout: str, hub: Hub, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     hub.repositories = LAYOUTS[layout]
     folder = tmp_path / "folder"
     for name, content in LAYOUTS["a folder of BEIR"]["owner/name"].items():
@@ -155,6 +157,7 @@ def test_a_dataset_of_the_hub_equals_its_folder(layout: str, hub: Hub, tmp_path:
         (folder / name).write_bytes(content)
     source = HuggingFace(name="owner/name", split="test")
     assert check_source(source).fingerprint == Beir(path=str(folder)).load().fingerprint
+    assert capfd.readouterr().err == "", "no bar of the hub"
     assert source.splits() == ["test", "train"]
     assert source.places("document", "d7")[0].endswith(("corpus.jsonl:8", ".gz:8", "row 3"))
 

@@ -28,8 +28,8 @@ PRIMARY = "nDCG@10"
 
 @pytest.fixture
 def width(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Forget what the machine says of terminals; what is said now and then is said every ten seconds."""
-    monkeypatch.setattr(progress, "EVERY_S", 10.0)
+    """Forget what the machine says of terminals; the first line of progress comes after ten seconds."""
+    monkeypatch.setattr(progress, "FIRST_S", 10.0)
     for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     return monkeypatch
@@ -218,29 +218,76 @@ def test_there_is_colour_on_a_terminal_alone(width: pytest.MonkeyPatch) -> None:
     assert "31m" not in shown(Terminal())
 
 
-def test_progress_without_a_terminal_is_a_line_now_and_then(
+def test_a_log_has_a_line_at_the_start_at_each_quarter_and_at_the_end(
     width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = Clock()
     with Progress(40, clock=clock) as progress:
         for i in range(40):
-            clock.now += 1
+            clock.now += 7
             progress.note(f"step {i}")
             progress.advance(failed=i == 2, best="k1=1.2 with 0.5" if i == 4 else None)
     said = capsys.readouterr().err.splitlines()
     assert said == [
-        "9 of 40, 1 failed, 10 s elapsed, about 31 s left; best: k1=1.2 with 0.5; step 9",
-        "19 of 40, 1 failed, 20 s elapsed, about 21 s left; best: k1=1.2 with 0.5; step 19",
-        "29 of 40, 1 failed, 30 s elapsed, about 11 s left; best: k1=1.2 with 0.5; step 29",
-        "39 of 40, 1 failed, 40 s elapsed, about 1 s left; best: k1=1.2 with 0.5; step 39",
-        "done 40 of 40, 1 failed in 40 s; best: k1=1.2 with 0.5",
+        "1 of 40, 14 s elapsed; step 1",
+        "10 of 40, 1 failed, 1 min 17 s elapsed, about 3 min 23 s left; best: k1=1.2 with 0.5; step 10",
+        "20 of 40, 1 failed, 2 min 20 s elapsed, about 2 min 20 s left; best: k1=1.2 with 0.5",
+        "30 of 40, 1 failed, 3 min 30 s elapsed, about 1 min 10 s left; best: k1=1.2 with 0.5",
+        "done 40 of 40, 1 failed in 4 min 40 s; best: k1=1.2 with 0.5",
     ]
+
+
+def test_a_log_has_at_most_a_line_a_minute_and_one_after_five_silent_minutes(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    with Status("dense", clock=clock) as status:
+        for minute in range(21):
+            for second in range(60):
+                clock.now = 60 * minute + second
+                status.note(f"embedded {100 * minute + second:,} of 4,000 texts")
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "dense, 10 s elapsed: embedded 10 of 4,000 texts",
+        "dense, 5 min 10 s elapsed: embedded 510 of 4,000 texts",
+        "dense, 10 min elapsed: embedded 1,000 of 4,000 texts",
+        "dense, 15 min elapsed: embedded 1,500 of 4,000 texts",
+        "dense, 20 min elapsed: embedded 2,000 of 4,000 texts",
+    ]
+
+
+def test_the_time_left_counts_down_during_a_combination() -> None:
+    clock = Clock()
+    progress = Progress(5, clock=clock)
+    for _ in range(3):
+        clock.now += 40
+        progress.advance()
+    left = []
+    for clock.now in (120, 130, 150, 170):
+        left.append(progress.remaining())
+    assert left == [80, 70, 50, 40]
+
+
+def test_long_work_is_announced_once_with_its_time_and_the_command_that_explains_it(
+    width: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = Clock()
+    with Progress(100, clock=clock) as progress:
+        for _ in range(100):
+            clock.now += 20
+            progress.advance()
+    said = capsys.readouterr().err.splitlines()
+    assert said[2] == (
+        "20 of 100, 6 min 40 s elapsed, about 27 min left; what takes this time: python -m runner plan, with the same "
+        "settings"
+    )
+    assert sum("runner plan" in line for line in said) == 1
 
 
 @pytest.mark.parametrize(
     ("pace", "stage", "line"),
     [
-        (1, "ranked 5 queries", "4 of 6, 14 s elapsed, about 2 s left; ranked 5 queries"),
+        (1, "ranked 5 queries", "4 of 6, 14 s elapsed, about 1 s left; ranked 5 queries"),
         (0.1, "ranked 5 queries", "4 of 6, 10 s elapsed; ranked 5 queries"),
         (1, "embedding 900 documents, about 60 s", "4 of 6, 14 s elapsed; embedding 900 documents, about 60 s"),
         (1, "embedded 8 of 9 texts, about 1 min left", "4 of 6, 14 s elapsed; embedded 8 of 9 texts, about 1 min left"),
@@ -332,7 +379,7 @@ def test_working_shows_what_the_retrievers_log(width: pytest.MonkeyPatch, capsys
 def test_a_long_stage_of_which_nothing_is_heard_is_said_to_go_on(width: pytest.MonkeyPatch) -> None:
     stream, clock, end = io.StringIO(), Clock(), time.monotonic() + 60
     width.setattr(sys, "stderr", stream)
-    width.setattr(progress, "EVERY_S", 0.01)
+    width.setattr(progress, "FIRST_S", 0.01)
     with Status("planning", clock=clock):
         clock.now = 12
         while not stream.getvalue() and time.monotonic() < end:

@@ -47,7 +47,8 @@ def test_after_its_last_combination_a_sweep_is_said_to_go_on(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "EVERY_S", 0.01)
+    for name in ("FIRST_S", "EVERY_S", "SILENT_S"):
+        monkeypatch.setattr(progress, name, 0.01)
     for stage in STAGES:
         monkeypatch.setattr(f"runner.sweep.{stage}", waiting(stage, resolve_name(f"runner.sweep.{stage}")))
     assert main(["-m", "retriever=bm25", "retriever.k1=0.6,0.9", "tracking.background=false"]) == 0
@@ -74,7 +75,8 @@ def test_scores_on_different_datasets_are_never_compared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(progress, "EVERY_S", 0)  # say how far it is after each combination,
+    for name in ("FIRST_S", "EVERY_S", "SILENT_S"):
+        monkeypatch.setattr(progress, name, 0)  # say how far it is after each combination,
     monkeypatch.setattr(progress._Screen, "_tick", lambda self: None)  # and not between them
     _write_dataset(tmp_path / "easy", {"q1": "d1", "q2": "d3"})
     _write_dataset(tmp_path / "hard", {"q1": "d3", "q2": "d1"})

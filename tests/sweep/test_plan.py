@@ -307,6 +307,24 @@ def test_a_plan_has_times_only_after_a_run_has_measured_them(capsys: pytest.Capt
 
 
 @pytest.mark.usefixtures("here")
+def test_a_sweep_with_models_begins_with_the_time_that_the_store_lets_it_expect(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "WORTH_KEEPING_S", 0.0)  # keep the rankings, whose time is a rate
+    monkeypatch.setattr("runner.sweep.execute.needs_model", lambda retriever: True)
+    monkeypatch.setattr("runner.sweep.execute.LONG_S", 1e-6)
+    said = []
+    for words in (AXES, AXES, ("retriever=bm25", "retriever.k1=0.6,0.9,1.2")):
+        capsys.readouterr()
+        assert main(["-m", *words, "tracking.background=false"]) == 0
+        said.append(capsys.readouterr().err)
+    expected = re.compile(
+        r"^expected time: at least \d+(\.\d+)? m?s; what takes this time: python -m runner plan", re.M
+    )
+    assert [bool(expected.search(lines)) for lines in said] == [False, False, True]
+
+
+@pytest.mark.usefixtures("here")
 def test_the_times_of_one_retriever_say_nothing_of_another(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retriever=bm25", "tracking.background=false"]) == 0
     after = read_plan(capsys, "plan", "--json", "retriever=rank_bm25")

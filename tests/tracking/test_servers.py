@@ -157,16 +157,19 @@ def test_the_user_says_how_long_to_wait_for_a_server(
 
 
 def test_a_server_holds_the_same_and_keeps_the_artifacts_itself(
-    server: str, here: Path, expected: dict[str, Any], capsys: pytest.CaptureFixture[str]
+    server: str, here: Path, expected: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*SWEEP, f"tracking.uri={server}", "tracking.background=false"]) == 0
-    out = capsys.readouterr().out
+    out = capfd.readouterr().out
     assert "report: report.html among the artifacts of run" in out
     assert "View run" not in out  # which MLflow would say of every run
     assert _held(server) == expected
     assert not (here / "mlruns" / "artifacts").exists()
     result = _fetched(server, "k1=0.6", here / "fetched")
     assert result.means["nDCG@10"] == expected["k1=0.6"]["metrics"]["ndcg_at_10"]
+    capfd.readouterr()
+    assert main(["table", "sweeps=latest", "output=paper", f"tracking.uri={server}"]) == 0
+    assert capfd.readouterr().err.startswith("written: "), "no bar of MLflow for what it downloads"
 
 
 def test_a_process_of_its_own_leaves_the_same_as_writing_in_place(here: Path, expected: dict[str, Any]) -> None:
