@@ -62,7 +62,8 @@ def render_leaderboard(board: Leaderboard, results: Sequence[Result] = ()) -> st
     ]
     more = [f"and {len(board.rows) - MOST_ROWS:,} more"] if len(board.rows) > MOST_ROWS else []
     title = sweep_tables.board_heading(board) if board.dataset else "no combination finished"
-    return _render(title, parts, [*more, sweep_tables.verdict(board), *sweep_tables.notices(board)])
+    lines = [sweep_tables.verdict(board), *sweep_tables.notices(board), sweep_tables.describe_judging(board)]
+    return _render(title, parts, [*more, *filter(None, lines)])
 
 
 def render_comparison(comparison: Comparison) -> str:

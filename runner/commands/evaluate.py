@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass as settings
 from retrievers.base import RetrieverError
 from retrievers.index_facts import describe_indexes
 from runner.comparison.insights import Insights, find_insights
+from runner.comparison.notes import judge_command, warn_holes
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings, Texts
@@ -38,6 +39,7 @@ from runner.pages.progress import Status
 from runner.store.opening import open_store
 from runner.store.settings import store_settings
 from runner.sweep.identity import combination_id
+from runner.sweep.report.board_columns import shorten_run
 from runner.sweep.settings import SweepSettings
 from runner.tracking.background import BackgroundTracker
 from runner.tracking.logged import LoggedRun
@@ -103,11 +105,20 @@ def main(cfg: DictConfig) -> int:
     if not run.id:
         console.line("not logged (tracking=none)")
         return FAILED if result.failures else 0
+    _show_places(result, run, tracking)
+    return FAILED if result.failures else 0
+
+
+def _show_places(result: Result, run: LoggedRun, tracking: Tracking) -> None:
+    """Print where the run and its report are, and what to judge if many hits are unjudged."""
     console.line(f"run: {run.id}")
     console.line(f"report: {run.where('report.html')}")
     if place := tracking.from_environment:
         console.line(place)
-    return FAILED if result.failures else 0
+    unjudged = warn_holes(result) if result.dataset.judgments else "No query has gold, so nothing is measured"
+    if unjudged:
+        command = judge_command([shorten_run(run.id)], tracking.overrides())
+        console.line(f"\n{unjudged}; judge the hits: {command}")
 
 
 class FailedEvaluation(Exception):

@@ -92,9 +92,10 @@ class Leaderboard:
     best may be compared with any row. `detectable` is the difference from the best that these tests detect with a power
     of 0.8, for the median row that differs from it. `search_gain` is what choosing the best gained. `shared` are the
     swept settings with one value, `criteria` the other columns. `letters`, by rank, are those of the finalists: two
-    that differ significantly share none. `notes` are further remarks. `sweep` is the run of the sweep, "" if unknown;
-    `selection`, `search`, `systems` (on several datasets) and `race` describe the sweep behind the leaderboard;
-    combinations that a race dropped have no row and no rank, and follow the rows in `to_csv`.
+    that differ significantly share none. `notes` are further remarks, `holes` says how many of the first hits of the
+    best are unjudged ("" if few). `sweep` is the run of the sweep, "" if unknown; `selection`, `search`, `systems` (on
+    several datasets) and `race` describe the sweep behind the leaderboard; combinations that a race dropped have no row
+    and no rank, and follow the rows in `to_csv`.
     """
 
     primary: str
@@ -111,6 +112,7 @@ class Leaderboard:
     search: Search | None = None
     letters: Mapping[int, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    holes: str = ""
     systems: SystemsByDataset | None = None
     clusters: int | None = None
     race: RaceRecord | None = None
@@ -252,6 +254,7 @@ def build_leaderboard(
             *_describe_gold(ranked),
             *_list_warnings(ranked),
         ],
+        holes=warn_holes(ranked[0], label_results(ranked)[0]) if ranked else "",
         systems=systems,
         race=race,
         sweep=sweep,
@@ -371,7 +374,7 @@ def _list_warnings(ranked: Sequence[Result]) -> list[str]:
     """List the distinct warnings of all results, and one on unknown hits that names the worst result."""
     warnings = list(dict.fromkeys(warning for result in ranked for warning in result.warnings))
     unequal = warn_unequal_holes(ranked, label_results(ranked))
-    warnings += filter(None, [unequal, *(warn_holes(result) for result in ranked[:1])])
+    warnings += filter(None, [unequal])
     some_unknown = [result for result in ranked if describe_unknown_hits(result)]
     if not some_unknown:
         return warnings

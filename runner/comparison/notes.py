@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from runner.evaluation.result import DatasetSummary, Result
@@ -38,15 +39,21 @@ def describe_unknown_hits(result: Result) -> str:
     )
 
 
-def warn_holes(result: Result) -> str:
-    """Return how many of the first hits are unjudged and how to judge them; "" if these are few, or few by design."""
+def warn_holes(result: Result, label: str = "") -> str:
+    """Return how many of the first hits are unjudged; "" if these are few, or few by design."""
     holes = result.holes
     if holes is None or not holes.hits or not _is_telling(holes.rate, holes.cutoff, result.dataset, MANY_HOLES):
         return ""
     return (
-        f"{holes.rate:.1%} of the first {holes.cutoff} hits of {result.name} are unjudged and count as irrelevant, so "
-        "its measures may be too low; judge them: python -m runner judge by=hand run=latest"
+        f"{holes.rate:.1%} of the first {holes.cutoff} hits{label and f' of {label}'} are unjudged and count as "
+        "irrelevant, so its measures may be too low"
     )
+
+
+def judge_command(runs: Sequence[str], overrides: Sequence[str] = ()) -> str:
+    """Return the command with which people judge the first hits of runs on one dataset, given their ids."""
+    which = f"run={runs[0]}" if len(runs) == 1 else shlex.quote(f"run=[{','.join(runs)}]")
+    return " ".join(["python -m runner judge by=hand", which, *overrides])
 
 
 def warn_most_holes(rate: float, cutoff: int, data: DatasetSummary) -> str:

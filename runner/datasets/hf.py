@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
@@ -111,14 +111,14 @@ class HuggingFace(DatasetSource):
 
 def download_repository(name: str, revision: str | None, setting: Literal["name", "qrels"] = "name") -> Path:
     """Return the folder of a dataset repository; raises `DatasetError` if it is neither on the hub nor cached."""
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import snapshot_download, utils
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 
     pinned = "revision" if setting == "name" else "qrels_revision"
     place = f"dataset.{setting}={name}" + (f" dataset.{pinned}={revision}" if revision else "")
-    has_bars = not are_progress_bars_disabled()
-    disable_progress_bars()
+    bars: Any = utils  # does not export these functions for mypy
+    has_bars = not bars.are_progress_bars_disabled()
+    bars.disable_progress_bars()
     try:
         return Path(snapshot_download(name, repo_type="dataset", revision=revision, allow_patterns=list(_PATTERNS)))
     except RepositoryNotFoundError:
@@ -129,4 +129,4 @@ def download_repository(name: str, revision: str | None, setting: Literal["name"
         raise DatasetError(f"{place}: cannot be downloaded: {str(error).splitlines()[0]}") from error
     finally:
         if has_bars:
-            enable_progress_bars()
+            bars.enable_progress_bars()

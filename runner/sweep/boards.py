@@ -13,7 +13,7 @@ import numpy as np
 from retrievers.base import Corpus
 from runner.comparison.datasets import rank_systems
 from runner.comparison.insights import Insights, find_failures
-from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
+from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard, find_mean
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
@@ -123,7 +123,7 @@ def find_best(results: Sequence[Result]) -> Result | None:
     """Return the best result by its primary measure; None without results or with several datasets."""
     if len({(result.dataset.fingerprint, result.dataset.split) for result in results}) > 1:
         return None
-    return max(results, key=lambda result: np.nan_to_num(result.means[result.primary]), default=None)
+    return max(results, key=lambda result: np.nan_to_num(find_mean(result, result.primary)), default=None)
 
 
 def find_run(best: Result, results: Mapping[str, Result], runs: Mapping[str, str]) -> str:

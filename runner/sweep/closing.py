@@ -176,7 +176,7 @@ def report(run: SweepRun, content: SweepContent, declared: Declared) -> SweepEnd
     _show_work(closing)
     if not (outcome.interrupted or run.waiting):  # otherwise, the last words are how to go on
         _show_winner(parent, output)
-        show_recommendation([board.leaderboard for board in boards])
+        show_recommendation([board.leaderboard for board in boards], run.parent.overrides)
     best = closing.best if content.chosen else None
     return SweepEnding(outcome.exit_code, boards, parent, best, {of.id: of for of in closing.logged.values()})
 

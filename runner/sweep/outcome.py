@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from runner.comparison.leaderboard import FailedCombination
+from runner.comparison.leaderboard import FailedCombination, find_mean
 from runner.comparison.race import RaceRecord
 from runner.evaluation.result import QueryTable, Result
 
@@ -68,8 +68,8 @@ class SweepOutcome:
 
         `best` is the last description. No answer is the best while all have 0.
         """
-        if isinstance(answer, FailedCombination) or not answer.means[answer.primary] > self._best_mean:
+        if isinstance(answer, FailedCombination) or not (mean := find_mean(answer, answer.primary)) > self._best_mean:
             return None
-        self._best_mean = answer.means[answer.primary]
+        self._best_mean = mean
         self.best = f"{answer.primary} {self._best_mean:.4f} by {answer.name}"
         return self.best

@@ -16,7 +16,7 @@ from runner.evaluation.report.printing import show_result
 from runner.evaluation.result import Holes, Result
 from runner.statistics.settings import Statistics
 from runner.sweep.report.printing import show_leaderboard
-from runner.sweep.report.tables import leaderboard_table
+from runner.sweep.report.tables import describe_judging, leaderboard_table
 from tests.pages.factory import result
 
 PRIMARY = "nDCG@10"
@@ -46,7 +46,7 @@ def test_a_leaderboard_has_the_hole_rate_at_the_main_cutoff() -> None:
 def test_a_leaderboard_without_unjudged_hits_has_no_such_column() -> None:
     board = build_leaderboard([with_holes("a", 0), result("b", seed=1)], PRIMARY, (), FEW)
     assert not [criterion.name for criterion in board.criteria if "hole" in criterion.name]
-    assert board.notes == []
+    assert (board.notes, board.holes) == ([], "")
 
 
 def test_a_comparison_shows_the_hole_rates_at_the_cutoffs_of_its_measures() -> None:
@@ -102,10 +102,12 @@ def test_many_unjudged_hits_are_warned_of_unless_each_query_has_few_judgments(
     found = with_judgments(each, unjudged)
     board = build_leaderboard([found], PRIMARY, (), FEW)
     share = f"{unjudged / 200:.1%}"
-    assert any(f"{share} of the first 10 hits of a " in note for note in board.notes) == warns
+    assert board.holes.startswith(f"{share} of the first 10 hits of bm25 are unjudged") == warns
+    assert describe_judging(replace(board, rows=[replace(board.rows[0], run="0123456789")])) == (
+        f"{board.holes}; judge the hits: python -m runner judge by=hand run=01234567" if warns else ""
+    )
     show_result(found)
     lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith(f"{share} of the first 10 hits") for line in lines) == warns
     assert (
         any(line.startswith(f"warning: {share} of the first 10 hits are unjudged, so") for line in lines[:3])
         == is_first

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.text import Text
 
 from runner.comparison.insights import Insights
-from runner.comparison.notes import warn_holes
 from runner.evaluation.report import tables
 from runner.evaluation.report.sections import iter_sections
 from runner.evaluation.result import Result
@@ -37,6 +36,4 @@ def show_result(result: Result, insight: Insights = Insights(), hardest: int = 3
     ]
     out.print(Text("\n".join(["", *filter(None, lines)])))
     show_sections(out, iter_sections(result, insight, hardest))
-    if holes := warn_holes(result):
-        out.print(Text(f"\n{holes}", style="yellow"))
     out.print(Text(f"\n{tables.cost(result)}", style="dim"))

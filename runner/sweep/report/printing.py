@@ -65,12 +65,15 @@ def show_leaderboard(board: Leaderboard, results: Sequence[Result] = (), top: in
     show_sections(out, iter_sections(board, results), top)
 
 
-def show_recommendation(boards: Sequence[Leaderboard]) -> None:
-    """Print what to use on the data of each leaderboard, as the last words of a sweep."""
+def show_recommendation(boards: Sequence[Leaderboard], overrides: Sequence[str] = ()) -> None:
+    """Print what to judge and what to use on the data of each leaderboard, as the last words of a sweep."""
+    out, several = console.open_output(), len(boards) > 1
     for board in boards:
+        where = f"{board.dataset.name}: " if several and board.dataset else ""
+        if judging := tables.describe_judging(board, not several, overrides):
+            out.print(Text(f"\n{where}{judging}", style="yellow"), soft_wrap=True)
         if advice := tables.describe_recommendation(board):
-            where = f"{board.dataset.name}: " if len(boards) > 1 and board.dataset else ""
-            console.open_output().print(Text(f"\n{where}{advice}", style="bold"))
+            out.print(Text(f"\n{where}{advice}", style="bold"))
 
 
 def _build_table(board: Leaderboard) -> Table:

@@ -33,6 +33,7 @@ def sweep_markdown(
         *([f"**Best**: {escape(tables.describe_best(board))}"] if board.queries else []),
         escape(tables.verdict(board)),
         *map(escape, tables.notices(board)),
+        *([escape(judging)] if (judging := tables.describe_judging(board)) else []),
         *(["Shared settings:\n\n" + "\n".join(settings)] if settings else []),
         *render_sections(iter_sections(board, results, insight)),
     ]

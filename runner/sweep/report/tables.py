@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runner.comparison.criteria import COSTS, HOLE_RATE
 from runner.comparison.labels import abbreviate_labels
 from runner.comparison.leaderboard import FINALISTS, Leaderboard, LeaderboardRow
-from runner.comparison.notes import warn_most_holes
+from runner.comparison.notes import judge_command, warn_most_holes
 from runner.comparison.recommendation import recommend
 from runner.comparison.report.significance import in_brief
 from runner.comparison.swept_settings import SettingEffect, estimate_shares
@@ -212,6 +212,19 @@ def warn_holes_of_best(board: Leaderboard) -> str:
     if not name or not board.rows or board.dataset is None:
         return ""
     return warn_most_holes(board.rows[0].means.get(name, math.nan), int(name.removeprefix(HOLE_RATE)), board.dataset)
+
+
+def describe_judging(board: Leaderboard, alone: bool = False, overrides: Sequence[str] = ()) -> str:
+    """Return what is not judged and the command that judges it, "" if it matters little.
+
+    It pools the hits of the best few combinations, or of all if the leaderboard is `alone` in its sweep.
+    """
+    text = board.holes if board.queries else "No query has gold, so nothing is measured" if board.rows else ""
+    runs = [row.run for row in board.rows if row.run][:FINALISTS]
+    if text and runs:
+        pooled = [board.sweep] if alone and board.sweep else runs
+        text += f"; judge the hits: {judge_command([*map(shorten_run, pooled)], overrides)}"
+    return text
 
 
 def alike(board: Leaderboard) -> set[int]:

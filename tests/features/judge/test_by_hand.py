@@ -86,6 +86,21 @@ def test_grades_survive_a_kill_and_count_in_the_next_evaluation(
     assert orjson.loads(capsys.readouterr().out)["result"]["means"]["nDCG@10"] > 0
 
 
+@pytest.mark.parametrize("flags", [[], ["-m", "retriever.b=0,1"]], ids=["one evaluation", "a sweep"])
+def test_without_judgments_the_last_line_is_the_command_that_judges_the_hits(
+    flags: list[str], here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runner.features.judge.desk.session.serve", lambda app, listener, ready: ready())
+    for _ in range(2):  # the second time, a sweep reads its results again
+        capsys.readouterr()
+        assert main([*flags, "retriever=bm25", *DATA]) == 0
+        *_, last = capsys.readouterr().out.splitlines()
+        reason, _, judge = last.partition("; judge the hits: python -m runner ")
+        assert reason == "No query has gold, so nothing is measured"
+    assert main([*judge.split(), "port=0", "assessor=Anna"]) == 0
+    assert "desk of anna: 0 of 40 pairs are judged" in capsys.readouterr().out
+
+
 def test_mistakes_are_reported_in_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retriever=bm25", *DATA, "--json"]) == 0
     run = orjson.loads(capsys.readouterr().out)["run"]
