@@ -1,7 +1,8 @@
 """Measure the load generator: percentiles against a queue that is known exactly, saturation, and its processor time.
 
 The server is a stand-in with known service times on the same machine. The percentiles that it must have follow from the
-arrivals and the service times by Lindley's recursion. Measure while the machine has nothing else to do.
+arrivals and the service times by Lindley's recursion. Measure while the machine has nothing else to do, or
+with a priority that other work cannot take (`chrt --rr 1`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ from numpy.typing import NDArray
 from benchmarks.measure import Figure
 from benchmarks.stand_in.queue import MEAN_S, STALL_S, draw_times
 from retrievers.services.connection import load_certificates
-from runner.features.load.generator import ANSWERED, OpenLoop, Traffic
+from runner.features.load.generator import ANSWERED, LoadTraffic, OpenLoop
 from runner.features.load.http_service import HttpService, ServerAddress
 from runner.features.load.schedule import Schedule, plan_requests
 
-RATES = (4, 8, 12, 16, 20, 24, 28, 32, 36, 40)
+RATES = tuple(step * 0.08 / MEAN_S for step in range(1, 11))
+"""Ten rates, from 8 to 80 % of what the server can answer."""
+
 PERCENTILES = (50, 95, 99)
-SECONDS = 10.0
+SECONDS = 12.0
 
 ERROR = 5.0
 """The bar of an error, in percent."""
@@ -50,7 +53,7 @@ def load_saturation() -> list[Figure]:
         traffic = _send(schedule, kind)
         done = np.sort(traffic.finished[traffic.finished <= schedule.due[-1]])
         exact = len(done) / draw_times(kind, len(schedule))[: len(done)].sum()
-        error = abs(len(done) / done[-1] / exact - 1) * 100
+        error = abs(len(done) / float(done[-1]) / exact - 1) * 100
         figures.append(Figure(f"load, {kind}: error of the saturation", "%", error, ERROR, 1))
     return figures
 
@@ -91,7 +94,7 @@ def _plan(rate: float, seconds: float) -> Schedule:
     return plan_requests(rate, seconds, "poisson", np.ones(1), (0, 1))
 
 
-def _send(schedule: Schedule, kind: str) -> Traffic:
+def _send(schedule: Schedule, kind: str) -> LoadTraffic:
     """Send the requests of a schedule to a stand-in; all must be answered."""
     with _serve(kind, len(schedule)) as url:
         request = httpx.Request("POST", f"{url}/search", json={"query": "of some words", "top_k": 10})

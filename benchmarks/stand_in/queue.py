@@ -14,8 +14,8 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-MEAN_S = 0.02
-"""The mean service time: the server answers 50 requests per second at most."""
+MEAN_S = 0.03
+"""The mean service time: the server answers 33 requests per second at most."""
 
 STALL_S = 2.0
 

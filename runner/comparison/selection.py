@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
+from runner.comparison.constraints import ConstrainedFigure
 from runner.statistics.comparison import Difference
 from runner.statistics.settings import Statistics
 
@@ -61,8 +62,9 @@ class WinnerSelection:
     """The winner of a sweep: selected by `primary` on a split (or by cross-validation), reported on another.
 
     `queries` is the number of queries behind the reported mean. `figures` are by measure, the primary one first; empty
-    if the winner failed on the reported data. `folds` are those of a cross-validation. `default` is None without
-    default settings, or if the winner was selected on the reported data.
+    if the winner failed on the reported data. `constraints` are the figures of the winner by constraint. `folds`
+    are those of a cross-validation. `default` is None without default settings, or if the winner was selected on the
+    reported data.
     """
 
     dataset: str
@@ -75,6 +77,7 @@ class WinnerSelection:
     figures: Mapping[str, Figures]
     folds: Sequence[FoldWinner] = ()
     default: DefaultComparison | None = None
+    constraints: Mapping[str, ConstrainedFigure] = field(default_factory=dict)
 
     @property
     def is_on_reported_data(self) -> bool:
@@ -104,6 +107,9 @@ def parse_selection(text: str) -> WinnerSelection:
         parsed = {
             "figures": {measure: Figures(**_restore_nan(of)) for measure, of in content["figures"].items()},
             "folds": [FoldWinner(**_restore_nan(fold)) for fold in content["folds"]],
+            "constraints": {
+                name: ConstrainedFigure(**_restore_nan(of)) for name, of in content.get("constraints", {}).items()
+            },
             "default": None if default is None else _parse_default(default),
         }
         return WinnerSelection(**{**content, **parsed})

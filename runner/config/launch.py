@@ -24,7 +24,7 @@ from omegaconf.errors import OmegaConfBaseException
 from runner.config import CONF
 from runner.config.environment import forget_references
 from runner.config.hydra_internals import accept_lazy_help, compose_once, convert_shown_config, reuse_compositions
-from runner.config.mistakes import COMMAND, SWEEPING, check_added, check_plugins, explain, restore_typed
+from runner.config.mistakes import COMMAND, can_sweep, check_added, check_plugins, explain, restore_typed
 from runner.config.objects import ConfigError
 from runner.config.origins import check_origins
 from runner.config.projects import find_project_config, ignore_hydra_plugins_here
@@ -167,7 +167,7 @@ def order_overrides(words: Sequence[str]) -> list[str]:
 
 def _check_once(verb: str, words: Sequence[str]) -> None:
     """Raise `ConfigError` for a sweep of a verb that cannot sweep."""
-    if verb not in SWEEPING and not MULTIRUN.isdisjoint(words):
+    if not can_sweep(verb) and not MULTIRUN.isdisjoint(words):
         raise ConfigError(
             f"-m: {verb} cannot run a sweep, because its runs would overwrite each other; run it once per value"
         )

@@ -20,18 +20,22 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from runner.config import CONF
+from runner.config.features import list_features
 from runner.config.hydra_internals import ConfigLoaderImpl, create_config_search_path, get_args_parser, iter_children
 from runner.config.objects import ConfigError, near, suggestion
 from runner.config.values import VOLATILE
-
-SWEEPING = ("evaluate", "plan")
-"""The verbs that can sweep over several values of a setting."""
 
 COMMAND = "runner"
 """The first word of `sys.argv` while Hydra reads the words of this program."""
 
 _OTHERWISE = {"analyzer": "for other languages, choose plain"}
 """What to choose, by group, if none of the other choices fits."""
+
+
+def can_sweep(verb: str) -> bool:
+    """Return whether a verb can sweep over several values of a setting: an evaluation, its plan, or added figures."""
+    feature = list_features().get(verb)
+    return verb in ("evaluate", "plan") or (feature is not None and bool(feature.figures))
 
 
 def check_flags(words: Sequence[str]) -> None:
@@ -126,7 +130,7 @@ def explain(error: Exception, verb: str, overrides: Sequence[str]) -> str:
 
 def _suggest_several_values(key: str, values: str, verb: str, overrides: Sequence[str]) -> str:
     """Return how to write several values: as a list if the setting is one, or as an axis of a sweep."""
-    sweeps = verb in SWEEPING and key.partition(".")[0] not in (*VOLATILE, "hydra")
+    sweeps = can_sweep(verb) and key.partition(".")[0] not in (*VOLATILE, "hydra")
     if _is_list(key, verb, overrides, unset=not sweeps):
         return f"write a list as '{key}=[{values}]'"
     quoted = f"quote it if it is one value: {_quote_text(key, values)}"

@@ -25,6 +25,7 @@ from retrievers.search import search_cached
 from retrievers.texts import fetch_documents
 from retrievers.work import Cost, kind_of
 from runner.config.environment import hide_values
+from runner.config.features import list_features, load_function
 from runner.config.objects import ConfigError, build
 from runner.config.values import config_hash
 from runner.datasets.base import Judgments, Queries
@@ -67,7 +68,8 @@ DETECTED = "detected_language"
 class MeasuredExperiment:
     """What a worker measured for an experiment: the part of its result that does not depend on who asked for it.
 
-    `figures` are further diagnostics: measures by selectivity of filters, and at other thresholds of gold spans.
+    `figures` are further diagnostics: measures by selectivity of filters and at other thresholds of gold spans, and
+    those that features add.
     """
 
     measurements: Measurements
@@ -247,11 +249,12 @@ class Bench:
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, settings.depth, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)
+        added = self._list_added_figures(experiment)
         environment = describe_environment() | {"code": describe_code(experiment.retriever)}
         end = time.perf_counter()
         return MeasuredExperiment(
             measurements=measurements,
-            figures={**by_filter, **by_threshold},
+            figures={**by_filter, **by_threshold, **added},
             dataset=_summarize(dataset, recorded_name),
             timings=_sum_costs(costs, rankings, end - scoring, end - start),
             environment=environment,
@@ -259,6 +262,11 @@ class Bench:
             document_hashes=dataset.document_hashes,
             losses=losses,
         )
+
+    def _list_added_figures(self, experiment: Experiment) -> dict[str, float]:
+        """Return the figures that features add to an evaluation with their settings."""
+        functions = (load_function(list_features()[name].figures) for name in experiment.features)
+        return {name: value for function in functions for name, value in function(experiment, self).items()}
 
     def _search(self, dataset: Dataset, blocks: Sequence[Sequence[int]], retriever: Retriever, depth: int) -> Rankings:
         search = retriever, dataset.corpus, dataset.queries.inputs, depth, self.store

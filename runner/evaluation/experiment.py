@@ -12,6 +12,7 @@ from typing import Any
 from retrievers.base import Retriever
 from retrievers.capabilities import derive_capabilities
 from runner.config.environment import RESOLVER
+from runner.config.features import list_features
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import Settled
 from runner.datasets.chunking import Chunking, Whole
@@ -35,7 +36,8 @@ class Experiment:
     If an environment variable gives the dataset's name, `named_by` is the setting that refers to it, as recorded; else
     it is "". `index` is what the index reported about itself when the experiment was identified. `blocks` are the
     positions of queries that a race has searched, block by block, so that their rankings are in the store. `metrics`
-    are what is measured, `statistics` how results are compared.
+    are what is measured, `statistics` how results are compared. `features` are the settings of features that add
+    figures, by feature.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Experiment:
     index: Mapping[str, str] = field(default_factory=dict)
     blocks: Sequence[Sequence[int]] = ()
     statistics: Statistics = Statistics()
+    features: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def search_type(self) -> str:
@@ -93,6 +96,7 @@ def build_experiment(
     return Experiment(
         name or choice, choice, retriever, source, metrics, settled.public, {**first, **settled.parameters}, swept,
         grading, _find_name_setting(settled, source), chunking, statistics=statistics,
+        features={name: config[name] for name, of in list_features().items() if of.figures and name in config},
     )  # fmt: skip
 
 

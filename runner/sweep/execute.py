@@ -84,6 +84,8 @@ def _describe_long_work(wanted: Mapping[str, Experiment], finished: Collection[s
 def _describe_choice(settings: SweepSettings) -> dict[str, object]:
     """Return the settings by which a grid chooses its combinations and its winner, for the identity of its report."""
     choice: dict[str, object] = {"method": "grid", "select_on": settings.select_on}
+    if settings.constraints:
+        choice["constraints"] = list(map(str, settings.constraints))
     if settings.race:
         choice["race"] = {"block": settings.race_block, "margin": settings.race_margin, "seed": settings.seed}
     if settings.select_on == KFOLD:

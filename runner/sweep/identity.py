@@ -64,6 +64,8 @@ def combination_id(experiment: Experiment, dataset: Dataset) -> str:
     code = sorted(code_of(Bench.__module__, experiment.retriever, experiment.metrics).values())
     if experiment.index:
         settings.append(json.dumps(dict(experiment.index), sort_keys=True))
+    if experiment.features:
+        settings.append(json.dumps(experiment.features, sort_keys=True))
     if experiment.grading is not None:
         settings.append(experiment.grading.identity(dataset.queries))
     return fingerprint("combination", *settings, dataset.fingerprint, dataset.split, _versions(), *code)

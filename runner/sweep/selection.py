@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import RetrieverError
+from runner.comparison.constraints import compare_figures, meets_all
 from runner.comparison.headline import select_headline
 from runner.comparison.selection import KFOLD, DefaultComparison, Figures, FoldWinner, WinnerSelection
 from runner.config.objects import ConfigError
@@ -170,6 +171,7 @@ class Selecting:
         Return None if no candidate has a value. In cross-validation, `by_fold` has the candidates of each fold, by
         default all.
         """
+        candidates = self._list_meeting(candidates)
         ordered = self.rank(candidates)
         if not ordered:
             return None
@@ -177,12 +179,23 @@ class Selecting:
         if math.isnan(_mean(best, best.primary)):  # no query has gold
             return None
         if self.on == KFOLD:
-            return self._cross_validated(best, candidates, by_fold)
+            return self._cross_validated(best, candidates, [self._list_meeting(fold) for fold in by_fold])
         reported = self.evaluate_reported(ordered[:1]).get(ordered[0])
         selection, default = self._selection(best, reported), self._find_default(ordered[0], reported)
         if reported is not None and default is not None:
             selection = replace(selection, default=compare_with_default(reported, default, self.statistics))
         return Chosen(best.dataset.fingerprint, selection, reported)
+
+    def _list_meeting(self, candidates: Collection[str]) -> Collection[str]:
+        """Return the candidates that meet the constraints where they were evaluated; say so if none does."""
+        constraints, results = self.declared.settings.constraints, self.run.outcome.results
+        if not constraints:
+            return candidates
+        meeting = [c for c in candidates if c in results and meets_all(results[c], constraints)]
+        if not meeting:
+            limits = " and ".join(map(str, constraints))
+            console.note(f"no combination was selected: none of {len(candidates):,} has {limits}")
+        return meeting
 
     def _identify(self, experiments: Sequence[Experiment]) -> dict[str, Experiment]:
         return identify_combinations(experiments, self.declared.bench)
@@ -306,6 +319,7 @@ class Selecting:
             primary=best.primary,
             queries=int(np.count_nonzero(~np.isnan((reported or best).of(best.primary)))),
             figures=figures,
+            constraints=compare_figures(self.declared.settings.constraints, best, reported),
         )
 
 

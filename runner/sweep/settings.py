@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.extras import check_installed
+from runner.comparison.constraints import Constraint
 from runner.config.addresses import LocalPath
 
 Backend = Literal["sequential", "loky", "dask", "ray", "slurm"]
@@ -44,6 +45,11 @@ def _conditions(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
     return {} if value is None else value
 
 
+def _constraints(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
+    """Return constraints, given as texts."""
+    return [Constraint.parse(str(text)) for text in _as_list(value)]
+
+
 def _as_mapping(value: Any) -> Any:  # noqa: ANN401 (any YAML value)
     return {} if value is None else value
 
@@ -76,10 +82,10 @@ class SweepSettings(Space):
     `workers` null means one per processor, all workers of a cluster, or 16 SLURM jobs; a SLURM job evaluates `per_job`
     combinations and has the parameters `slurm`. `retries` is the number of further attempts after a worker dies.
     `timeout_s` and `memory_mb` limit each combination. `resamples` of the queries give the intervals of
-    `select_on=kfold`. With `reports`, each run has the report of a single evaluation,
-    which takes longer than most evaluations. With `race`, queries are searched in blocks of `race_block`, and
-    combinations that are surely not the best (in a search: of the trials so far) are dropped, with `race_margin` also
-    those that are surely not better by more than the margin than one that stays.
+    `select_on=kfold`. The winner must meet the `constraints`. With `reports`, each run has the report of a single
+    evaluation, which takes longer than most evaluations. With `race`, queries are searched in blocks of `race_block`,
+    and combinations that are surely not the best (in a search: of the trials so far) are dropped, with `race_margin`
+    also those that are surely not better by more than the margin than one that stays.
     """
 
     name: str | None = None
@@ -96,6 +102,7 @@ class SweepSettings(Space):
     slurm: Annotated[dict[str, Any], BeforeValidator(_as_mapping)] = Field(default_factory=dict)
     per_job: int = Field(default=1, ge=1)
     select_on: str | None = None
+    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(_constraints)] = ()
     resamples: int = Field(default=2000, ge=1)
     reports: bool = False
     race: bool = False
@@ -116,6 +123,8 @@ class SweepSettings(Space):
                 "race decides after each block of queries, and with backend=slurm each block would wait in the queue; "
                 "remove race, or set backend=loky, dask or ray"
             )
+        if self.constraints and self.select_on is None:
+            raise ValueError("constraints apply to the winner that select_on selects; set select_on to a split")
         if self.race and self.select_on == "kfold":
             raise ValueError(
                 "race drops combinations by all queries, but select_on=kfold selects a winner for each fold without "

@@ -46,7 +46,8 @@ PRIMARY = "nDCG@10"
 
 def build_full_sweep() -> tuple[Leaderboard, list[Result]]:
     """Return a sweep whose report has all of its sections."""
-    results = [lose_gold(one, i) for i, one in enumerate(sweep(6))]
+    under_load = {"index_recall_at_10": 0.97, "p99_ms_at_50": 40.0, "quality_at_50": 0.5}
+    results = [lose_gold(replace(one, diagnostics=under_load), i) for i, one in enumerate(sweep(6))]
     dropped = DroppedCombination("c", "k1=9", {"k1": "9"}, 12, "k1=1.2", 0.001, 0.2, 0.5)
     board = build_leaderboard(results, PRIMARY, [FailedCombination("x", "boom", "Traceback")])
     race = RaceRecord(PRIMARY, 0.05, 0.0, 10, 0, 30, ["c"], [dropped])
@@ -134,7 +135,13 @@ def test_printed_sections_of_a_sweep_are_in_the_terminal_and_in_notebooks(
     out = capsys.readouterr().out
     shown = notebook.render_leaderboard(board, results)
     printed = [section.title for section in iter_sweep_sections(board, results) if section.printed]
-    assert printed == ["Pareto front", "Dropped by the race", "1 failed"]
+    assert printed == [
+        "Pareto front",
+        "Under load, 50 requests/s",
+        "Cheapest settings with recall 0.95",
+        "Dropped by the race",
+        "1 failed",
+    ]
     assert all(f"\n{title}\n" in out and f"<em>{title}</em>" in shown for title in printed)
 
 

@@ -20,5 +20,7 @@ FEATURE = Feature(
                 "second",
             )
         ],
-    )
+    ),
+    sections={"sweep": "runner.features.load.sweep:iter_sweep_sections"},
+    figures="runner.features.load.sweep:measure_under_load",
 )

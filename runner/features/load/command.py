@@ -40,7 +40,7 @@ def main(cfg: DictConfig) -> int:
     """Run the test; return 0 if all rates were run, 1 if a limit stopped it, 130 after Ctrl-C."""
     hydra, started = HydraConfig.get(), now()
     if hydra.mode == RunMode.MULTIRUN:
-        raise ConfigError("load: tests one configuration; for a sweep, use evaluate -m with +load.rates=[...]")
+        raise ConfigError("hydra/sweeper: load tests a sweep only with the sweeper grid; remove hydra/sweeper")
     settled = settle(cfg, hydra.runtime.choices)
     check_read(hydra.overrides.task, [settled.config])
     own = build_settings(LoadCommandSettings, settled.config, plugins=settled.config.get("plugins") or ())

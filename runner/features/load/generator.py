@@ -57,7 +57,7 @@ class Service(Protocol):
 
 
 @dataclass(eq=False)
-class Traffic:
+class LoadTraffic:
     """What became of the requests of a schedule; times are seconds from its start, NaN if there is none.
 
     `reached` is when the generator turned to a request, `sent` when a connection was free, `finished` when its reply
@@ -95,7 +95,7 @@ class OpenLoop:
 
     def __init__(self, schedule: Schedule, service: Service, timeout_s: float, max_failed: float, end: float) -> None:
         self._service, self._timeout_s, self._max_failed, self._end = service, timeout_s, max_failed, end
-        self._traffic = Traffic(schedule)
+        self._traffic = LoadTraffic(schedule)
         self._waiting: deque[int] = deque()  # for a free connection
         self._open: dict[int, None] = {}  # in the order in which they were sent
         self._next, self._finished, self._failures = 0, 0, 0
@@ -103,7 +103,7 @@ class OpenLoop:
         self._due = (self._start + schedule.due).tolist()  # by the clock of the service
         self._queries = schedule.queries.tolist()
 
-    def run(self) -> Traffic:
+    def run(self) -> LoadTraffic:
         """Send the requests and return what became of them."""
         traffic, cpu = self._traffic, time.process_time()
         try:

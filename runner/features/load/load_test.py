@@ -60,7 +60,7 @@ class LoadResult:
     def list_figures(self) -> dict[str, float]:
         """Return the figures of all rates by name, as they are logged."""
         figures = {name: value for rate in self.rates for name, value in rate.list_figures().items()}
-        return {**figures, "load.saturation": self.saturation, "load.requests": float(self.requests)}
+        return {**figures, "saturation": self.saturation, "load_requests": float(self.requests)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result for JSON."""

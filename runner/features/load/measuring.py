@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from retrievers.services.replies import SearchReply, join_replies
 from runner.datasets.dataset import Dataset
 from runner.datasets.own_documents import exclude_own
-from runner.features.load.generator import ANSWERED, FAILED, OPEN, TIMED_OUT, Failure, Reply, Traffic
+from runner.features.load.generator import ANSWERED, FAILED, OPEN, TIMED_OUT, Failure, LoadTraffic, Reply
 from runner.metrics.measures import Measure
 from runner.metrics.scores import Grader
 
@@ -116,7 +116,7 @@ class RateResult:
             "timed_out": self.share(self.timed_out),
             "quality": self.quality,
         }
-        return {f"load.{name}_at_{self.rate:g}": value for name, value in own.items()}
+        return {f"{name}_at_{self.rate:g}": value for name, value in own.items()}
 
     def share(self, count: int) -> float:
         """Return a share of the requests that ended."""
@@ -205,7 +205,7 @@ def add_quality(rates: Sequence[GradedRate], shares: NDArray[np.float64]) -> lis
 
 
 def measure_rate(
-    rate: float, traffic: Traffic, read: Callable[[int, Reply], SearchReply], grader: ReplyGrader, timeout_s: float
+    rate: float, traffic: LoadTraffic, read: Callable[[int, Reply], SearchReply], grader: ReplyGrader, timeout_s: float
 ) -> GradedRate:
     """Measure the traffic at a rate; `read` turns the reply to a query into ids. The quality is added later."""
     queries, states = traffic.schedule.queries, traffic.states.copy()
@@ -258,6 +258,6 @@ def _keeps_up(due: NDArray[np.float64], finished: NDArray[np.float64], end: floa
     return bool(open_then[1] - open_then[0] <= max(BEHIND * (arrived[1] - arrived[0]), FEWEST_BEHIND))
 
 
-def _find_end(traffic: Traffic, rate: float) -> float:
+def _find_end(traffic: LoadTraffic, rate: float) -> float:
     """Return when requests stop to arrive: one mean interval after the last is due."""
     return float(traffic.schedule.due[-1]) + 1 / rate if len(traffic.schedule) else 0.0

@@ -86,7 +86,17 @@ def describe_selection(selection: WinnerSelection) -> str:
             f"Nested cross-validation over {selection.queries:,} queries of {selection.reported_on}: the selection has "
             f"{reported} on held-out queries; {describe_folds(selection)} ({bias}).",
         ]
+    sentences += describe_constraints(selection)
     return " ".join([*sentences, *([describe_default(selection, selection.default)] if selection.default else [])])
+
+
+def describe_constraints(selection: WinnerSelection) -> list[str]:
+    """Return whether the winner meets each constraint where it is reported, too."""
+    return [
+        f"{name}: {number(figure.selected)} on {selection.split}, {number(figure.reported)} on {selection.reported_on} "
+        f"({'confirmed' if figure.is_met else 'NOT confirmed'})."
+        for name, figure in selection.constraints.items()
+    ]
 
 
 def selection_tags(selection: WinnerSelection) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from runner.features.load.generator import ANSWERED, FAILED, OPEN, TIMED_OUT, Failure, OpenLoop, Traffic
+from runner.features.load.generator import ANSWERED, FAILED, OPEN, TIMED_OUT, Failure, LoadTraffic, OpenLoop
 from runner.features.load.measuring import Latencies
 from runner.features.load.schedule import Arrivals, Schedule, plan_requests
 from tests.features.load.virtual import VirtualService, simulate_queue
@@ -33,7 +33,7 @@ def plan(rate: float, seconds: float = 30, arrivals: Arrivals = "poisson") -> Sc
     return plan_requests(rate, seconds, arrivals, np.full(7, 1 / 7), (0, 1))
 
 
-def run(schedule: Schedule, service: VirtualService, timeout_s: float = 60, max_failed: float = 1) -> Traffic:
+def run(schedule: Schedule, service: VirtualService, timeout_s: float = 60, max_failed: float = 1) -> LoadTraffic:
     return OpenLoop(schedule, service, timeout_s, max_failed, math.inf).run()
 
 

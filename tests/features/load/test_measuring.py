@@ -131,8 +131,8 @@ def test_the_report_shows_every_figure() -> None:
 def test_figures_are_logged_by_rate() -> None:
     result = run(rates=[10, 300], duration_s=30, timeout_s=1, max_failed=1)
     figures = result.list_figures()
-    assert figures["load.p99_ms_at_300"] == pytest.approx(1000, rel=0.001)
-    assert figures["load.quality_at_10"] == 1.0
-    assert 0 < figures["load.timed_out_at_300"] < 1
-    assert figures["load.saturation"] == pytest.approx(CAPACITY, rel=0.05)
-    assert figures["load.requests"] == result.requests > 9000
+    assert figures["p99_ms_at_300"] == pytest.approx(1000, rel=0.001)
+    assert figures["quality_at_10"] == 1.0
+    assert 0 < figures["timed_out_at_300"] < 1
+    assert figures["saturation"] == pytest.approx(CAPACITY, rel=0.05)
+    assert figures["load_requests"] == result.requests > 9000

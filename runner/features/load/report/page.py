@@ -42,22 +42,27 @@ def _list_plots(result: LoadResult) -> Iterator[Plot]:
     if points:
         text = "What a user gets at each rate: failed and late answers count 0."
         title = f"{result.primary} under load against p99"
-        yield Plot("quality", title, text, draw_quality(points, result.primary))
+        yield Plot("quality", title, text, _draw_quality(points, result))
 
 
-def draw_quality(points: list[dict[str, Any]], primary: str) -> Spec:
-    """Return the quality of named points against their 99th percentile."""
-    name = {"field": "name", "type": "nominal", "sort": None, "title": None}
+def _name_rates(result: LoadResult) -> Spec:
+    """Return the colors of rates, which are the same in both plots."""
+    domain = [f"{rate.rate:g}/s" for rate in result.rates]
+    return {"field": "name", "type": "nominal", "sort": None, "title": None, "scale": {"domain": domain}}
+
+
+def _draw_quality(points: list[dict[str, Any]], result: LoadResult) -> Spec:
+    """Return the quality at each rate against its 99th percentile."""
     x = {"field": "x", "type": "quantitative", "title": "p99 in ms", "scale": {"type": "log", "nice": True}}
     return {
         **WIDE,
         "height": 280,
         "data": {"values": points},
-        "encoding": {"x": x, "y": create_axis("y", primary)},
+        "encoding": {"x": x, "y": create_axis("y", result.primary)},
         "layer": [
             {
                 "mark": {"type": "point", "size": 90, "filled": True},
-                "encoding": {"color": name, "tooltip": create_tooltip("name", "x", "y")},
+                "encoding": {"color": _name_rates(result), "tooltip": create_tooltip("name", "x", "y")},
             },
             {
                 "mark": {"type": "text", "align": "left", "dx": 8, "color": "$ink"},
@@ -83,12 +88,16 @@ def _draw_percentiles(result: LoadResult) -> Spec:
         "scale": {"type": "log", "nice": False},
         "axis": {"values": [1, 2, 10, 100, 1000, 10000, 100000], "labelExpr": labels},
     }
-    name = {"field": "name", "type": "nominal", "sort": None, "title": None}
     y = {"field": "value", "type": "quantitative", "title": "ms", "scale": {"type": "log", "nice": True}}
     return {
         **WIDE,
         "height": 280,
         "data": {"values": values},
         "mark": {"type": "line", "interpolate": "monotone", "point": {"size": 14}},
-        "encoding": {"x": x, "y": y, "color": name, "tooltip": create_tooltip("name", "percentile", "value")},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": _name_rates(result),
+            "tooltip": create_tooltip("name", "percentile", "value"),
+        },
     }

@@ -26,10 +26,11 @@ def heading(result: LoadResult) -> str:
 def verdict(result: LoadResult) -> str:
     """Return the highest rate that the service kept up with, and where it saturates."""
     partial = f"Partial result: {_STOPPED[result.stopped]}. " if result.stopped else ""
+    if not result.rates:
+        return f"{partial}No rate was measured."
     if math.isnan(result.saturation):
-        kept = result.highest_kept_up
-        known = f"It kept up with {kept:g} requests/s" if kept == kept else "No rate was measured"
-        return f"{partial}{known}; the rate at which it saturates was not reached."
+        kept = f"It kept up with {result.highest_kept_up:g} requests/s"
+        return f"{partial}{kept}; the rate at which it saturates was not reached."
     return f"{partial}It saturates at {result.saturation:.3g} answers/s."
 
 
@@ -94,10 +95,7 @@ def describe_load(result: LoadResult) -> Iterator[str]:
             "are also its own. Run it on a machine with free processors, or lower the rate."
         )
     if any(rate.waited for rate in result.rates):
-        yield (
-            f"Some requests waited for one of {own.connections} connections; this is part of their latency. "
-            "load.connections allows more."
-        )
+        yield "Some requests waited for a free connection; this is part of their latency."
     yield (
         f"{result.requests:,} requests were sent, with the queries of {result.dataset} ({result.split}, "
         f"{result.queries:,}), {'equally often' if own.frequency is None else f'as often as {own.frequency} says'}, "
