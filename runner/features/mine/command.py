@@ -1,4 +1,4 @@
-"""Mine a dataset from benchmark definitions, or from the docstrings of an installed package."""
+"""Mine a dataset from benchmark definitions, from the docstrings of an installed package, or from traffic."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from runner.features.mine.forward import count_unfinished
 from runner.features.mine.mine import mine_cases, select_kept
 from runner.features.mine.output import DOUBTFUL, REJECTED, write
 from runner.features.mine.report import impact_note, impact_table, names_table, reasons_table, suites_table
+from runner.features.mine.traffic.command import mine_traffic
+from runner.features.mine.traffic.source import TrafficSource
 from runner.llm.journal import Journal
 from runner.llm.none import NoLLM
 from runner.llm.spending import describe_spending
@@ -50,6 +52,9 @@ def main(cfg: DictConfig) -> int:
     mining, path = own.mining, Path(own.output).expanduser()
     source = build(config["source"], "source", config["plugins"])
     tracking = build(config["tracking"], "tracking")
+    if isinstance(source, TrafficSource):
+        settled = public({"source": without_environment(cfg, config)["source"]})
+        return mine_traffic(source, path, tracking, flatten(settled))
     check_output(path, *_source_files(config["source"]))
     store = open_store(store_settings(config))
     with Status("reading cases and targets"):
