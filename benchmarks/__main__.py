@@ -26,6 +26,7 @@ from benchmarks.scale import SCALE
 from benchmarks.serving import SERVING
 from benchmarks.sweeps import SWEEPS
 from benchmarks.ten_million import TEN_MILLION
+from benchmarks.traffic import TRAFFIC
 
 EVERY = (
     *CASES,
@@ -40,6 +41,7 @@ EVERY = (
     *PRECISION,
     *FIRST_GATE,
     *TEN_MILLION,
+    *TRAFFIC,
 )
 
 
