@@ -46,7 +46,7 @@ CORE = {
         documents=[
             Document(
                 "baseline primary same notes statistics tests systems data verdicts measures "
-                "no_result agreement steps headroom by_type queries gate",
+                "no_result agreement steps bounds headroom by_type queries gate",
                 "as in `comparison.json`: `gate.passed`, `gate.checks`, `measures`, `data`, changed `queries`",
             ),
             Document(

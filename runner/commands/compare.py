@@ -21,19 +21,24 @@ from runner.comparison.compare import Comparison, TableStatistics, is_same_evalu
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, Gate, check_gate, find_exit_code
 from runner.comparison.locked import ask_locked_split
-from runner.comparison.report import data, steps, tables
+from runner.comparison.report import bounds, data, steps, tables
 from runner.comparison.report.ci import comparison_junit, cut_summary, is_github, iter_annotations
 from runner.comparison.report.json import comparison_json
 from runner.comparison.report.locked import WHY, answers_json, answers_markdown, answers_page
 from runner.comparison.report.page import comparison_page
 from runner.comparison.report.sections import comparison_markdown
+from runner.comparison.unjudged import SERVED
 from runner.config.addresses import LocalPath
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.report import ReportSettings
 from runner.config.values import resolve_config
 from runner.datasets.base import DatasetError
+from runner.datasets.chunking import Chunking
 from runner.datasets.settings import build_dataset
+from runner.datasets.source import DatasetSource
+from runner.datasets.traffic.served import Served
+from runner.datasets.traffic.telemetry import Telemetry
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
 from runner.evaluation.result import Result, ResultError
@@ -103,6 +108,8 @@ def main(cfg: DictConfig) -> int:
     scorer = RunScorer(config, bench, runs, statistics)
 
     def find_results(word: str) -> list[Named]:
+        if word == SERVED and not Path(word).exists():
+            return [Named(scorer.score_served(), SERVED)]
         return [Named(scorer.score(word), word)] if word in runs else results_called(word, tracking, baselines)
 
     results = _load_results(words["baseline"], words["candidate"], find_results)
@@ -201,23 +208,41 @@ class RunScorer:
 
     def score(self, path: str) -> Result:
         """Return the result of one of the files; raises `ConfigError` without a dataset."""
+        source, chunking = self._build_dataset(path, "dataset=judged dataset.queries=FILE dataset.qrels=FILE")
+        if (following := self._following.pop(path, None)) is not None:
+            self._files[following].start_reading()
+        return self._evaluate(Path(path).name, self._files[path], path, source, chunking)
+
+    def score_served(self) -> Result:
+        """Return the result of what production served for the queries of the dataset; raises `ConfigError`."""
+        source, chunking = self._build_dataset(SERVED, "dataset=telemetry dataset.path=TRACES dataset.qrels=FILE")
+        if isinstance(source, Telemetry):
+            return self._evaluate(SERVED, source.served, source.path, source, chunking)
+        file = Path(source.origin) / "served.jsonl"
+        if not file.is_file():
+            raise ConfigError(
+                f"{SERVED}: the dataset has no rankings that were served ({file}); choose dataset=telemetry, or a "
+                "golden set of mine source=telemetry"
+            )
+        return self._evaluate(SERVED, RunFile(str(file)), str(file), source, chunking)
+
+    def _build_dataset(self, word: str, example: str) -> tuple[DatasetSource, Chunking]:
         config = self._config
         if not config.get("dataset"):
             raise ConfigError(
-                f"{path}: a run can only be scored with judgments; choose a dataset, for example dataset=judged "
-                "dataset.queries=FILE dataset.qrels=FILE"
+                f"{word}: a run can only be scored with judgments; choose a dataset, for example {example}"
             )
-        source, chunking = build_dataset(config["dataset"], config["plugins"])
-        metrics, shown = (
-            build(config["runs"], "runs"),
-            {"choices": {"retriever": "run"}, "retriever": {"path": path}},
-        )
-        if (following := self._following.pop(path, None)) is not None:
-            self._files[following].start_reading()
+        return build_dataset(config["dataset"], config["plugins"])
+
+    def _evaluate(
+        self, name: str, retriever: RunFile | Served, path: str, source: DatasetSource, chunking: Chunking
+    ) -> Result:
+        kind = "run" if isinstance(retriever, RunFile) else "served"
+        metrics = build(self._config["runs"], "runs")
+        shown = {"choices": {"retriever": kind}, "retriever": {"path": path}}
         experiment = Experiment(
-            Path(path).name, "run", self._files[path], source, metrics, shown, {},
-            chunking=chunking, statistics=self._statistics,
-        )  # fmt: skip
+            name, kind, retriever, source, metrics, shown, {}, chunking=chunking, statistics=self._statistics
+        )
         return self._open_bench().evaluate(experiment)
 
 
@@ -268,6 +293,7 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings,
     for i in detailed:
         console.show_table(tables.differences_table(comparison, i, few), f"{comparison.labels[i]} minus {baseline}")
         console.show_table(steps.steps_table(comparison, i), f"Gold lost by step: {comparison.labels[i]}")
+        console.show_table(bounds.bounds_table(comparison, i), f"{bounds.TITLE}: {comparison.labels[i]}")
     console.show_table(tables.no_result_table(comparison), "Queries without gold")
     console.show_table(tables.types_table(comparison, [comparison.primary]), "By query type")
     console.show_table(tables.agreement_table(comparison), "Agreement")

@@ -13,6 +13,7 @@ from runner.comparison.gate import Check, conclude
 from runner.comparison.report import tables
 from runner.comparison.report.data import convert_effect
 from runner.comparison.report.steps import convert_steps
+from runner.comparison.unjudged import bound_slices
 
 
 def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: DataEffect | None = None) -> str:
@@ -61,6 +62,9 @@ def comparison_json(comparison: Comparison, checks: Sequence[Check], effect: Dat
             label: {"queries": pair.queries, **pair.coefficients} for label, pair in comparison.agreement.items()
         },
         "steps": {label: convert_steps(comparison, i) for i, label in enumerate(comparison.labels) if i},
+        "bounds": {
+            label: [vars(own) for own in bound_slices(comparison, i)] for i, label in enumerate(comparison.labels) if i
+        },
         "headroom": vars(comparison.headroom),
         "by_type": tables.by_type(comparison, list(comparison.table)),
         "queries": {

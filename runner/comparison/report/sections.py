@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from runner.comparison.compare import Change, Comparison
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, Verdict, conclude
-from runner.comparison.report import data, steps, tables
+from runner.comparison.report import bounds, data, steps, tables
 from runner.pages.markdown import escape, render_sections
 from runner.pages.numbers import format_signed, score
 from runner.pages.sections import ReportSection
@@ -55,6 +55,8 @@ def iter_sections(
         yield ReportSection(title, tables.differences_table(comparison, i, few), "summary")
         lost = steps.steps_table(comparison, i)
         yield ReportSection(f"Gold lost by step{suffixes[i]}", lost, "summary", steps.NOTE if lost.rows else "")
+        sliced = bounds.bounds_table(comparison, i)
+        yield ReportSection(f"{bounds.TITLE}{suffixes[i]}", sliced, "summary", bounds.NOTE if sliced.rows else "")
     yield ReportSection("Queries without gold", tables.no_result_table(comparison), "details")
     yield ReportSection("By query type", tables.types_table(comparison), "details")
     yield ReportSection("Agreement", tables.agreement_table(comparison), "details")

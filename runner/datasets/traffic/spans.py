@@ -199,16 +199,17 @@ def collect_list(attributes: Mapping[str, Any], prefix: str, inner: str) -> list
     whole = attributes.get(prefix)
     if isinstance(whole, list):
         return [{name.removeprefix(inner): value for name, value in row.items()} for row in whole]
-    start, rows = f"{prefix}.", dict[int, dict[str, Any]]()
+    start, by_index = f"{prefix}.", dict[str, dict[str, Any]]()
     for key in attributes:
         if key.startswith(start):
-            number, _, name = key[len(start) :].partition(".")
-            if number.isdecimal() and number.isascii():
-                row, (head, _, tail) = rows.setdefault(int(number), {}), name.removeprefix(inner).partition(".")
-                if tail:
-                    row.setdefault(head, {})[tail] = attributes[key]
-                else:
-                    row[head] = attributes[key]
+            index, _, name = key[len(start) :].partition(".")
+            row = by_index.setdefault(index, {})
+            head, _, tail = name.removeprefix(inner).partition(".")
+            if tail:
+                row.setdefault(head, {})[tail] = attributes[key]
+            else:
+                row[head] = attributes[key]
+    rows = {int(index): row for index, row in by_index.items() if index.isascii() and index.isdecimal()}
     if rows and max(rows) >= _DEEPEST:
         raise ValueError(f"a list has the index {max(rows)}")
     return [rows.get(index) for index in range(max(rows) + 1)] if rows else []

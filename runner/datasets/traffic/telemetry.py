@@ -30,6 +30,7 @@ from runner.datasets.traffic.queries import (
     load_traffic,
 )
 from runner.datasets.traffic.searches import ServedSearch, Traffic
+from runner.datasets.traffic.served import Served
 from runner.datasets.traffic.spans import (
     ID_RULES,
     Feedback,
@@ -107,6 +108,11 @@ class Telemetry(DatasetSource):
     def origin(self) -> str:
         """Return the file or folder."""
         return self.path
+
+    @property
+    def served(self) -> Served:
+        """Return the rankings that were served, as a retriever."""
+        return Served(path=self.path, since=self.since, until=self.until, ids=self.ids)
 
     def read_traffic(self) -> Traffic:
         """Return all searches in the files, in the time window, by time; raises `DatasetError`."""

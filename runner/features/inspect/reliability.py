@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import NOTHING, Rankings
 from runner.datasets.dataset import Dataset
-from runner.features.inspect.judgment_bounds import BOUNDED, QueryJudgments, bound_difference
+from runner.metrics.judgment_bounds import BOUNDED, QueryJudgments, bound_difference
 from runner.metrics.measures import Measure, parse
 from runner.metrics.scores import Grader
 from runner.statistics.clusters import number_clusters

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from runner.features.inspect.judgment_bounds import BOUNDED, QueryJudgments, bound_difference
+from runner.metrics.judgment_bounds import BOUNDED, QueryJudgments, bound_difference
 
 K = 4
 MISSING = 30

@@ -7,13 +7,13 @@ relevant too: they only make the best possible ranking better. Within these assu
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 BOUNDED = ("nDCG", "P", "R", "RR", "Success")
 """The measures that have bounds; each needs a cutoff."""
 
-Ranking = Sequence[tuple[int, int | None]]
+Ranking = Sequence[tuple[Hashable, int | None]]
 """The first documents of a ranking with their grades, None for an unjudged document."""
 
 
@@ -74,7 +74,7 @@ def _bound_linear(
 
     `ideal` takes the number of further relevant documents; up to `unseen` of them may be in neither ranking.
     """
-    gained, weights = 0.0, dict[int, float]()
+    gained, weights = 0.0, dict[Hashable, float]()
     for sign, ranking in ((1, one), (-1, other)):
         for rank, (document, grade) in enumerate(ranking, 1):
             if grade is None:
@@ -106,7 +106,7 @@ def _bound_first(one: Ranking, other: Ranking, value: Callable[[float], float]) 
         next((float(rank) for rank, (_, grade) in enumerate(ranking, 1) if (grade or 0) > 0), math.inf)
         for ranking in (one, other)
     ]
-    ranks: list[Mapping[int, int]] = [
+    ranks: list[Mapping[Hashable, int]] = [
         {document: rank for rank, (document, grade) in enumerate(ranking, 1) if grade is None}
         for ranking in (one, other)
     ]
