@@ -56,6 +56,7 @@ docs: setup  ## Write the generated pages of docs/, then build the site
 	$(PYTHON) -m release.commands docs/commands.md
 	$(PYTHON) -m release.configuration docs/configuration.md
 	$(PYTHON) -m release.security docs/security.md
+	$(PYTHON) -m release.shapes docs/datasets.md
 	$(MAKE) site
 
 site: $(DOCS)/.ready  ## Build the documentation site in site/; a broken link is an error

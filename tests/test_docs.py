@@ -195,8 +195,12 @@ def test_the_documented_format_is_read_from_outside(
 
 
 def test_every_setting_of_a_dataset_is_documented_with_its_default() -> None:
-    shared = documented(chapters(page("docs/datasets.md"))["Settings of every format"])
-    tables = [shared | documented(text) for name in PAGES for text in chapters(page(name)).values()]
+    shared, questions = (
+        documented(chapters(page("docs/datasets.md"))[heading])
+        for heading in ("Settings of every format", "Settings of questions")
+    )
+    alone = [shared | documented(text) for name in PAGES for text in chapters(page(name)).values()]
+    tables = alone + [own | questions for own in alone]
     formats = {name: load_settings(CONF / "dataset" / f"{name}.yaml") for name in list_names("dataset")}
     del formats["golden"]  # the bundled golden_json
     settings = {name: {key: config[key] for key in config.keys() - {"_target_"}} for name, config in formats.items()}

@@ -12,44 +12,12 @@ from itertools import chain, islice
 from runner.config.arguments import arguments
 from runner.datasets.base import DatasetError
 from runner.datasets.files import SourceRecord
+from runner.datasets.shapes import map_keys, select
 
-NAMES: Mapping[str, Sequence[str]] = {
-    "query_id": (
-        "id", "query_id", "question_id", "qid", "q_id", "uid", "uuid", "test_id", "case_id", "sample_id",
-        "example_id",
-    ),
-    "query_text": (
-        "text", "question", "query", "user_input", "input", "prompt", "q", "query_text", "question_text", "user_query",
-        "user_question", "search_query", "original_query", "original_question", "utterance",
-    ),
-    "query_answer": (
-        "expected_answer", "reference_answer", "ground_truth_answer", "answer", "reference", "expected_output",
-    ),
-    "query_grades": (
-        "grade", "grades", "relevance", "relevances", "relevance_grade", "relevance_grades", "is_relevant",
-    ),
-    "document_id": (
-        "id", "doc_id", "docid", "document_id", "chunk_id", "node_id", "passage_id", "pid", "page_id", "item_id",
-        "article_id",
-    ),
-    "document_text": (
-        "text", "contents", "content", "page_content", "body", "passage", "chunk", "document", "article", "abstract",
-        "chunk_text", "page_text", "passage_text", "document_text", "doc_text", "full_text",
-    ),
-}  # fmt: skip
+NAMES: Mapping[str, Sequence[str]] = map_keys("column")
 """The names of columns by the setting that names them, in lower case with underscores."""
 
-GOLD = (
-    "gold", "golds", "golden", "relevant", "retrieval_gt", "positive", "positives", "pos", "must_retrieve",
-)  # fmt: skip
-QUALIFIERS = (
-    "gold", "golden", "expected", "relevant", "correct", "target", "source", "reference", "ground_truth", "gt",
-    "supporting", "positive", "required", "answer", "expect", "must_include", "must_cite",
-)  # fmt: skip
-THINGS = (
-    "doc", "document", "file", "filename", "path", "page", "url", "uri", "link", "source", "id", "chunk", "node",
-    "passage", "context", "section", "article", "item", "citation", "evidence", "quote", "span", "snippet",
-)  # fmt: skip
+GOLD, QUALIFIERS, THINGS = (shape.signs for shape in select("gold column"))
 """A column of gold is named by one of `GOLD`, by a qualifier and things, or, less surely, by a thing alone."""
 
 _PARTS = "(?:_(?:id|name|path|title|text|content))?s?"
@@ -110,20 +78,12 @@ def select_only(setting: str, candidates: Sequence[str], place: Place) -> str | 
         return next(iter(candidates), None)
     ways_out = [arguments({f"dataset.{setting}": name}) for name in candidates]
     raise DatasetError(
-        f"{place(candidates)}: several columns may be {_MEANINGS[setting]}: {', '.join(map(repr, candidates))}; set "
-        f"{' or '.join(ways_out)}"
+        f"{place(candidates)}: several columns may be the {_MEANINGS[setting]}: {', '.join(map(repr, candidates))}; "
+        f"set {' or '.join(ways_out)}"
     )
 
 
-_MEANINGS = {
-    "query_id": "the id of a question",
-    "query_text": "the text of a question",
-    "query_golds": "the gold of a question",
-    "query_answer": "the expected answer",
-    "query_grades": "the grade of the gold",
-    "document_id": "the id of a document",
-    "document_text": "the text of a document",
-}
+_MEANINGS = {shape.key: shape.name for shape in select("column")} | {"query_golds": "gold of a question"}
 
 
 def find_text_column(records: Sequence[SourceRecord], columns: Sequence[str], place: Place) -> str | None:

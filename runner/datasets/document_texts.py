@@ -11,6 +11,7 @@ from pathlib import Path
 from retrievers.extras import check_installed
 from retrievers.strict_values import parse_json
 from runner.datasets.sections import title_of
+from runner.datasets.shapes import map_signs
 
 _HIDDEN = ("script", "style", "template", "noscript", "svg", "title")
 _INLINE = (
@@ -80,13 +81,14 @@ def read_plain(content: str) -> tuple[str, str]:
     return "", content
 
 
-READERS: Mapping[str, Callable[[str], tuple[str, str]]] = {
-    **dict.fromkeys((".md", ".markdown", ".mdx"), lambda content: (title_of(content), content)),
-    **dict.fromkeys((".txt", ".text", ".rst"), read_plain),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), read_html),
-    **dict.fromkeys((".adoc", ".asciidoc"), read_asciidoc),
-    ".ipynb": read_notebook,
+_READERS: Mapping[str, Callable[[str], tuple[str, str]]] = {
+    "markdown": lambda content: (title_of(content), content),
+    "plain": read_plain,
+    "html": read_html,
+    "asciidoc": read_asciidoc,
+    "notebook": read_notebook,
 }
+READERS = {ending: _READERS[key] for ending, key in map_signs("document").items() if key in _READERS}
 """How a document becomes a title and a text, by its extension."""
 
 
@@ -130,5 +132,6 @@ def read_docx(path: Path) -> tuple[str, str]:
     return next((titles[style] for style in ("Title", "Heading 1") if style in titles), ""), "\n\n".join(lines)
 
 
-FILE_READERS: Mapping[str, Callable[[Path], tuple[str, str]]] = {".pdf": read_pdf, ".docx": read_docx}
+_FILE_READERS: Mapping[str, Callable[[Path], tuple[str, str]]] = {"pdf": read_pdf, "docx": read_docx}
+FILE_READERS = {ending: _FILE_READERS[key] for ending, key in map_signs("document").items() if key in _FILE_READERS}
 """How a file that is not text becomes a title and a text, by its extension; read only if a setting says so."""

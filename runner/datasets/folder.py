@@ -15,10 +15,11 @@ from runner.datasets import files
 from runner.datasets.base import DatasetError
 from runner.datasets.document_texts import FILE_READERS, READERS, read_plain
 from runner.datasets.gold import strip_place
+from runner.datasets.shapes import map_keys
 
 logger = logging.getLogger("runner.datasets")
 
-DOCUMENTS = (".md", ".markdown", ".mdx", ".txt", ".text", ".rst")
+DOCUMENTS = (*map_keys("document")["markdown"], *map_keys("document")["plain"])
 """The extensions of Markdown and plain text."""
 
 _BINARY = (".pdf", ".docx", ".doc", ".pptx", ".odt", ".rtf", ".epub")

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from retrievers.runs.run_formats import TABLES, strip_compression
+from retrievers.runs.run_formats import strip_compression
 from retrievers.strict_values import parse_json
 from runner.config.yaml_files import YamlError, parse_yaml_texts
 from runner.datasets import files
@@ -21,6 +21,7 @@ from runner.datasets.base import DatasetError
 from runner.datasets.columns import NAMES, is_question, normalize_name
 from runner.datasets.delimited import find_dialect, iter_csv, read_header
 from runner.datasets.files import SourceRecord
+from runner.datasets.shapes import describe, map_signs
 from runner.datasets.workbooks import read_workbook
 
 if TYPE_CHECKING:
@@ -30,9 +31,7 @@ logger = logging.getLogger("runner.datasets")
 
 RowFormat = Literal["jsonl", "json", "yaml", "csv", "tsv", "parquet", "xlsx"]
 
-FORMATS: Mapping[str, RowFormat] = {
-    **TABLES, ".json": "json", ".yaml": "yaml", ".yml": "yaml", ".xlsx": "xlsx", ".xlsm": "xlsx",
-}  # fmt: skip
+FORMATS: Mapping[str, str] = map_signs("table")
 """The format of a table by its extension, without that of its compression."""
 
 _ROW_NAMES = ("url", "uri", "link", "path", "file", "filename", "file_name", "source", "title", "name")
@@ -74,7 +73,10 @@ def open_table(
     if path.is_fifo():
         raise DatasetError(f"dataset.{setting}={path}: a pipe can be read only once; save the data to a file first")
     if kind is None:
-        raise DatasetError(f"dataset.{setting}={path}: unknown format; set dataset.format={', '.join(_KINDS)}")
+        raise DatasetError(
+            f"dataset.{setting}={path}: unknown format; set dataset.format, for example to csv, or save it as "
+            f"{describe('table')}"
+        )
     if kind == "parquet":
         return RowTable(str(path), _read_schema(path), lambda wanted: iter_parquet(path, wanted))
     if kind in ("csv", "tsv"):
@@ -113,7 +115,6 @@ def find_unique(table: RowTable) -> str | None:
     return None
 
 
-_KINDS: Sequence[RowFormat] = ("jsonl", "json", "yaml", "csv", "tsv", "parquet", "xlsx")
 _Lines = object()
 """In place of the content of a file with an object in each line."""
 
@@ -147,7 +148,7 @@ def _read_yaml(path: Path) -> object:
         raise DatasetError(str(error)) from None
 
 
-def _read_document(path: Path, kind: RowFormat) -> object:
+def _read_document(path: Path, kind: str) -> object:
     """Return the content of a file with one JSON document, or `_Lines` if each line is an object."""
     beginning = list(islice((line for _, line in files.lines(path) if not files.is_comment(line)), 2))
     if not beginning:

@@ -14,8 +14,6 @@ from pyarrow import parquet
 
 from runner.__main__ import main
 from runner.datasets.base import EXPECTED_ANSWER, DatasetError
-from runner.datasets.columns import GOLD as GOLD_NAMES
-from runner.datasets.columns import NAMES, QUALIFIERS, THINGS
 from runner.datasets.dataset import Dataset
 from runner.datasets.needle import Needle
 from runner.datasets.question_folder import QuestionFolder
@@ -440,11 +438,3 @@ def test_needles_may_be_json_lines_or_yaml(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("".join(f"{'- ' * name.endswith('yaml')}{json.dumps(row)}\n" for row in rows))
     dataset = Needle(questions=str(tmp_path / name), documents=str(write_folder(tmp_path) / "guide")).load()
     assert list_gold(dataset) == [gold[:1] for gold in GOLD]
-
-
-def test_the_documentation_lists_the_names_of_columns() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text()
-    for setting, names in {**NAMES, "query_golds": GOLD_NAMES}.items():
-        assert f"| `{setting}` | {', '.join(f'`{name}`' for name in names)}" in page
-    for words in (QUALIFIERS, THINGS):
-        assert ", ".join(f"`{word}`" for word in words) in page

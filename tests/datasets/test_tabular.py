@@ -153,7 +153,7 @@ def test_a_format_may_be_set_against_the_ending(tmp_path: Path, ending: str) -> 
         path.rename(path.with_suffix(".data"))
     assert load(tmp_path, "data", format=ending).fingerprint == plain.fingerprint
     with pytest.raises(
-        DatasetError, match=r"dataset.queries=.*queries.data: unknown format; set dataset.format=jsonl, json, yaml, csv"
+        DatasetError, match=r"dataset.queries=.*queries.data: unknown format; set dataset.format, .* CSV \(.csv\)"
     ):
         load(tmp_path, "data")
 
