@@ -49,7 +49,11 @@ _PLACE = re.compile(
 """What names a heading, a page, lines or a time after the name of a file."""
 _HOST = re.compile(r"^[a-z][a-z0-9+.-]*://[^/]*/*", re.IGNORECASE)
 _FEWEST_WORDS = 3
-"""The words of a text that is looked for in documents; shorter ones occur by chance."""
+"""The words, between blanks, of a text that is looked for in documents; shorter ones are names or occur by chance."""
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
+_FEWEST_LETTERS = 6
+"""The letters of such a text."""
 _WORD = re.compile(r"\w+")
 
 
@@ -176,11 +180,16 @@ class Locator:
             )
         if whole := self._wholes.get(name.strip(), []):
             return Match(whole, "texts")
-        words = _spell(name)
-        if words.count(" ") >= _FEWEST_WORDS - 1:
-            containing = [i for i, text in zip(self._corpus.ids, self._spelt, strict=True) if f" {words} " in text]
+        if (unspaced := len(_UNSPACED.findall(name)) >= _FEWEST_LETTERS) or len(name.split()) >= _FEWEST_WORDS:
+            containing = self._find_containing(_spell(name), unspaced)
             return Match(containing, "texts") if containing else Match(cause="no document contains this text")
         return match if match.cause else Match(cause=f"ids look like {self._corpus.ids[0]!r}")
+
+    def _find_containing(self, words: str, unspaced: bool) -> list[str]:
+        """Return the documents that contain words in a row; in scripts without blanks, these may be parts of words."""
+        parts = words.replace(" ", "") if unspaced else f" {words} "
+        texts = (text.replace(" ", "") if unspaced else text for text in self._spelt)
+        return [document for document, text in zip(self._corpus.ids, texts, strict=True) if parts in text]
 
     def find_file(self, name: str) -> Match:
         """Return the document that a file name or the end of a path names."""

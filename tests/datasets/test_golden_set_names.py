@@ -152,3 +152,20 @@ def test_questions_without_gold_can_be_kept_for_judging(tmp_path: Path) -> None:
     assert dataset.queries.ids == ["q0001", "q0002"]
     assert list_gold(dataset) == [[], []]
     assert "2 questions from `question`, no gold, answers from `answer`, no ids: numbered" in dataset.reading
+
+
+def test_a_name_without_blanks_is_no_text_but_one_in_a_script_without_blanks_is(tmp_path: Path) -> None:
+    (tmp_path / "leave.md").write_text(
+        "See HR-POL-001 for leave. \u706f\u5854\u4e3a\u8239\u53ea\u7167\u4eae\u591c\u7a7a\u3002"
+    )
+    (tmp_path / "other.md").write_text("Other.")
+    questions = tmp_path / "questions.json"
+    for gold, expected in (("HR-POL-001", None), (shines, "leave")):
+        questions.write_text(json.dumps([{"question": "When?", "source_docs": [gold]}]))
+        source = QuestionFolder(path=str(tmp_path), questions=str(questions))
+        if expected is None:
+            with pytest.raises(DatasetError, match="for example 'HR-POL-001'"):
+                source.load()
+        else:
+            dataset = source.load()
+            assert [dataset.corpus.ids[document] for _, document, _ in dataset.judgments.list_rows()] == [expected]
