@@ -155,9 +155,8 @@ def test_questions_without_gold_can_be_kept_for_judging(tmp_path: Path) -> None:
 
 
 def test_a_name_without_blanks_is_no_text_but_one_in_a_script_without_blanks_is(tmp_path: Path) -> None:
-    (tmp_path / "leave.md").write_text(
-        "See HR-POL-001 for leave. \u706f\u5854\u4e3a\u8239\u53ea\u7167\u4eae\u591c\u7a7a\u3002"
-    )
+    shines = "\u8239\u53ea\u7167\u4eae\u591c\u7a7a"
+    (tmp_path / "leave.md").write_text(f"See HR-POL-001 for leave. \u706f\u5854\u4e3a{shines}\u3002")
     (tmp_path / "other.md").write_text("Other.")
     questions = tmp_path / "questions.json"
     for gold, expected in (("HR-POL-001", None), (shines, "leave")):
