@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
 
 from retrievers.base import Corpus
 from retrievers.strict_values import parse_id, parse_json, show_value
-from runner.datasets.base import DatasetError, Qrel
+from runner.datasets.base import Qrel
 from runner.datasets.columns import is_gold_name
 from runner.datasets.files import SourceRecord, grade_of
 
 SEPARATORS = ("|", ";", ",", "+", "\n", " ")
 """Characters that often separate gold documents, the least ambiguous first."""
 
-IDS = "ids"
-"""The kind of a match by id."""
+IDS, TEXTS, PLACES = "ids", "texts", "places in files"
+"""The kinds of a match by id, by a text that documents contain, and by a file with a heading, page or lines."""
 
 _LIST = re.compile(r"\[.*\]|\(.*\)|\{.*\}", re.DOTALL)
 """A list as written by JSON, Python or NumPy."""
@@ -54,14 +52,15 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 """Letters of scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _FEWEST_LETTERS = 6
 """The letters of such a text."""
-_WORD = re.compile(r"\w+")
+WORD = re.compile(r"\w+")
 
 
 class Reference(NamedTuple):
-    """What a question names as gold, with its grade, None without one."""
+    """What a question names as gold, with its grade, None without one, and the text that is quoted of it, if any."""
 
     name: str
     grade: int | None = None
+    quote: str = ""
 
 
 def parse_references(
@@ -105,7 +104,8 @@ def _iter_named(record: SourceRecord, column: str, value: Mapping[str, object]) 
             yield from (Reference(parse_id(key), grade_of(grade)) for key, grade in value.items())
             return
         grade = next((value[key] for key in _GRADES if key in value), None)
-        yield Reference(parse_id(name), None if grade is None else grade_of(grade))
+        quote = next((text for key in _QUOTED if isinstance(text := value.get(key), str) and text.strip()), "")
+        yield Reference(parse_id(name), None if grade is None else grade_of(grade), quote if quote != name else "")
     except ValueError as error:
         raise record.fault(f"{column!r} is {show_value(value)}, which names no document ({error})") from None
 
@@ -155,21 +155,21 @@ class Locator:
     """Finds the documents of a corpus that references name. Every lookup is exact but for the case of file names."""
 
     def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
+        self.corpus = corpus
         self.ids = corpus.positions.keys()
         self.find: Callable[[str], Match] = cache(self._find)
         """Returns the documents that a reference names: by id, by file, by title, or by a text that they contain."""
 
     def _find(self, name: str) -> Match:
-        if name in self._corpus.positions:
+        if name in self.corpus.positions:
             return Match([name], IDS)
         if (match := self.find_file(name)).documents:
             return match
         base = strip_place(name)
         if base != name and base:
-            inner = Match([base], IDS) if base in self._corpus.positions else self.find_file(base)
+            inner = Match([base], IDS) if base in self.corpus.positions else self.find_file(base)
             if inner.documents:
-                return Match(inner.documents, "places in files")
+                return Match(inner.documents, PLACES)
         if inside := self._find_folder(name):
             return Match(inside, "folders")
         if titled := self._titles.get(name.strip().casefold(), []):
@@ -179,17 +179,17 @@ class Locator:
                 else Match(cause=_describe_several("have the title", titled))
             )
         if whole := self._wholes.get(name.strip(), []):
-            return Match(whole, "texts")
-        if (unspaced := len(_UNSPACED.findall(name)) >= _FEWEST_LETTERS) or len(name.split()) >= _FEWEST_WORDS:
-            containing = self._find_containing(_spell(name), unspaced)
-            return Match(containing, "texts") if containing else Match(cause="no document contains this text")
-        return match if match.cause else Match(cause=f"ids look like {self._corpus.ids[0]!r}")
+            return Match(whole, TEXTS)
+        if (unspaced := is_unspaced(name)) or len(name.split()) >= _FEWEST_WORDS:
+            containing = self._find_containing(spell(name), unspaced)
+            return Match(containing, TEXTS) if containing else Match(cause="no document contains this text")
+        return match if match.cause else Match(cause=f"ids look like {self.corpus.ids[0]!r}")
 
     def _find_containing(self, words: str, unspaced: bool) -> list[str]:
         """Return the documents that contain words in a row; in scripts without blanks, these may be parts of words."""
         parts = words.replace(" ", "") if unspaced else f" {words} "
         texts = (text.replace(" ", "") if unspaced else text for text in self._spelt)
-        return [document for document, text in zip(self._corpus.ids, texts, strict=True) if parts in text]
+        return [document for document, text in zip(self.corpus.ids, texts, strict=True) if parts in text]
 
     def find_file(self, name: str) -> Match:
         """Return the document that a file name or the end of a path names."""
@@ -225,8 +225,8 @@ class Locator:
     def _files(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
         """The documents by the last part of their path without its suffix, each with all parts."""
         files: dict[str, list[tuple[str, Sequence[str]]]] = defaultdict(list)
-        for position, document in enumerate(self._corpus.ids):
-            about = self._corpus.metadata[position] if self._corpus.metadata else {}
+        for position, document in enumerate(self.corpus.ids):
+            about = self.corpus.metadata[position] if self.corpus.metadata else {}
             for path in dict.fromkeys((str(about.get("path") or document), document)):
                 if parts := _split_path(path):
                     files[_strip_suffix(parts[-1])].append((document, parts))
@@ -235,7 +235,7 @@ class Locator:
     @cached_property
     def _titles(self) -> Mapping[str, list[str]]:
         titles: dict[str, list[str]] = defaultdict(list)
-        for document, title in zip(self._corpus.ids, self._corpus.titles, strict=False):
+        for document, title in zip(self.corpus.ids, self.corpus.titles, strict=False):
             if title.strip():
                 titles[title.strip().casefold()].append(document)
         return titles
@@ -244,13 +244,13 @@ class Locator:
     def _wholes(self) -> Mapping[str, list[str]]:
         """The documents by their whole text."""
         wholes: dict[str, list[str]] = defaultdict(list)
-        for document, text in zip(self._corpus.ids, self._corpus.texts, strict=True):
+        for document, text in zip(self.corpus.ids, self.corpus.texts, strict=True):
             wholes[text.strip()].append(document)
         return wholes
 
     @cached_property
     def _spelt(self) -> Sequence[str]:
-        return [f" {_spell(text)} " for text in self._corpus.texts]
+        return [f" {spell(text)} " for text in self.corpus.texts]
 
 
 def find_documents(qrels: Iterable[Qrel], corpus: Corpus) -> list[Qrel]:
@@ -281,8 +281,14 @@ def _describe_several(what: str, documents: Sequence[str]) -> str:
     return f"{len(documents):,} documents {what}: {', '.join(documents[:2])}; write the path or the id"
 
 
-def _spell(text: str) -> str:
-    return " ".join(_WORD.findall(text.casefold()))
+def is_unspaced(text: str) -> bool:
+    """Return whether a text is in a script without blanks between words."""
+    return len(_UNSPACED.findall(text)) >= _FEWEST_LETTERS
+
+
+def spell(text: str) -> str:
+    """Return the words of a text in lower case, with single blanks between them."""
+    return " ".join(WORD.findall(text.casefold()))
 
 
 def find_separator(records: Sequence[SourceRecord], column: str, locator: Locator | None) -> str | None:
@@ -308,98 +314,4 @@ def find_separator(records: Sequence[SourceRecord], column: str, locator: Locato
 def is_whole(text: str, separator: str | None, locator: Locator) -> bool:
     """Return whether a text with separators names one document: by its id, or between blanks by a title or a text."""
     match = locator.find(text)
-    return match.kind == IDS or (separator == " " and match.kind in ("titles", "texts"))
-
-
-@dataclass(frozen=True)
-class Gold:
-    """The judgments of questions, each with its row, and how many names were understood in which way.
-
-    `unknown` are the names without a document, and `cause` why the first of these has none.
-    """
-
-    qrels: Sequence[Qrel] = ()
-    records: Sequence[SourceRecord] = ()
-    kinds: Counter[str] = field(default_factory=Counter)
-    unknown: Sequence[str] = ()
-    cause: str = ""
-
-
-@dataclass(frozen=True)
-class GoldReader:
-    """Reads the gold of questions from a column, and its grades from another one; without a locator, names are ids."""
-
-    column: str
-    grades: str | None
-    separator: str | None
-    locator: Locator | None
-
-    def read(self, record: SourceRecord) -> list[Reference]:
-        """Return what a row names as gold, with grades; raises `DatasetError`."""
-        references = parse_references(record, self.column, self.separator, self._is_known)
-        if len(references) == 1 and is_nothing(references[0].name) and not self._is_document(references[0].name):
-            return []
-        graded = record.fields.get(self.grades) if self.grades else None
-        if graded is None or graded == "":
-            return references
-        values = graded if isinstance(graded, list) else [graded] * len(references)
-        if len(values) != len(references):
-            raise record.fault(
-                f"{self.grades!r} has {len(values)} grades, but {self.column!r} {len(references)} documents"
-            )
-        try:
-            return [Reference(name, grade_of(value)) for (name, _), value in zip(references, values, strict=True)]
-        except ValueError as error:
-            raise record.fault(str(error)) from None
-
-    @cached_property
-    def find(self) -> Callable[[str], Match]:
-        """Return what finds the documents that a reference names."""
-        return self.locator.find if self.locator else lambda name: Match([name], IDS)
-
-    def read_all(self, queries: Iterable[str], records: Iterable[SourceRecord]) -> Gold:
-        """Return the gold in rows, each with the id of its question; raises `DatasetError`."""
-        qrels, rows, names, find = list[Qrel](), list[SourceRecord](), list[str](), self.find
-        for query, record in zip(queries, records, strict=True):
-            for name, grade in self.read(record):
-                names.append(name)
-                for document in find(name).documents or (name,):
-                    qrels.append((query, document, 1 if grade is None else grade))
-                    rows.append(record)
-        counts, kinds = Counter(names), Counter[str]()
-        for name, count in counts.items():
-            kinds[find(name).kind] += count
-        unknown = [name for name in counts if not find(name).documents]
-        return Gold(qrels, rows, kinds, unknown, find(unknown[0]).cause if unknown else "")
-
-    def _is_document(self, name: str) -> bool:
-        return self.locator is not None and bool(self.locator.find(name).documents)
-
-    def is_empty(self, records: Sequence[SourceRecord]) -> bool:
-        """Return whether no row names anything."""
-        return all(record.fields.get(self.column) in (None, "", [], {}) for record in records)
-
-    def has_documents(self, records: Sequence[SourceRecord]) -> bool:
-        """Return whether any row names a document."""
-        return any(self.find(reference.name).documents for reference in self._read_all(records))
-
-    def has_only_documents(self, records: Sequence[SourceRecord]) -> bool:
-        """Return whether rows name documents and nothing else."""
-        names = [reference.name for reference in self._read_all(records)]
-        return bool(names) and all(self.find(name).documents for name in names)
-
-    def _read_all(self, records: Sequence[SourceRecord]) -> Iterator[Reference]:
-        for record in records:
-            with suppress(DatasetError):
-                yield from self.read(record)
-
-    def _is_known(self, name: str) -> bool:
-        """Return whether a text is one reference: as a whole it is a document, but not all of its parts are."""
-        if self.locator is None or name in self.locator.ids:
-            return self.locator is not None
-        parts = split(name, self.separator)
-        if self.separator != " " and all(part in self.locator.ids for part in parts):  # the usual case, fast
-            return False
-        if not self.find(name).documents:
-            return False
-        return is_whole(name, self.separator, self.locator) or not all(self.find(part).documents for part in parts)
+    return match.kind == IDS or (separator == " " and match.kind in ("titles", TEXTS))

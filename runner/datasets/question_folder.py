@@ -46,13 +46,17 @@ class QuestionFolder(QuestionColumns):
     def iter_places(self, table: PlaceTable) -> Iterator[Place]:
         """Yield the row of each query or judgment."""
         if table == "query":
-            yield from self._read()[0].iter_places()
+            yield from self.read_table().iter_places()
         elif table == "judgment":
-            yield from self._read()[0].iter_gold_places()
+            yield from self.read_table().iter_gold_places()
 
     @property
     def _extensions(self) -> Collection[str]:
         return (*READERS, *(f".{ending.lower().lstrip('.')}" for ending in self.extensions))
+
+    def read_table(self) -> QuestionTable:
+        """Read the questions and their gold."""
+        return self._read()[0]
 
     def _read(self) -> tuple[QuestionTable, Corpus]:
         return self.read_questions(

@@ -6,9 +6,10 @@ Formats whose questions are a table share these settings; each adds where its do
 from __future__ import annotations
 
 import logging
-from abc import ABC
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Annotated, Literal
 
@@ -37,9 +38,11 @@ from runner.datasets.columns import (
 )
 from runner.datasets.files import Place, SourceRecord
 from runner.datasets.filtering import read_filters
-from runner.datasets.gold import SEPARATORS, Gold, GoldReader, Locator, find_separator, split
+from runner.datasets.gold import SEPARATORS, TEXTS, Locator, find_separator, spell, split
+from runner.datasets.gold_reader import Gold, GoldReader
 from runner.datasets.rows import RowFormat, open_table
 from runner.datasets.source import DatasetSource
+from runner.datasets.spans import GoldSpan
 
 logger = logging.getLogger("runner.datasets")
 
@@ -50,12 +53,13 @@ AUTO: Literal["auto"] = "auto"
 class QuestionTable:
     """Questions as read from a table, with their first rows; `reading` says in one line what was understood.
 
-    Without `gold`, the table does not say what is right.
+    Without `gold`, the table does not say what is right. `spans` are the passages that are gold, if they are wanted.
     """
 
     queries: Queries
     records: Sequence[SourceRecord]
     gold: Gold | None
+    spans: Sequence[GoldSpan] = ()
     reading: str = ""
 
     @property
@@ -146,8 +150,18 @@ class QuestionColumns(DatasetSource, ABC):
             ),
             filters=filters if len(firsts) == len(records) else read_filters(firsts, self.filter_field),
         )
-        reading = _describe(len(records), QuestionTable(queries, firsts, gold), columns, reader)
-        return QuestionTable(queries, firsts, gold, reading), corpus
+        spans = reader.read_spans(rows, records, corpus) if reader and self.gold == "spans" else ()
+        table = QuestionTable(queries, firsts, gold, spans)
+        return replace(table, reading=_describe(len(records), table, columns, reader)), corpus
+
+    def read_spans(self) -> list[GoldSpan]:
+        """Return the passages that the questions name as gold, unless there is a file of spans."""
+        own = self.read_table() if self.spans is None and not self.spans_beside.is_file() else None
+        return [*own.spans] if own and own.gold else super().read_spans()
+
+    @abstractmethod
+    def read_table(self) -> QuestionTable | None:
+        """Read the questions and their gold; None if the gold is elsewhere."""
 
     def _iter_rows(self, pattern: str, setting: str) -> Iterator[SourceRecord]:
         named = [name for name in (self.query_id, self.query_text, self.query_golds) if name]
@@ -300,6 +314,7 @@ def _describe(
     if reader and gold:
         kinds = "; ".join(kind for kind in gold.kinds if kind)
         parts += [f"gold from `{reader.column}`" + (f" ({kinds})" if kinds else "")]
+        parts += _describe_texts(table, gold)
         parts += [f"grades from `{reader.grades}`"] if reader.grades else []
         unknown = gold.kinds[""]
         parts += [f"{unknown:,} of {gold.kinds.total():,} without a document"] if unknown else []
@@ -312,6 +327,20 @@ def _describe(
     parts += [f"ids from `{columns['query_id']}`" if columns["query_id"] else "no ids: numbered"]
     parts += [f"{n_records:,} rows, of which repeated questions became one"] if n_records > n else []
     return ", ".join(parts)
+
+
+def _describe_texts(table: QuestionTable, gold: Gold) -> list[str]:
+    """Return what is gold of the texts that questions quote, and how many are in several places."""
+    spelt = Counter((span.query, spell(span.quote.text)) for span in table.spans if span.quote)
+    if not gold.kinds[TEXTS] and not spelt:
+        return []
+    several = sum(n > 1 for n in spelt.values()) if table.spans else gold.several
+    whole = "each text as a whole document (dataset.gold=spans: as a passage)"
+    parts = ["each text as a passage" if table.spans else whole]
+    if several:
+        noun, where = "text" if several == 1 else "texts", "places" if table.spans else "documents"
+        parts.append(f"{several:,} {noun} in several {where}, all of them gold")
+    return parts
 
 
 def _describe_no_gold(names: Collection[str], answer: str | None, hints: Sequence[str], file: str | None) -> str:

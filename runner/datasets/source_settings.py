@@ -122,10 +122,15 @@ class SourceSettings:
         """Return the file of spans: the setting, or the one that a generator wrote next to the dataset."""
         if self.spans is not None:
             return files.resolve_path(self.spans.replace(SPLIT, self.split), "spans")
-        beside = Path(f"{self.origin}{SPANS}")
+        beside = self.spans_beside
         if not beside.is_file():
             raise DatasetError(f"dataset.gold=spans: {beside} does not exist; set dataset.spans to the file of spans")
         return beside
+
+    @property
+    def spans_beside(self) -> Path:
+        """Return the path of the file of spans that a generator wrote next to the dataset."""
+        return Path(f"{self.origin}{SPANS}")
 
     def iter_places(self, table: PlaceTable) -> Iterator[Place]:
         """Yield the location of each document, query or judgment; nothing for a format without locations."""

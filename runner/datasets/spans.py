@@ -142,7 +142,7 @@ def anchor_spans(spans: Iterable[GoldSpan], corpus: Corpus, least: float) -> lis
 def _anchor(span: GoldSpan, corpus: Corpus, least: float) -> Anchor:
     position = corpus.positions.get(span.document)
     if position is None:
-        return lose("the corpus has no such document")
+        return lose("the corpus has no such document" if span.document else "no document contains it")
     text = corpus.texts[position]
     anchor = _find(span, text, least)
     if not anchor.is_lost and not len(word_starts(text[anchor.start : anchor.end])):

@@ -90,6 +90,10 @@ class Tabular(QuestionColumns):
         """Return the queries, whose gold is elsewhere."""
         return self._read_table(has_qrels=True).queries
 
+    def read_table(self) -> QuestionTable | None:
+        """Read the questions and their gold; None if there is a file of judgments."""
+        return None if self.qrels else self._read_table(has_qrels=False)
+
     def _read_table(self, has_qrels: bool) -> QuestionTable:
         return self.read_questions(
             self.queries, lambda filters: self._read_documents(DocumentFields(filters, "")), has_qrels
