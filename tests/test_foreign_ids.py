@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from retrievers.runs.run_file import RunFile
 from runner.__main__ import main
+from runner.datasets.judged import JudgedFiles
+from runner.evaluation.bench import Bench
+from runner.evaluation.experiment import Experiment
+from runner.evaluation.report.tables import diagnostics_table
+from runner.metrics.settings import MetricSettings
+from runner.store.disk import DiskStore
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +42,13 @@ def report(here: Path, capsys: pytest.CaptureFixture[str], judged: list[str], hi
         ("DOC-1", "doc-1", "capital letters"),
         ("7", "7.0", "the format of a number"),
         ("7", "007", "the format of a number"),
+        ("tower.md", "tower.html", "the suffix of the file"),
+        ("tower", "tower.md", "the suffix of the file"),
+        ("tower.md", "/data/docs/tower.md", "the path before the name"),
+        ("guide/tower.md", "tower.md", "the path before the name"),
+        ("tower", "tower#3", "the number of a chunk"),
+        ("tower.md", "tower.md_chunk_12", "the number of a chunk"),
+        ("tower", "docs/Tower.md::4", "the number of a chunk and the suffix of the file and the path before the name"),
         ("Doc%207", " doc 7", "percent-encoding and white space at the ends and capital letters"),
     ],
 )
@@ -42,14 +56,15 @@ def test_ids_that_differ_only_in_their_look_are_named_first(
     here: Path, capsys: pytest.CaptureFixture[str], judged: str, hit: str, differs: str
 ) -> None:
     before, _ = report(here, capsys, [judged], [hit])
-    assert "warning: 0 of 1 queries with hits and gold have a judged hit; hits are judged under" in before
+    assert "warning: 0 of 1 queries with hits and gold have a judged hit; gold documents in no hit: 1; " in before
     such = f"which differs in {differs}: {judged!r} in the judgments, {hit!r} in the hits; write ids alike"
     assert " ".join(such.split()) in before
 
 
 def test_one_padded_id_among_good_ones_is_said_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before, after = report(here, capsys, ["a", "b", "c "], ["a", "b", "c"])
-    assert "warning: hits are judged under another spelling (1), which differs in white space at the ends" in before
+    such = "hits are judged under another spelling (1), which differs in white space at the ends"
+    assert f"warning: gold documents in no hit: 1; {such}" in before
     assert after.startswith(" 0.667")
 
 
@@ -63,3 +78,13 @@ def test_wrong_hits_of_some_queries_cause_no_warning(here: Path, capsys: pytest.
     before, after = report(here, capsys, ["a", "b"], ["a", "x"])
     assert "warning" not in before + after
     assert after.startswith(" 0.500")
+
+
+def test_gold_that_no_hit_contains_is_counted_in_the_diagnostics(here: Path) -> None:
+    (here / "qrels.tsv").write_text("q0\t0\ta\t1\nq1\t0\tb\t1\nq1\t0\tc\t2\nq1\t0\td\t0\n")
+    (here / "run.json").write_text(json.dumps({"q0": ["a"], "q1": ["x", "y"]}))
+    source, metrics = JudgedFiles(qrels="qrels.tsv"), MetricSettings()
+    experiment = Experiment("x", "x", RunFile(path="run.json"), source, metrics, {"choices": {}}, {})
+    result = Bench(DiskStore(here / "store")).evaluate(experiment)
+    assert result.diagnostics["gold_documents_in_no_hit"] == 2
+    assert any(row == ["gold_documents_in_no_hit", 2] for row in diagnostics_table(result).rows)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from retrievers.base import NOTHING, Rankings
 from runner.evaluation.result import ChunkPlaces, Hits, Holes, JudgedQueries, Measurements, QueryTable
 from runner.metrics.abstention import list_statuses, measure_abstention
-from runner.metrics.foreign_ids import list_id_warnings
+from runner.metrics.foreign_ids import GOLD_IN_NO_HIT, list_gold_in_no_hit, list_id_warnings
 from runner.metrics.formulas import find_missed_cutoff
 from runner.metrics.reach import list_depth_warnings, list_token_warnings
 from runner.metrics.scores import Grader
@@ -54,7 +54,7 @@ def measure(
     intervals = mean_interval(counted, statistics.confidence, units).tolist()
     places, errors = range(len(queries.ids)), rankings.errors or {}
     hits = _resolve_hits(rankings, documents, grader.grades(rankings))
-    deepest = max(settings.k_values, default=settings.depth)
+    deepest, absent = max(settings.k_values, default=settings.depth), list_gold_in_no_hit(grader, rankings)
     return Measurements(
         primary=str(settings.primary_measure),
         queries=QueryTable(
@@ -73,7 +73,7 @@ def measure(
         holes=None
         if grader.tokens is not None  # spans do not tell which other passages were judged
         else _count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10, settings.k_values),
-        diagnostics=dict(rankings.diagnostics),
+        diagnostics={**rankings.diagnostics, **({GOLD_IN_NO_HIT: float(len(absent))} if absent else {})},
         settled=rankings.settled,
         addresses=dict(rankings.addresses),
         own_gold=own_gold,

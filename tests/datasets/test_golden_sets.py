@@ -80,7 +80,8 @@ SHAPES: dict[str, tuple[str, Any, str]] = {
                 "synthesizer_name": "single_hop",
             }
         ),
-        "3 questions from `user_input`, gold from `reference_contexts` (texts), answers from `reference`, "
+        "3 questions from `user_input`, gold from `reference_contexts` (texts), each text as a whole document "
+        "(dataset.gold=spans: as a passage), answers from `reference`, "
         "no ids: numbered",
     ),
     "DeepEval": (
@@ -93,7 +94,8 @@ SHAPES: dict[str, tuple[str, Any, str]] = {
                 "retrieval_context": ["what was returned"],
             }
         ),
-        "3 questions from `input`, gold from `context` (texts), answers from `expected_output`, no ids: numbered",
+        "3 questions from `input`, gold from `context` (texts), each text as a whole document (dataset.gold=spans: as "
+        "a passage), answers from `expected_output`, no ids: numbered",
     ),
     "promptfoo": (
         "promptfooconfig.yaml",
@@ -268,10 +270,9 @@ def test_gold_may_be_written_in_many_ways(tmp_path: Path, gold: str, kind: str) 
     as_json(tmp_path / "golden.json", [{"question": "When?", "gold": gold}])
     dataset = Tabular(queries=str(tmp_path / "golden.json"), documents=str(write_folder(tmp_path))).load()
     assert list_gold(dataset) == [["tower"]]
-    assert (
-        dataset.reading
-        == f"3 documents (3 .md); 1 question from `question`, gold from `gold` ({kind}), no ids: numbered"
-    )
+    how = ", each text as a whole document (dataset.gold=spans: as a passage)" if kind == "texts" else ""
+    reading = f"3 documents (3 .md); 1 question from `question`, gold from `gold` ({kind}){how}, no ids: numbered"
+    assert dataset.reading == reading
 
 
 @pytest.mark.parametrize(
