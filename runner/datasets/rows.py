@@ -167,11 +167,11 @@ def _read_document(path: Path, kind: str) -> object:
 
 
 def _is_nested(content: Mapping[str, Any]) -> bool:
-    """Return whether an object contains rows: all values are objects, or one is a list of objects."""
+    """Return whether an object contains rows: all values or LlamaIndex's are objects, or one is a list of objects."""
     return (
         bool(content)
         and not _is_question(content)
-        and (_is_map(content) or any(_is_list(value) for value in content.values()))
+        and (_is_map(content) or _has_parts(content) or any(_is_list(value) for value in content.values()))
     )
 
 

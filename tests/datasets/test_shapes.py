@@ -17,6 +17,7 @@ from runner.datasets.question_folder import QuestionFolder
 from runner.datasets.ratings import QrelsFormat, recognise_format
 from runner.datasets.rows import RowFormat, open_table
 from runner.datasets.shapes import SHAPES, TITLES, describe, map_keys, map_signs, select
+from runner.datasets.tabular import Tabular
 
 ROWS = [{"id": "q1", "question": "When?"}]
 TABLES = {
@@ -138,3 +139,11 @@ def test_judgments_are_recognised(tmp_path: Path, key: str) -> None:
         assert (dataset.queries.ids, dataset.judgments.list_rows()) == (["q1"], [(0, 0, 1)])
     else:
         assert recognise_format(path) == key
+
+
+def test_a_golden_set_in_one_line_is_read_whatever_the_format_says(tmp_path: Path) -> None:
+    (shape,) = (shape for shape in select("golden set") if shape.key == "llamaindex")
+    (tmp_path / "set.json").write_text(shape.about)
+    for format in (None, "json", "jsonl"):
+        dataset = Tabular(queries=str(tmp_path / "set.json"), format=format).load()
+        assert (dataset.corpus.ids, dataset.judgments.list_rows()) == (["tower"], [(0, 0, 1)])
