@@ -12,7 +12,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -89,8 +89,10 @@ def find_preset(config_path: str) -> Path | None:
     None for any other config, and if there is no such file.
     """
     name = config_path.removeprefix("experiment/")
-    is_file = name != config_path and name.endswith(".yaml") and Path(name).is_file()
-    return Path(name) if is_file else None
+    with suppress(OSError):  # a name that is too long
+        if name != config_path and name.endswith(".yaml") and Path(name).is_file():
+            return Path(name)
+    return None
 
 
 @contextmanager

@@ -33,6 +33,8 @@ def test_a_missing_file_is_named_as_it_was_typed(
     monkeypatch.chdir(tmp_path)
     assert main(["plan", "experiment=presets/first.yaml"]) == 2
     assert capsys.readouterr().err == "error: experiment=presets/first.yaml: no such file\n"
+    assert main(["plan", f"experiment={'x' * 300}.yaml"]) == 2
+    assert capsys.readouterr().err.endswith("x.yaml: no such file\n")
 
 
 def test_a_sweep_in_a_file_has_the_name_of_the_file(

@@ -98,7 +98,11 @@ def _check_file(file: Path) -> None:
     """Raise `ConfigError` for a file that exists, or that is not YAML."""
     if file.suffix != ".yaml":
         raise ConfigError(f"output={file}: should end with .yaml")
-    if file.exists():
+    try:
+        exists = file.exists()
+    except OSError as error:
+        raise ConfigError(f"output={file}: cannot be written ({error.strerror})") from None
+    if exists:
         raise ConfigError(f"output={file}: already exists; choose another name with output=FILE.yaml, or remove it")
 
 

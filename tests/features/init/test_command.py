@@ -88,6 +88,7 @@ def test_without_questions_it_says_how_to_get_them(here: Path, capsys: pytest.Ca
         (["guide", "questions=none.csv"], "questions=none.csv: no such file or folder"),
         (["guide", "output=guide.txt"], "output=guide.txt: should end with .yaml"),
         (["guide", "output=kept.yaml"], "output=kept.yaml: already exists; choose another name with output=FILE.yaml"),
+        (["guide", f"output={'x' * 300}.yaml"], f"output={'x' * 300}.yaml: cannot be written (File name too long)"),
         (["broken"], "broken/tower.md:1: not utf-8 text"),
         (["guide", "retriever=http/opensearch"], "retriever.parameters.index: is required"),
     ],
