@@ -172,3 +172,10 @@ def test_files_that_have_not_changed_are_read_once(traces: str) -> None:
     assert source.read_traffic() is not before
     assert source.read_traffic().outcomes["duplicate"] == 4
     assert before.searches[0].start_ns == START
+
+
+def test_random_ids_of_documents_are_pointed_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ids = [f"0b9e2f5{number}-3c1d-4a6b-9f00-123456789abc" for number in range(3)]
+    path = write_spans(tmp_path / "s.jsonl", span(1, retrieval("q", *ids, "d1")))
+    Telemetry(path=path, unjudged_queries="keep").load()
+    assert "3 of 4 served documents have random ids" in caplog.text

@@ -270,6 +270,9 @@ def _find_outcome(query: str, hits: bytes | None, error: str, problem: str) -> O
 
 def _iter_searches(trace: _Trace) -> Iterator[_SearchSteps]:
     """Yield the searches of a trace, with the ranking that each served."""
+    if len(trace.steps) == 1:  # as most traces have
+        yield from (_SearchSteps(step, step) for step in trace.steps.values())
+        return
     inside: defaultdict[bytes, list[_Step]] = defaultdict(list)
     outer: list[_Step] = []
     for step in trace.steps.values():

@@ -199,20 +199,28 @@ def collect_list(attributes: Mapping[str, Any], prefix: str, inner: str) -> list
     whole = attributes.get(prefix)
     if isinstance(whole, list):
         return [{name.removeprefix(inner): value for name, value in row.items()} for row in whole]
-    start, by_index = f"{prefix}.", dict[str, dict[str, Any]]()
+    rows: dict[int, dict[str, Any]] = {}
     for key in attributes:
-        if key.startswith(start):
-            index, _, name = key[len(start) :].partition(".")
-            row = by_index.setdefault(index, {})
-            head, _, tail = name.removeprefix(inner).partition(".")
+        if (place := _split_key(key, prefix, inner)) is not None:
+            index, head, tail = place
+            row = rows.setdefault(index, {})
             if tail:
                 row.setdefault(head, {})[tail] = attributes[key]
             else:
                 row[head] = attributes[key]
-    rows = {int(index): row for index, row in by_index.items() if index.isascii() and index.isdecimal()}
     if rows and max(rows) >= _DEEPEST:
         raise ValueError(f"a list has the index {max(rows)}")
     return [rows.get(index) for index in range(max(rows) + 1)] if rows else []
+
+
+@lru_cache(maxsize=1 << 14)  # the attributes of all spans have few names
+def _split_key(key: str, prefix: str, inner: str) -> tuple[int, str, str] | None:
+    """Return the index, the field and the rest of the path in a key such as PREFIX.0.INNER.id; None for another key."""
+    if not key.startswith(f"{prefix}."):
+        return None
+    index, _, name = key[len(prefix) + 1 :].partition(".")
+    head, _, tail = name.removeprefix(inner).partition(".")
+    return (int(index), head, tail) if index.isascii() and index.isdecimal() else None
 
 
 def read_documents(rows: Sequence[Any], rules: Sequence[IdRule]) -> list[ServedDocument]:
@@ -221,6 +229,11 @@ def read_documents(rows: Sequence[Any], rules: Sequence[IdRule]) -> list[ServedD
 
 
 def _read_document(row: Any, rank: int, rules: Sequence[IdRule]) -> ServedDocument:  # noqa: ANN401 (any JSON)
+    if isinstance(row, dict) and rules[0] == "id":  # by far the most frequent form
+        first, score, text = row.get("id"), row.get("score"), row.get("content")
+        has_id = isinstance(first, str) and first.isprintable()
+        if has_id and first and isinstance(score, float) and math.isfinite(score) and isinstance(text, str):
+            return ServedDocument(str(first), "id", score, text)
     if isinstance(row, list | tuple) and len(row) == 2 and not isinstance(row[1], list | dict):
         return _read_document(row[0], rank, rules)._replace(score=_parse_score(row[1]))
     if row is None:
@@ -233,11 +246,7 @@ def _read_document(row: Any, rank: int, rules: Sequence[IdRule]) -> ServedDocume
     if isinstance(row.get(wrapper), dict):
         row = {**row[wrapper], **{name: value for name, value in row.items() if name != wrapper}}
     text = next((row[name] for name in _TEXT_KEYS if isinstance(row.get(name), str)), "")
-    score, first = row.get("score"), row.get("id")
-    if (
-        rules[0] == "id" and score is not None and isinstance(first, str) and first.isprintable()
-    ):  # by far the most frequent form
-        return ServedDocument(first, "id", _parse_score(score), text)
+    score = row.get("score")
     metadata = parse_object(row.get("metadata")) or row
     score = _parse_score(metadata.get("score") if score is None else score)
     for rule in rules:

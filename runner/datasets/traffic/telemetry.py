@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
@@ -42,6 +43,8 @@ from runner.datasets.trec import Trec
 
 logger = logging.getLogger("runner.datasets")
 
+_RANDOM_ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}", re.IGNORECASE)
+"""A UUID of version 4."""
 _GOOD = {"thumbs_up", "up", "good", "positive", "yes", "true", "correct", "relevant", "like", "helpful", "pass"}
 _BAD = {
     "thumbs_down",
@@ -131,6 +134,13 @@ class Telemetry(DatasetSource):
             raise DatasetError(f"{self.path}: no span of a search has a query; {traffic.describe()}")
         for line in traffic.damage:
             logger.warning("%s", line)
+        random = sum(_RANDOM_ID.fullmatch(name) is not None for name in traffic.documents)
+        if 2 * random > len(traffic.documents):
+            logger.warning(
+                "%s: %s of %s served documents have random ids; if these change whenever documents are indexed, set "
+                "'dataset.ids=[metadata,source,text]'",
+                self.path, f"{random:,}", f"{len(traffic.documents):,}",
+            )  # fmt: skip
         judged = list(self._judge_by_feedback(traffic, queries))
         by_people = self._read_qrels(queries)
         pairs = {(query, document) for query, document, _ in by_people}
