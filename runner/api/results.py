@@ -12,6 +12,7 @@ from retrievers.base import NOTHING
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import MemoryStore
 from runner.api.notebook import render_result
+from runner.api.plots import plot_queries
 from runner.comparison.insights import find_failures
 from runner.config.objects import build
 from runner.datasets.dataset import Dataset
@@ -23,6 +24,7 @@ from runner.pages import numbers
 from runner.tracking.logged import LoggedRun
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
 
@@ -135,6 +137,10 @@ class RunResult(Result):
                 "combination on its own"
             )
         return ResultRankings(self, hits)
+
+    def plot(self) -> Figure:
+        """Return a figure of how many queries have which value of the primary measure; needs Matplotlib."""
+        return plot_queries(self)
 
     def __repr__(self) -> str:
         mean = numbers.score(self.means.get(self.primary))

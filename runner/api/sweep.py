@@ -15,6 +15,7 @@ from hydra_plugins.retrieval_runner import report_writer
 from retrievers.files import replace_texts
 from runner.api.data import check_overrides, list_overrides, locate
 from runner.api.notebook import render_leaderboard, render_page
+from runner.api.plots import plot_leaderboards
 from runner.api.results import RunResult, with_run
 from runner.comparison.leaderboard import FailedCombination
 from runner.config.composing import explain_errors, open_loader, take_choices
@@ -35,7 +36,8 @@ from runner.system.processes import main_module_not_imported_again
 from runner.tracking.logged import LoggedRun
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from matplotlib.figure import Figure
+    from pandas import DataFrame, Series
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,10 @@ class SweepBoard:
 
     @property
     def frame(self) -> DataFrame:
-        """Return the leaderboard as a data frame; the leaderboards of several datasets are concatenated."""
+        """Return the leaderboard as a data frame; the leaderboards of several datasets are concatenated.
+
+        Swept settings are numbers or booleans if all their values are, and else categories, as retrievers are.
+        """
         import pandas as pd
 
         frames = []
@@ -111,7 +116,16 @@ class SweepBoard:
                 frame.insert(0, "dataset", dataset.name)
                 frame.insert(1, "split", dataset.split)
             frames.append(frame)
-        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+        swept = {key for board in self.boards for row in board.leaderboard.rows for key in row.swept}
+        for column in ("dataset", "split", "retriever", *sorted(swept)):
+            if column in frame:
+                frame[column] = _type_settings(frame[column])
+        return frame
+
+    def plot(self) -> Figure:
+        """Return a figure of the means with their intervals, a panel for each dataset; needs Matplotlib."""
+        return plot_leaderboards([board.leaderboard for board in self.boards])
 
     def report(self) -> SweepReport:
         """Return the report of the sweep."""
@@ -123,6 +137,18 @@ class SweepBoard:
 
     def _repr_html_(self) -> str:
         return "".join(render_leaderboard(board.leaderboard, list(board.results.values())) for board in self.boards)
+
+
+def _type_settings(values: Series[Any]) -> Series[Any]:
+    """Return the values of a setting as numbers or booleans if all of them are, and else as categories."""
+    import pandas as pd
+
+    given = values.dropna().astype(str)
+    if len(given) and given.isin(["True", "False"]).all():
+        return values.map(lambda value: pd.NA if pd.isna(value) else str(value) == "True").astype("boolean")
+    if len(given) and pd.to_numeric(given, errors="coerce").notna().all():
+        return pd.to_numeric(values)
+    return values.astype("category")
 
 
 def run_sweep(

@@ -38,6 +38,7 @@ from runner.comparison.notes import describe_index_changes, list_some, warn_uneq
 from runner.comparison.queries import QueryOutcome, build_query_outcome
 from runner.config.objects import build_settings
 from runner.evaluation.result import QueryTable, Result
+from runner.pages.numbers import difference_interval, format_signed, p_value, score4
 from runner.statistics.agreement import Headroom, headroom
 from runner.statistics.clusters import Clusters, count_clusters, number_clusters
 from runner.statistics.comparison import Difference
@@ -79,6 +80,17 @@ class Versus:
     mean: float
     difference: Difference = field(default_factory=Difference)
     relative: float = math.nan
+
+    def __repr__(self) -> str:
+        own = self.difference
+        if not own.queries:
+            return score4(self.mean)
+        low_high = difference_interval((own.low, own.high, own.differing, own.queries))
+        p = p_value(own.corrected)
+        return (
+            f"{score4(self.mean)}: {format_signed(own.mean)} {low_high}, p {p if p[0] == '<' else f'= {p}'}; better on "
+            f"{own.wins}, equal on {own.ties}, worse on {own.losses} of {own.queries} queries"
+        )
 
     def to_dict(self) -> dict[str, float]:
         """Return the fields for JSON and data frames, those of the difference beside the others."""

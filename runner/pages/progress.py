@@ -77,13 +77,12 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
         """Stop, and print one line on how the work ended, if there was any."""
-        self._screen.stop()
-        if not self._total:
-            return
         ending = "done" if self._done == self._total else "stopped after"
         took = _roughly(self._clock() - self._start)
         before = [f"{self._before:,} were already finished"] if self._before else []
-        self._screen.print("; ".join([f"{ending} {self._counts()} in {took}", *before, *self._leader()]))
+        line = "; ".join([f"{ending} {self._counts()} in {took}", *before, *self._leader()])
+        if not self._screen.stop(line, counted=bool(self._total)) and self._total:
+            self._screen.print(line)
 
     def advance(self, failed: bool = False, best: str | None = None) -> None:
         """Count one more item; `best` describes the new best combination, if it changed."""
@@ -164,7 +163,7 @@ class Status:
 
     def __exit__(self, kind: type[BaseException] | None, what: BaseException | None, at: TracebackType | None) -> None:
         """Stop showing progress and log messages."""
-        self._screen.stop()
+        self._screen.stop(f"{self._name}: {_roughly(self._clock() - self._start)}", counted=False)
 
     def note(self, text: str) -> None:
         """Show the current stage of the work."""
@@ -230,16 +229,17 @@ class _Screen:
         else:
             self._ticking.start()
 
-    def stop(self) -> None:
-        """Remove what was drawn; log messages are no longer forwarded."""
+    def stop(self, ending: str, counted: bool) -> bool:
+        """Remove what was drawn, and forward no more log messages; return whether a notebook shows the ending."""
         if self._live is not None:
             self._live.stop()
         else:
             self._stopped.set()
             self._ticking.join()
         if self._bar is not None:
-            self._bar.close()
+            self._bar.close(ending, counted)
         self._notes.stop()
+        return self._bar is not None
 
     def note(self, text: str) -> None:
         """Show the current stage of the work."""

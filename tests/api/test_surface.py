@@ -17,7 +17,7 @@ import retrievers
 import runner
 from retrievers.code import modules_behind
 from runner.pages import notebook_progress as notebook
-from runner.pages.progress import Progress
+from runner.pages.progress import Progress, Status
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -77,10 +77,12 @@ class Shown:
 
     def __init__(self) -> None:
         self.pages: list[dict[str, str]] = []
+        self.displays = 0
 
     def display(self, content: dict[str, str], raw: bool, display_id: bool) -> Any:
         assert raw
         assert display_id
+        self.displays += 1
         self.pages.append(content)
         return SimpleNamespace(update=lambda content, raw: self.pages.append(content))
 
@@ -102,8 +104,29 @@ def test_a_notebook_has_a_bar_that_ends_with_the_work(
     first, *updates, last = [page["text/html"] for page in shown.pages]
     assert '<progress value="0" max="2">' in first
     assert any('<progress value="1" max="2">' in page and "&lt;b&gt;" in page for page in updates)
-    assert last == ""
-    assert "\r" not in capsys.readouterr().err
+    assert last.startswith("<div>done 2 of 2 in ") and last.endswith("best: &lt;b&gt;</div>"), "no empty output"
+    assert capsys.readouterr().err == ""
+
+
+def test_all_work_of_a_cell_shares_one_output_that_ends_with_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, shell = Shown(), SimpleNamespace(kernel=object(), execution_count=7)
+    python = ModuleType("IPython")
+    python.get_ipython = lambda: shell  # type: ignore[attr-defined]  # as in a notebook
+    python.display = ModuleType("IPython.display")  # type: ignore[attr-defined]  # a module made here
+    python.display.display = shown.display  # type: ignore[attr-defined]  # a module made here
+    monkeypatch.setitem(sys.modules, "IPython", python)
+    monkeypatch.setitem(sys.modules, "IPython.display", python.display)
+    for work in (Status("reading", clock=lambda: 0.0), Progress(1, clock=lambda: 0.0), Status("logging")):
+        with work as progress:
+            if isinstance(progress, Progress):
+                progress.advance()
+    assert shown.pages[-1]["text/plain"] == "done 1 of 1 in 0 s"
+    assert shown.displays == 1
+    shell.execution_count = 8
+    with Status("reading", clock=lambda: 0.0):
+        pass
+    assert shown.pages[-1]["text/plain"] == "reading: 0 s"
+    assert shown.displays == 2
 
 
 def test_no_bar_is_shown_outside_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
