@@ -32,6 +32,7 @@ SCRIPTS = (
     "plots",
     "board",
     "queries",
+    "markdown",
     "view",
     "tasks",
     "runs",

@@ -14,6 +14,7 @@ from runner.comparison.compare import TableStatistics, compare_results
 from runner.comparison.insights import find_insights
 from runner.comparison.report.page import comparison_page
 from runner.evaluation.report.page import result_page
+from runner.pages.explorer.page import STATIC
 from tests.pages.explorer.browsing import check_view
 from tests.pages.explorer.test_sweep_in_browser import PAYLOADS, read_labels
 from tests.pages.factory import result
@@ -72,6 +73,41 @@ def test_a_query_shows_its_hits_with_texts_grades_and_its_gold(show: Show, of_re
     assert gold.count() + graded.count() >= 1
     first.locator("summary", has_text="Whole text").click()
     assert "Nothing to see here" in first.locator("details").inner_text()
+
+
+def test_a_row_opens_its_query_wherever_it_is_clicked(show: Show, of_result: str) -> None:
+    page = show(of_result)
+    page.get_by_role("tab", name="Queries", exact=True).click()
+    row = page.locator("#board tbody tr[aria-rowindex]").nth(2)
+    text = row.locator("button.open").inner_text()
+    row.locator("td").last.click()
+    assert text in page.locator("#query").inner_text()
+
+
+def test_markdown_is_shown_as_text(show: Show, of_result: str) -> None:
+    page, source = show(of_result), (STATIC / "markdown.js").read_text(encoding="utf-8")
+    cases = {
+        "---\ntitle: A\n---\n# Ferry #\nleaves": "Ferry\nleaves",
+        "## Ferry {#ferry}\nA **bold** and *slanted* `word`.": "Ferry\nA bold and slanted word.",
+        "See [the page](a_(b).md) and ![a map](map.png), [this][1].": "See the page and a map, this.",
+        '{{< note title="x" >}}Mind the gap.{{< /note >}}{% raw %}<!-- no -->': "Mind the gap.",
+        "2 * 3 * 4, snake_case, a_b_c and * item": "2 * 3 * 4, snake_case, a_b_c and * item",
+        "Run\n```sh\n# **not** bold\n```\n**then**": "Run\n# **not** bold\nthen",
+    }
+    shown = page.evaluate(f"texts => {{ {source}; return texts.map(showMarkdown); }}", list(cases))
+    assert shown == list(cases.values())
+    texts = [
+        "---\ntitle: A\n",
+        "# Ferry\n\nIt leaves.",
+        "See [this](a.md).",
+        "Run:\n\n```sh\nls\n```\n",
+        "# a",
+        "x[0](1)",
+    ]
+    names = ["a"] * len(texts) + ["guide/a.md#2"]
+    pairs = list(zip(names, [*texts, "A"], strict=True))
+    is_markdown = page.evaluate(f"pairs => {{ {source}; return pairs.map(pair => isMarkdown(...pair)); }}", pairs)
+    assert is_markdown == [True] * 4 + [False] * 2 + [True]
 
 
 def test_the_hits_of_two_systems_stand_side_by_side(show: Show, of_comparison: str) -> None:

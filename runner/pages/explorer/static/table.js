@@ -44,6 +44,7 @@ class WindowedTable {
         this.pressed = false;
         if (this.late) this.redraw();
       }));
+    this.body.addEventListener("click", event => this.openRow(/** @type {Element} */ (event.target)));
     window.addEventListener("beforeprint", () => { this.all = true; this.draw(); });
     window.addEventListener("afterprint", () => { this.all = false; this.draw(); });
   }
@@ -139,6 +140,17 @@ class WindowedTable {
     const classes = [view.bold?.(item) ? "alike" : "", pinned ? "pinned" : "", view.opened === item ? "opened" : ""];
     return create("tr", {class: classes.join(" ").trim() || null, "aria-rowindex": place + 2},
       ...(pin ? [pin] : []), ...cells);
+  }
+
+  /** Open the item of a row wherever it is clicked, except on its buttons. @param {Element} target */
+  openRow(target) {
+    const row = target.closest("tr[aria-rowindex]");
+    if (!row || target.closest("button, a") || String(getSelection())) return;
+    const place = Number(row.getAttribute("aria-rowindex")) - 2;
+    const item = this.view?.items[place];
+    if (typeof item !== "number") return;
+    this.active = place;
+    this.view?.open(item);
   }
 
   /** Give the focus to the row that had it last. */

@@ -140,7 +140,10 @@ class QueryView {
    * @param {string} moved
    */
   document(document, pattern, score, badge, moved) {
-    const {ids, titles, texts, notes, parents, around} = this.data.documents, text = texts[document];
+    const {ids, titles, texts, notes, parents, around} = this.data.documents;
+    const raw = [texts[document], ...(around?.[document] || ["", ""])];
+    const isText = !isMarkdown(parents?.[document] || ids[document], `${raw[1]}${raw[0]}${raw[2]}`);
+    const [text, before, after] = isText ? raw : raw.map(part => part && showMarkdown(part));
     const head = create("p", {class: "head"}, create("strong", {}, titles[document] || ids[document]),
       " ", badge, moved ? create("span", {class: "grade"}, moved) : "",
       score === null ? "" : create("span", {class: "score"}, Number(score.toPrecision(4))));
@@ -152,7 +155,6 @@ class QueryView {
     const snippet = snippetOf(text, pattern);
     const whole = text.length > SNIPPET
       ? [create("details", {}, create("summary", {}, "Whole text"), create("p", {class: "text"}, ...highlight(text, pattern)))] : [];
-    const [before, after] = around?.[document] || ["", ""];
     const context = before || after
       ? [create("details", {}, create("summary", {}, `Around it, in ${parents?.[document]}`),
         create("p", {class: "text"}, before, create("mark", {class: "chunk"}, text), after))] : [];
