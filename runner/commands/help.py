@@ -41,7 +41,8 @@ def render_topic(topic: str, commands: Mapping[str, Command]) -> str | None:
     command, _, only = topic.partition(".")
     files = {file.stem: file for folder in _list_folders() for file in sorted((folder / group).glob("[!_]*.yaml"))}
     if files and not choice:
-        return "\n".join(_align({f"{group}={name}": _describe(file) for name, file in files.items()})) + "\n"
+        texts = _join_languages({name: _describe(file) for name, file in files.items()})
+        return "\n".join(_align({f"{group}={name}": text for name, text in texts.items()})) + "\n"
     if choice in files:
         named = re.search(r"^_target_: (\S+)$", files[choice].read_text(encoding="utf-8"), re.MULTILINE)
         lines, target = [_describe(files[choice])], named[1] if named else ""
@@ -63,6 +64,14 @@ def _describe(file: Path) -> str:
     lines = (line.lstrip("# ") for line in top if "@package" not in line)
     text = " ".join(re.split("(?<!`)python -m runner", line, maxsplit=1)[0].strip() for line in lines).strip()
     return re.split(r"[.:](?:\s|$)", text, maxsplit=1)[0]
+
+
+def _join_languages(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the choices of a group with their texts, those for text in the language of their name as one, the last."""
+    own = {name: re.fullmatch(rf"{name.capitalize()} text(?:, (.*))?", text) for name, text in texts.items()}
+    languages = [f"{name} ({match[1]})" if match[1] else name for name, match in own.items() if match]
+    joined = {"LANGUAGE": f"Text in {', '.join(languages)}"} if languages else {}
+    return {name: text for name, text in texts.items() if not own[name]} | joined
 
 
 def _list_tables(target: str) -> dict[str, dict[str, str]]:

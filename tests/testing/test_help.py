@@ -17,8 +17,19 @@ GROUPS = sorted(folder.name for folder in CONF.iterdir() if folder.is_dir() and 
 def test_each_choice_of_a_group_is_described(group: str) -> None:
     text = render_topic(group, {}) or ""
     lines = [line for line in text.splitlines() if line.startswith(f"  {group}=")]
-    assert len(lines) == len(list((CONF / group).glob("[!_]*.yaml")))
     assert all(len(line.split(maxsplit=1)) > 1 for line in lines)
+    shown = {line.split()[0].partition("=")[2] for line in lines} - {"LANGUAGE"}
+    languages = text.partition(f"{group}=LANGUAGE")[2]
+    missing = {file.stem for file in (CONF / group).glob("[!_]*.yaml")} - shown
+    assert all(name in languages for name in missing)
+    assert bool(missing) == (group == "analyzer")
+
+
+def test_all_languages_are_one_choice_of_the_analyzer() -> None:
+    lines = (render_topic("analyzer", {}) or "").splitlines()
+    assert len(lines) < 10
+    assert "hindi (stop words kept), hungarian" in " ".join(lines)
+    assert not any("analyzer=hindi" in line for line in lines)
 
 
 def test_the_first_help_fits_80_columns_and_counts_the_choices_that_do_not(capsys: pytest.CaptureFixture[str]) -> None:
