@@ -4,7 +4,7 @@ from runner.config.features import Command, Document, Feature
 
 FEATURE = Feature(
     Command(
-        summary="watch the quality of production in traces, and raise an alarm when it falls",
+        summary="raise an alarm when the quality of production falls",
         usage="traffic.path=TRACES dataset=CHOICE dataset.path=JUDGED",
         settings={"": "runner.features.monitor.settings.MonitorSettings"},
         success="no alarm in the newest window",
