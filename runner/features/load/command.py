@@ -32,7 +32,7 @@ STOPPED, INTERRUPTED = 1, 130
 class LoadCommandSettings:
     """What is sent, and where the report goes: see `conf/load.yaml`."""
 
-    load: LoadSettings = LoadSettings()
+    load: LoadSettings
     output: LocalPath | None = None
 
 
