@@ -44,7 +44,7 @@ class WindowedTable {
         this.pressed = false;
         if (this.late) this.redraw();
       }));
-    this.body.addEventListener("click", event => this.openRow(/** @type {Element} */ (event.target)));
+    this.body.addEventListener("click", (/** @type {Event} */ event) => this.openRow(/** @type {Element} */ (event.target)));
     window.addEventListener("beforeprint", () => { this.all = true; this.draw(); });
     window.addEventListener("afterprint", () => { this.all = false; this.draw(); });
   }
