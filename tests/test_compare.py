@@ -307,6 +307,9 @@ def test_the_latest_run_is_refused_if_there_is_none_or_it_is_the_baseline(run: R
     _, err = run("compare", "baseline=good", "candidate=latest", "tracking.experiment=ci", code=2)
     assert "latest: no finished run in experiment ci of sqlite:" in err
     assert "evaluate first, or set tracking.experiment=NAME" in err
+    (failed,) = Tracker(tracking).log([Failed("k1=2", {}, "OSError: no", "tr")])
+    _, err = run("compare", "baseline=good", "candidate=latest", code=2)
+    assert f"the newest one, {failed.id[:8]} (k1=2), is FAILED: name it to take what it has" in err
     (logged,) = Tracker(tracking).log([Finished(result("old"), {})])
     run("promote", f"run={logged.id}", "name=main")
     for baseline in (logged.id, "baseline:main"):

@@ -188,6 +188,11 @@ def _find_latest(runs: Runs) -> tuple[Run, Run]:
     finished = next((run for run in ended if run.status == "FINISHED"), None)
     if finished is None:
         place = f"experiment {runs.tracking.experiment} of {runs.tracking.uri}"
+        if ended:
+            raise ConfigError(
+                f"{LATEST}: no finished run in {place}; the newest one, {ended[0].id[:8]} ({ended[0].name}), is "
+                f"{ended[0].status}: name it to take what it has"
+            )
         raise ConfigError(f"{LATEST}: no finished run in {place}; evaluate first, or set tracking.experiment=NAME")
     return finished, ended[0]
 
