@@ -114,10 +114,11 @@ def abbreviate_labels(labels: Sequence[str], swept: Sequence[Mapping[str, Any]])
 
 
 def _find_differing_settings(results: Sequence[Result]) -> list[list[str]]:
-    """Return, for each result, the first few choices and retriever settings that differ between the results."""
+    """Return, for each result, the first few choices and settings of retriever and chunking that differ."""
     choices = [dict(result.config.get("choices") or {}) for result in results]
     differing = [group for group in {g: None for c in choices for g in c} if len({c.get(group) for c in choices}) > 1]
-    settings = [dict(_leaves(result.config.get("retriever"), "")) for result in results]
+    nodes = [(r.config.get("retriever"), (r.config.get("dataset") or {}).get("chunking")) for r in results]
+    settings = [{**dict(_leaves(own, "")), **dict(_leaves(chunking, "chunking"))} for own, chunking in nodes]
     keys = [
         key
         for key in {key: None for leaves in settings for key in leaves}

@@ -122,7 +122,10 @@ def estimate_nested_intervals(
         drawn.append(_choose_again(scores, measures, folds, candidates, times, times))
     errors = np.nanstd(np.concatenate(drawn, axis=1), axis=1, ddof=1)
     half = stdtrit(n - 1, (1 + confidence) / 2) * errors
-    return np.stack([estimates - half, estimates + half], axis=1)
+    intervals: Floats = np.stack([estimates - half, estimates + half], axis=1)
+    bounded = ~((measures < 0) | (measures > 1)).any(axis=(1, 2))
+    intervals[bounded] = np.clip(intervals[bounded], 0, 1)
+    return intervals
 
 
 def measure_nested_gain(

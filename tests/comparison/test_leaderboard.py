@@ -341,6 +341,14 @@ def test_results_that_settings_do_not_tell_apart_go_by_name() -> None:
     assert label_results([result("bm25"), result("bm25"), result("dense")]) == ["bm25", "bm25 (2)", "dense"]
 
 
+def test_results_of_one_name_are_told_apart_by_their_chunks() -> None:
+    chunked = [
+        replace(result("bm25"), config={"dataset": {"chunking": {"_target_": "T", "size": size, "overlap": 0}}})
+        for size in (128, 512)
+    ]
+    assert label_results(chunked) == ["bm25 size=128", "bm25 size=512"]
+
+
 @given(
     st.lists(
         st.dictionaries(st.sampled_from(["a.k", "b.k", "c"]), st.one_of(st.integers(0, 2), st.text(max_size=3))),

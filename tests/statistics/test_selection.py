@@ -194,6 +194,13 @@ def test_the_interval_of_a_nested_choice_covers_what_the_choice_is_worth() -> No
     assert covered > 0.93
 
 
+def test_the_interval_of_shares_holds_no_more_than_shares() -> None:
+    scores = np.random.default_rng(0).choice([0.0, 1.0], (4, 12), p=[0.1, 0.9])
+    (low, high), unbounded = estimate_nested_intervals(scores, np.stack((scores, 2 * scores)), np.arange(12) % 4)
+    assert 0 < low < high == 1
+    assert unbounded[1] > 1
+
+
 def test_the_interval_of_a_choice_is_around_its_estimate_by_each_measure() -> None:
     rng = np.random.default_rng(3)
     scores = rng.random((6, 30))

@@ -22,7 +22,7 @@ def classes_table(insight: Insights) -> Table:
     columns = [
         Column("class", least=12),
         Column("queries", number, numeric=True),
-        Column("of the missed", percent, numeric=True, spare=3),
+        Column("share of missed", percent, numeric=True, spare=3),
         Column("meaning", least=24, spare=2),
         Column("try first", least=32),
         Column("in these rankings", least=24, spare=1),

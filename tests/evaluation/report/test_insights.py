@@ -61,7 +61,7 @@ def test_the_missed_queries_are_those_without_gold_above_the_cutoff(hard: Result
 def test_classes_are_counted_over_the_missed(hard: Result, lexicon: Lexicon) -> None:
     found = find_insights(hard, lexicon)
     table = insight_tables.classes_table(found)
-    assert table.columns[2].title == "of the missed"
+    assert table.columns[2].title == "share of missed"
     counted = {row[0]: row[1:3] for row in table.rows}
     for name, (count, share) in counted.items():
         having = sum(name in failure.labels for failure in found.failures)
