@@ -31,6 +31,7 @@ def sweep_markdown(
         "# Retrieval sweep",
         escape(tables.board_heading(board)),
         *([f"**Best**: {escape(tables.describe_best(board))}"] if board.queries else []),
+        *([f"**{escape(advice)}**"] if (advice := tables.describe_recommendation(board)) else []),
         escape(tables.verdict(board)),
         *map(escape, tables.notices(board)),
         *([escape(judging)] if (judging := tables.describe_judging(board)) else []),

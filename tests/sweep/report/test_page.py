@@ -14,8 +14,11 @@ from retrievers.base import Corpus
 from runner.comparison.criteria import COSTS
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard
 from runner.evaluation.result import Result
+from runner.pages.markdown import escape
 from runner.statistics.settings import Statistics
 from runner.sweep.report.page import sweep_page
+from runner.sweep.report.sections import sweep_markdown
+from runner.sweep.report.tables import abbreviate, describe_recommendation
 from tests.pages.factory import mixed, result, sweep
 from tests.pages.reading import EVIL, Page, read_explorer_data, read_explorer_scores
 
@@ -86,6 +89,17 @@ def test_the_confidence_is_that_of_the_leaderboard() -> None:
     assert "80% interval" in html
     assert "80% interval" in str(read_explorer_data(html)["plots"])
     assert "95% interval" not in html
+
+
+def test_page_and_markdown_recommend_what_the_terminal_does() -> None:
+    results = sweep(4)
+    board = build_leaderboard(results, PRIMARY)
+    advice = describe_recommendation(board)
+    assert any(label in advice for label in abbreviate(board))
+    html = sweep_page(board, results)
+    assert advice in next(text for text in Page(html).texts if text.startswith(advice[:20]))
+    assert "leads" not in html.partition('class="verdict"')[2].partition("</p>")[0]
+    assert f"**{escape(advice)}**" in sweep_markdown(board, results)
 
 
 def test_none_leads_where_no_query_has_gold() -> None:
