@@ -70,8 +70,8 @@ def assemble(source: SourceSettings, raw: Raw) -> Parts:
         raise DatasetError(f"{name}: the dataset has no queries")
     if not queries.any():
         raise DatasetError(
-            f"{name}: {raw.qrels_name} contains no judgments for the {len(raw.queries)} queries; to judge "
-            "results by hand, set dataset.unjudged_queries=keep"
+            f"{name}: {raw.qrels_name} contains no judgments for the {len(raw.queries)} queries; add some "
+            "by dataset.extra_qrels=FILE or, to judge results by hand, set dataset.unjudged_queries=keep"
         )
     documents = _select_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
     absent = tuple(compress(unknown, documents[len(raw.corpus) :]))

@@ -39,7 +39,8 @@ class Beir(DatasetSource):
     def read(self) -> Raw:
         """Read the folder."""
         folder = self._folder()
-        unjudged = self.gold == "spans" or (self.unjudged_queries == "keep" and not self.splits())
+        elsewhere = self.unjudged_queries == "keep" or bool(self.extra_qrels)
+        unjudged = self.gold == "spans" or (elsewhere and not self.splits())
         judgments = () if unjudged else self._find_qrels(folder)
         file = folder / self.queries
         records = list(self._iter_rows(folder, "queries"))

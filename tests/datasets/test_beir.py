@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -68,6 +69,15 @@ def test_an_id_that_would_end_a_column_or_a_line_is_refused_with_its_place(
 
 def test_another_split_has_its_own_queries(folder: Path) -> None:
     assert list(Beir(path=str(folder), split="dev", name="mine").load().queries.ids) == ["q2"]
+
+
+def test_judgments_elsewhere_are_enough(folder: Path, tmp_path: Path) -> None:
+    query, document = Beir(path=str(folder)).load().queries.ids[0], Beir(path=str(folder)).load().corpus.ids[0]
+    shutil.rmtree(folder / "qrels")
+    judged = tmp_path / "judged.tsv"
+    judged.write_text(f"{query}\t{document}\t2\n")
+    dataset = Beir(path=str(folder), extra_qrels=(str(judged),)).load()
+    assert (list(dataset.queries.ids), dataset.judgments.grades.tolist()) == ([query], [2])
 
 
 def test_a_folder_without_qrels_is_only_searched(folder: Path) -> None:

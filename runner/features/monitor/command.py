@@ -121,7 +121,8 @@ def _measure(
     records = {**{record.start: record for record in new}, **kept}
     if left := len(before.keys() - records.keys()):
         console.note(
-            f"{left:,} earlier windows were measured with other judgments or are before monitor.since, and are left out"
+            f"earlier windows that are left out, as they have other judgments or are before monitor.since: {left:,}; "
+            "pass the traces of all windows to measure them again"
         )
     if not records:
         raise ConfigError(

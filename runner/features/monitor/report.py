@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -99,10 +98,11 @@ def describe_power(report: Report) -> Iterator[str]:
     """Yield what an alarm means, and how likely a fall is to be noticed, for each measure that is watched."""
     drop, length = report.monitoring.drop, report.monitoring.run_length
     for watched in report.watching.watched:
-        error = watched.estimates[-1].error if watched.estimates[-1] else math.nan
+        errors = sorted(estimate.error for estimate in watched.estimates if estimate)
         yield (
             f"{report.title(watched.name)}: a fall of {drop:g} is noticed within {WITHIN} windows with a probability "
-            f"of {percent(watched.chance)} (standard error of the newest window {score(error)})"
+            f"of {percent(watched.chance)} (half of the windows have a standard error up to "
+            f"{score(errors[len(errors) // 2])})"
         )
     if report.watching.watched:
         yield (
@@ -204,12 +204,12 @@ def iter_sections(report: Report) -> Iterator[ReportSection]:
         )
         yield ReportSection("What changed", parts, "fall", f"{scope} The parts add up.", printed="table")
         yield ReportSection("Queries that got worse", _queries_table(report, fall), "fall", printed="table")
-        note = "Gold that was served for these queries before, and in no ranking since."
+        note = "Gold that was served for these queries before, and for them no longer."
         gone = Table(
             [Column("document", least=20), Column("queries", number, numeric=True)],
             [[*row] for row in fall.gone.items()],
         )
-        yield ReportSection("Documents that left", gone, "fall", note, printed="table")
+        yield ReportSection("Gold no longer served", gone, "fall", note, printed="table")
         words = Table(
             [Column("word"), Column("before", percent, numeric=True), Column("after", percent, numeric=True)],
             [[word, *shares] for word, shares in fall.words.items()],

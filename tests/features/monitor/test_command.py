@@ -79,7 +79,7 @@ def test_a_fall_raises_an_alarm_that_says_what_fell(here: Path, capsys: pytest.C
     assert answered["alarms"] == []
     page = (here / "page" / "monitor.html").read_text()
     assert "has fallen since the window of 2026-03-30" in page
-    assert "Documents that left" in page
+    assert "Gold no longer served" in page
 
 
 def test_traffic_without_a_change_raises_no_alarm(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
