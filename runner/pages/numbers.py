@@ -94,10 +94,12 @@ def percent(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a count, or any other number in three significant digits, as text."""
+    """Return a count, or any other number as text: below 1,000 and from a million in three significant digits."""
     if value is None or missing(value):
         return DASH
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if LARGE <= abs(value) < LARGE**2 else f"{value:.3g}"
 
 
 def format_count(count: int, one: str, several: str) -> str:
