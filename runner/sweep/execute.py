@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from retrievers.base import RetrieverError
 from runner.comparison.selection import KFOLD
+from runner.config.objects import ConfigError
 from runner.datasets.source import DatasetSource
 from runner.evaluation.experiment import Experiment
 from runner.llm.spending import describe_spending
@@ -74,7 +76,10 @@ def _describe_long_work(wanted: Mapping[str, Experiment], finished: Collection[s
     """
     if not any(needs_model(experiment.retriever) for experiment in wanted.values()):
         return ""
-    made = plan_combinations("", wanted, finished, declared.bench, count_workers(declared.settings))
+    try:
+        made = plan_combinations("", wanted, finished, declared.bench, count_workers(declared.settings))
+    except (ConfigError, RetrieverError):  # such as a service that does not answer: its combinations fail one by one
+        return ""
     if (made.wall_seconds or 0.0) < LONG_S:
         return ""
     least = "at least " if any(stage.unknown for stage in made.stages) else ""

@@ -17,8 +17,11 @@ from tests.config.files import LOADER, load_settings
 
 SOURCES = Path(runner.__file__).parent
 GROUPS = sorted(folder.name for folder in CONF.iterdir() if folder.is_dir() and folder.name != "hydra")
-FIELDS = {"gate": {"checks", "drop", "passed", "rules", "verdict"}}
-"""Names in the documents of commands and in JUnit, which are not settings."""
+FIELDS = {
+    "gate": {"checks", "drop", "passed", "rules", "verdict"},
+    "reranker": {"input_documents", "output_documents", "query"},
+}
+"""Names in the documents of commands, in JUnit and of attributes of spans, which are not settings."""
 NAMED = re.compile(rf"(?<![\w./])({'|'.join(GROUPS)})\.([a-z][a-z_]*)(?![\w(.])")
 JUDGED_BY = {"judged": ("judged", "ratings", "ubi", "trec", "clicks"), "trec": ("trec",), "beir": ("beir",)}
 """The modules whose messages each choice may print."""
@@ -62,8 +65,9 @@ def test_every_setting_in_a_message_exists() -> None:
 
 @pytest.mark.parametrize("choice", JUDGED_BY)
 def test_settings_in_messages_about_judgments_can_be_set(choice: str) -> None:
-    files = (SOURCES / "datasets" / f"{module}.py" for module in JUDGED_BY[choice])
-    names = sorted({name for file in files for group, name in list_named(file) if group == "dataset"})
+    files = [SOURCES / "datasets" / f"{module}.py" for module in JUDGED_BY[choice]]
+    messages = [text for file in files for text in list_messages(file) if "dataset=" not in text]  # of another choice
+    names = sorted({match[2] for text in messages for match in NAMED.finditer(text) if match[1] == "dataset"})
     assert names
     config, _ = compose_config("evaluate", [f"dataset={choice}", *(f"dataset.{name}=x" for name in names)])
     assert [config.dataset[name] for name in names] == ["x"] * len(names)

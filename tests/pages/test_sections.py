@@ -17,6 +17,7 @@ from runner.comparison.race import DroppedCombination, RaceRecord
 from runner.comparison.report.page import comparison_page
 from runner.comparison.report.sections import comparison_markdown
 from runner.comparison.report.sections import iter_sections as iter_comparison_sections
+from runner.comparison.unjudged import SERVED
 from runner.evaluation.grades import Grades
 from runner.evaluation.report.page import LISTED, result_page
 from runner.evaluation.report.printing import show_result
@@ -69,7 +70,7 @@ def build_full_comparison() -> tuple[Comparison, list[Check], DataEffect]:
     """Return a comparison whose report has all of its sections, with the effect of changed data."""
     recorded, again, candidate = result("a", seed=1), result("a", seed=5), result("b", seed=2, quality=0.7)
     again, candidate = lose_gold(again, 0), lose_gold(candidate, 1)
-    comparison = compare_results([again, candidate], TableStatistics(permutations=50))
+    comparison = compare_results([again, candidate], TableStatistics(permutations=50), sources=[SERVED, "candidate"])
     effect = measure_data_effect(recorded, again, [candidate], ["b"], comparison)
     return comparison, check_gate(Gate(floors={"mrr": 0.2}), comparison), effect
 

@@ -129,17 +129,22 @@ def test_a_run_has_the_figures_of_its_window(
 ) -> None:
     from mlflow.tracking import MlflowClient
 
-    write_traces(here / "traces" / "a.jsonl", [0.8] * 10, empty=0.2)
+    write_traces(here / "traces" / "a.jsonl", [0.8] * 10, empty=0.2, broken=10)
     (*_, last) = read(capsys, "traffic.attributes=[tenant]", "monitor.slices=[tenant]")["windows"]
     run = max(Runs(tracking).list_kind("monitor"), key=lambda run: run.name)
     metrics = MlflowClient(tracking.uri).get_run(run.id).data.metrics
     assert metrics["ndcg_at_10"] == pytest.approx(last["quality"]["mean"])
     assert metrics["ndcg_at_10_error"] == pytest.approx(last["quality"]["error"])
-    assert metrics["no_result_rate"] == pytest.approx(last["empty"] / 120)
+    assert (metrics["traffic/searches"], metrics["traffic/judged"], metrics["traffic/users"]) == (120, 108, 7)
+    assert metrics["failed_rate"] == 0.1
+    assert 10 < last["empty"] < 35
+    assert metrics["no_result_rate"] == pytest.approx(last["empty"] / 108)
     assert metrics["hole_rate"] == pytest.approx(last["unjudged"] / last["hits"])
     assert metrics["latency/p95_ms"] == 23
     assert metrics["slice/tenant_a"] == pytest.approx(last["slices"]["tenant=a"]["mean"])
+    assert metrics["drift/queries"] == pytest.approx(last["drift"]["queries"])
     assert metrics["drift/queries"] > 0.5
+    assert "drift/scores" not in metrics  # the scores of all first hits are the same
     assert metrics["evidence/ndcg_at_10"] > 0
 
 

@@ -20,13 +20,14 @@ def write_traces(
     first: int = 0,
     gone: Sequence[int] = (),
     empty: float = 0.0,
+    broken: int = 0,
     word: str = "question",
 ) -> None:
     """Write a search in a line: in each week, a share of the searches has its gold first, others have it at rank 3.
 
     Query q is "question q" and has the gold `d{q}`. In the last week, queries in `gone` lose their gold, a share of all
-    searches is `empty`, and the first word of others is `word`. Odd queries are of tenant b, and each week is a
-    release. `first` is the number of the first week.
+    searches is `empty`, every `broken`th one fails, and the first word of others is `word`. Odd queries are of tenant
+    b, there are seven users, and each week is a release. `first` is the number of the first week.
     """
     with file.open("w", encoding="utf-8") as lines:
         for week, share in enumerate(weeks, first):
@@ -41,18 +42,25 @@ def write_traces(
                     hits = []
                 text = f"{word if is_last else 'question'} {query}"
                 moment = MONDAY + timedelta(weeks=week, minutes=number * 10_000 // searches)
-                lines.write(json.dumps(_search(text, query, hits, moment, f"{week:05}{number:05}")) + "\n")
+                has_failed = is_last and broken > 0 and number % broken == 0
+                search = _search(text, query, hits, moment, f"{week:05}{number:05}", has_failed)
+                lines.write(json.dumps(search) + "\n")
 
 
-def _search(text: str, query: int, hits: Sequence[str], moment: datetime, name: str) -> dict[str, object]:
+def _search(
+    text: str, query: int, hits: Sequence[str], moment: datetime, name: str, has_failed: bool
+) -> dict[str, object]:
     start = int(moment.timestamp()) * 10**9
     documents = [{"id": hit, "score": 10.0 - rank} for rank, hit in enumerate(hits)]
     attributes = {
         "gen_ai.operation.name": "retrieval", "gen_ai.retrieval.query.text": text,
         "gen_ai.retrieval.documents": json.dumps(documents), "tenant": "ab"[query % 2],
-        "service.version": f"1.{int(name[:5])}",
+        "service.version": f"1.{int(name[:5])}", "user.id": f"user {query % 7}",
     }  # fmt: skip
+    if has_failed:
+        del attributes["gen_ai.retrieval.documents"]
     span = {
+        "status": {"code": 2, "message": "timeout"} if has_failed else {},
         "traceId": name.rjust(32, "0"), "spanId": name.rjust(16, "0")[-16:], "name": "retrieval shop", "kind": 3,
         "startTimeUnixNano": str(start), "endTimeUnixNano": str(start + (20 + len(hits)) * 10**6),
         "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()],
