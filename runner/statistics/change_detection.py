@@ -64,7 +64,7 @@ class Means:
 class Course:
     """The evidence that means have fallen after each window (n,), NaN for those of the baseline and without a mean.
 
-    An alarm is an evidence of at least the `threshold`; it starts the evidence anew. `starts` is the window in which
+    An alarm is an evidence of at least the `threshold`; it resets the evidence to zero. `starts` is the window in which
     the present fall most likely began (n,), the next window where none did.
     """
 

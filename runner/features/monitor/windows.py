@@ -145,8 +145,8 @@ def cut_windows(
 ) -> Iterator[tuple[int, int, Sequence[ServedSearch]]]:
     """Yield the start, the end and the searches of each window that is over, in order; `searches` are by time.
 
-    Windows are in UTC; those of weeks begin on Mondays. Windows without a search are left out, and so is the first if
-    the traces begin within it, and searches without a time.
+    Windows are in UTC; those of weeks begin on Mondays. Windows without a search are left out, and so are searches
+    without a time.
     """
     length = monitoring.window_ns
     first = int(datetime.combine(monitoring.since, time(), UTC).timestamp()) * 10**9 if monitoring.since else 1
