@@ -53,7 +53,7 @@ def load_saturation() -> list[Figure]:
         traffic = _send(schedule, kind)
         done = np.sort(traffic.finished[traffic.finished <= schedule.due[-1]])
         exact = len(done) / draw_times(kind, len(schedule))[: len(done)].sum()
-        error = abs(len(done) / float(done[-1]) / exact - 1) * 100
+        error = abs(len(done) / float(done[-1]) / float(exact) - 1) * 100
         figures.append(Figure(f"load, {kind}: error of the saturation", "%", error, ERROR, 1))
     return figures
 

@@ -10,6 +10,7 @@ import asyncio
 import select
 import selectors
 import sys
+import time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,12 +37,21 @@ def draw_times(kind: str, count: int) -> NDArray[np.float64]:
     return times
 
 
+WAKE_S = 0.001
+"""How long before a time the process is awake: a sleeping processor wakes some tenths of a millisecond late."""
+
+
 class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]  # its class depends on the system
-    """Waits in microseconds, where epoll counts milliseconds."""
+    """Waits to the microsecond, where epoll counts milliseconds."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None or timeout > 0:
-            select.select([self.fileno()], [], [], timeout)
+        if timeout is None:
+            select.select([self.fileno()], [], [])
+        elif timeout > 0:
+            end = time.monotonic() + timeout
+            ready = select.select([self.fileno()], [], [], max(timeout - WAKE_S, 0))[0]
+            while not ready and time.monotonic() < end:
+                ready = select.select([self.fileno()], [], [], 0)[0]
         return super().select(0)
 
 
