@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from retrievers.base import Corpus, Retriever
 from runner.config import CONF
@@ -24,7 +26,6 @@ from tests.documentation import (
     blocks,
     chapters,
     commands,
-    documented,
     files,
     page,
     run,
@@ -194,17 +195,31 @@ def test_the_documented_format_is_read_from_outside(
     assert output in "".join(capsys.readouterr())
 
 
-def test_every_setting_of_a_dataset_is_documented_with_its_default() -> None:
-    shared, questions = (
-        documented(chapters(page("docs/datasets.md"))[heading])
-        for heading in ("Settings of every format", "Settings of questions")
-    )
-    alone = [shared | documented(text) for name in PAGES for text in chapters(page(name)).values()]
-    tables = alone + [own | questions for own in alone]
-    formats = {name: load_settings(CONF / "dataset" / f"{name}.yaml") for name in list_names("dataset")}
-    del formats["golden"]  # the bundled golden_json
-    settings = {name: {key: config[key] for key in config.keys() - {"_target_"}} for name, config in formats.items()}
-    assert [name for name, documentable in settings.items() if documentable not in tables] == []
+KEY = re.compile(r"^\| `dataset\.(\w+)` \| `(.*?)` \| .*? \| (.*) \|$", re.MULTILINE)
+"""A row of the generated page of the configuration: a setting of a dataset, its default, its meaning."""
+
+
+@cache
+def list_keys(title: str) -> dict[str, tuple[Any, str]]:
+    """Return the default and the meaning of each key in a section, and of those that it has from other sections."""
+    group = chapters(page("docs/configuration.md"))["The group `dataset`"]
+    (text,) = (part for part in re.split(r"^### ", group, flags=re.MULTILINE) if part.startswith(f"{title}\n"))
+    bases = re.findall(r"keys of (?:(every \w+)|`(\w+)`)", "".join(re.findall(r"^It also has .*", text, re.MULTILINE)))
+    keys = {}
+    for every, name in bases:
+        keys |= list_keys(f"Keys of {every}" if every else f"`dataset={name}`")
+    for key, default, meaning in KEY.findall(text):
+        keys[key] = (yaml.safe_load(default), meaning or keys.get(key, (None, ""))[1])
+    return keys
+
+
+@pytest.mark.parametrize("name", list_names("dataset"))
+def test_every_setting_of_a_dataset_is_documented_with_its_default(name: str) -> None:
+    settings, documented = load_settings(CONF / "dataset" / f"{name}.yaml"), list_keys(f"`dataset={name}`")
+    assert {key: default for key, (default, _) in documented.items()} == {
+        key: settings[key] for key in settings.keys() - {"_target_"}
+    }
+    assert [key for key, (_, meaning) in documented.items() if not meaning] == []
 
 
 def test_the_files_named_for_extensions_exist() -> None:
