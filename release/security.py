@@ -55,11 +55,15 @@ def render_table() -> str:
     """Return the table, with a sentence on the other classes."""
     rows = (_render_row(name, find_access(kind) or Access()) for name, kind in list_classes())
     return "\n".join([
+        "<!-- Generated from the classes: `make docs` -->",
+        "",
         "All other classes of the program can be created by neither a config nor a record.",
         "",
         "| class | a record creates it | runs code of others | opens | files that its settings name |",
         "|---|---|---|---|---|",
         *rows,
+        "",
+        "<!-- End of the generated table -->",
         "",
     ])  # fmt: skip
 
