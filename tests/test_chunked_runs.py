@@ -104,6 +104,24 @@ def test_sizes_are_an_axis_of_a_sweep_whose_runs_compare_query_by_query(
     assert len(records(logged)) == 2
 
 
+def test_several_chunks_of_a_document_are_one_judged_document_and_no_warning(
+    logged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", *NEEDLE, "retriever=bm25", "chunking=tokens", "chunking.size=4,100", INLINE]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    rates = []
+    for result in records(logged):
+        found, holes = found_of(result), result.holes
+        assert holes is not None
+        first = [{found.parents[hit] for hit in row[:10] if hit >= 0} for row in found.rankings.documents.tolist()]
+        judged = sum(gold in documents for documents, (*_, gold) in zip(first, ASKED, strict=True))
+        rates.append(holes.rates["10"])
+        assert rates[-1] == pytest.approx(1 - judged / sum(map(len, first)))
+    assert min(rates) > 0 and max(rates) < 1
+    assert "the hole rates at 10 differ" not in shown
+    assert "are unjudged" not in shown
+
+
 def test_whole_documents_and_chunks_of_them_are_an_axis_too(logged: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["-m", *NEEDLE, "retriever=bm25", "chunking=none,headings,sentences", INLINE]) == 0
     assert "3 combinations" in capsys.readouterr().out

@@ -69,14 +69,23 @@ def _is_telling(rate: float, cutoff: int, data: DatasetSummary, least: float) ->
     With fewer judgments than half of the first hits, as where each query has one right document, most hits have none by
     design. Then only a rate of 1 says something: no judged document was retrieved.
     """
-    return rate >= (1 if data.judgments < data.queries * cutoff / 2 else least)
+    has_few = _is_known_item(data) or data.judgments < data.queries * cutoff / 2
+    return rate >= (1 if has_few else least)
+
+
+def _is_known_item(data: DatasetSummary) -> bool:
+    """Return whether queries have one right document each, in the mean fewer than two judgments."""
+    return data.judgments < 2 * data.queries
 
 
 def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
-    """Return a warning that names the results with the fewest and the most unjudged hits; "" if these are alike."""
+    """Return a warning that names the results with the fewest and the most unjudged hits; "" if these are alike.
+
+    With one right document for each query, the rates only say how often it was retrieved, and there is no warning.
+    """
     rates = [(result.holes.rate, i) for i, result in enumerate(results) if result.holes and result.holes.hits]
     (least, fewest), (most, worst) = min(rates, default=(0.0, 0)), max(rates, default=(0.0, 0))
-    if most - least < UNFAIR_GAP:
+    if most - least < UNFAIR_GAP or _is_known_item(results[worst].dataset):
         return ""
     cutoffs = {result.holes.cutoff for result in (results[fewest], results[worst]) if result.holes}
     return (

@@ -72,7 +72,13 @@ def measure(
         hits=hits,
         holes=None
         if grader.tokens is not None  # spans do not tell which other passages were judged
-        else _count_holes(hits, scores.counted, settings.primary_measure.cutoff or 10, settings.k_values),
+        else _count_holes(
+            hits,
+            grader.grade(rankings).first_chunks,
+            scores.counted,
+            settings.primary_measure.cutoff or 10,
+            settings.k_values,
+        ),
         diagnostics={**rankings.diagnostics, **({GOLD_IN_NO_HIT: float(len(absent))} if absent else {})},
         settled=rankings.settled,
         addresses=dict(rankings.addresses),
@@ -104,9 +110,15 @@ def _resolve_hits(rankings: Rankings, documents: RankedDocuments, grades: NDArra
     )
 
 
-def _count_holes(hits: Hits, counted: NDArray[np.bool_], cutoff: int, cutoffs: Sequence[int]) -> Holes:
-    """Count the unjudged and unknown hits among the first hits of the counted queries."""
-    there = hits.rankings.documents[counted] != NOTHING
+def _count_holes(
+    hits: Hits,
+    first_chunks: NDArray[np.bool_] | None,
+    counted: NDArray[np.bool_],
+    cutoff: int,
+    cutoffs: Sequence[int],
+) -> Holes:
+    """Count the unjudged and unknown hits among the first hits of the counted queries, each document once."""
+    there = (hits.rankings.documents != NOTHING if first_chunks is None else first_chunks)[counted]
     unjudged = there & (hits.grades[counted] < 0)
 
     def count(mask: NDArray[np.bool_], k: int) -> int:

@@ -252,7 +252,8 @@ class Hits:
 class Holes:
     """Counts of unjudged hits among the first `cutoff` hits of the queries that enter a mean.
 
-    `hits` counts all of these hits, `unjudged` those without a grade, `unknown` those that the dataset lacks;
+    `hits` counts all of these hits, of several chunks of a document only the first, `unjudged` those without a grade,
+    `unknown` those that the dataset lacks;
     `unknown_anywhere` counts the latter at any rank of any query. `rates` are the hole rates; their keys are cutoffs,
     as text.
     """

@@ -84,12 +84,6 @@ def _divide(parts: Floats | NDArray[np.int64], wholes: Floats | NDArray[np.int64
     return np.divide(parts, wholes, out=np.zeros(len(parts)), where=wholes > 0)
 
 
-def _divide_or_nan(parts: NDArray[np.int64], wholes: NDArray[np.int64]) -> Floats:
-    """Return parts / wholes, NaN where the whole is 0: a share of nothing is unknown."""
-    shares: Floats = np.divide(parts, wholes, out=np.full(len(parts), np.nan), where=wholes > 0)
-    return shares
-
-
 _TOKENS = "Smith and Troynikov 2024, *Evaluating Chunking Strategies for Retrieval*, Chroma Technical Report"
 
 
@@ -177,12 +171,12 @@ FORMULAS = _index(
         Formula(
             name="Judged",
             title="Share of judged documents",
-            formula="(number of judged documents among the first k) / (number of documents found, at most k); no value "
-            "if none is found",
+            formula="(number of judged documents among the first k) / (number of documents among the first k); no "
+            "value if none is found",
             reference="Thakur et al. 2021, arXiv:2104.08663 (as the hole rate, 1 - Judged)",
             mlflow="judged",
             cutoff="required",
-            compute=lambda graded, golds, k: _divide_or_nan(graded.count(k), np.minimum(graded.returned, k)),
+            compute=lambda graded, golds, k: graded.share_judged(k),
             is_merit=False,
             not_in_reports="a report has no judgments of irrelevant items",
         ),

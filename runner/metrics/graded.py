@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+REPEATED = np.iinfo(np.int32).min
+"""The grade of a judged document that already appears at a better rank: neither a second hit nor irrelevant."""
+
 
 @dataclass(frozen=True, eq=False)
 class Graded:
     """The judged documents that were found, in columns sorted by query, then by rank (from 1).
 
-    `returned` (queries) is the number of documents that each query found, judged or not. `tokens` counts the words of
-    gold spans in the hits, None if gold is not spans.
+    Documents whose grade is `REPEATED` are later chunks. `returned` (queries) is the number of hits of each query,
+    judged or not, and `first_chunks` (queries x ranks) marks the hits that are the first of their document, None if
+    documents are searched. `tokens` counts the words of gold spans in the hits, None if gold is not spans.
     """
 
     grader: Grader
@@ -32,6 +36,7 @@ class Graded:
     grades: NDArray[np.int32]
     returned: NDArray[np.int64]
     tokens: TokenCounts | None = None
+    first_chunks: NDArray[np.bool_] | None = None
 
     @cached_property
     def gold(self) -> Graded:
@@ -41,7 +46,7 @@ class Graded:
     def select(self, documents: NDArray[np.bool_]) -> Graded:
         """Return only some of the documents, selected by a mask."""
         columns = (self.queries[documents], self.ranks[documents], self.grades[documents])
-        return Graded(self.grader, *columns, self.returned, self.tokens)
+        return Graded(self.grader, *columns, self.returned, self.tokens, self.first_chunks)
 
     def first_ranks(self, k: int) -> Graded:
         """Return only the documents among the first k."""
@@ -50,6 +55,13 @@ class Graded:
     def count(self, k: int | NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of documents among the first k (queries,); k may differ between documents."""
         return np.bincount(self.queries[self.ranks <= k], minlength=self.grader.n_queries)
+
+    def share_judged(self, k: int) -> Floats:
+        """Return the share of judged documents among those of the first k hits (queries,), NaN where none is found."""
+        judged = self.select(self.grades != REPEATED).count(k)
+        found = np.minimum(self.returned, k) if self.first_chunks is None else self.first_chunks[:, :k].sum(axis=1)
+        shares: Floats = np.divide(judged, found, out=np.full(len(found), np.nan), where=found > 0)
+        return shares
 
     def count_tokens(self, cutoff: int) -> TokenCut:
         """Return the words of the rankings up to a cutoff; raises `MeasureError` if gold is not spans."""

@@ -19,12 +19,9 @@ from runner.datasets.base import Judgments
 from runner.metrics.delegated import compute
 from runner.metrics.errors import MeasureError
 from runner.metrics.formulas import FORMULAS
-from runner.metrics.graded import Floats, Graded, find_starts
+from runner.metrics.graded import REPEATED, Floats, Graded, find_starts
 from runner.metrics.measures import Measure, parse
 from runner.metrics.tokens import TokenGold
-
-REPEATED = np.iinfo(np.int32).min
-"""The grade of a judged document that already appears at a better rank: neither a second hit nor irrelevant."""
 
 Ranks = NDArray[np.int32]
 """The rank of each gold document (gold,), in the order of `Judgments.gold_order`."""
@@ -94,7 +91,7 @@ class Grader:
     """Judgments prepared to score any number of rankings.
 
     For rankings of chunks, `document_of` maps each chunk to its document, which counts as found at its first chunk.
-    Later chunks of a document keep their ranks but count neither as gold nor as irrelevant.
+    Later chunks of a document keep their ranks but count neither as gold nor as irrelevant, judged or unjudged.
 
     Hits that are missing from the corpus keep their rank. `judged_ids` maps the ids of those that may be judged to
     their position in the judgments; all others are unjudged. `tokens` are the words of gold spans, if gold is spans.
@@ -150,9 +147,26 @@ class Grader:
             repeated[first] = False
             grades = np.where(repeated, np.int32(REPEATED), grades)
         tokens = None if self.tokens is None else self.tokens.count(rankings)
-        graded = Graded(self, queries, columns + 1, grades, np.count_nonzero(documents != NOTHING, axis=1), tokens)
+        returned = np.count_nonzero(documents != NOTHING, axis=1)
+        graded = Graded(self, queries, columns + 1, grades, returned, tokens, self._mark_first_chunks(rankings))
         self._latest[:] = [(rankings, graded, places)]
         return graded
+
+    def _mark_first_chunks(self, rankings: Rankings) -> NDArray[np.bool_] | None:
+        """Return a mask of the hits that are the first chunk of their document (n x k); None for documents."""
+        if self.document_of is None:
+            return None
+        outside = self._locate(rankings.unknown_ids)
+        unjudged = outside == self._unjudged
+        outside[unjudged] += np.arange(np.count_nonzero(unjudged), dtype=np.int32)  # each is a document of its own
+        known = np.concatenate((self.document_of, outside, np.array([NOTHING], dtype=np.int32)))
+        documents = known[rankings.documents]
+        order = np.argsort(documents, axis=1, kind="stable")
+        ordered = np.take_along_axis(documents, order, axis=1)
+        first = np.ones(documents.shape, dtype=np.bool_)
+        np.put_along_axis(first, order[:, 1:], ordered[:, 1:] != ordered[:, :-1], axis=1)
+        first &= rankings.documents != NOTHING
+        return first
 
     def rank_gold(self, rankings: Rankings) -> Ranks:
         """Return the rank of each gold document, that of its first chunk if chunks are searched."""

@@ -13,7 +13,7 @@ from retrievers.access import Access
 from runner.metrics.formulas import FORMULAS
 from runner.metrics.measures import TOKEN_MEASURES, Measure, add_depth, expand, parse_primary
 
-RESULTS_VERSION = "metrics 2"
+RESULTS_VERSION = "metrics 3"
 
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})

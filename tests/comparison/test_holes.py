@@ -9,7 +9,7 @@ import pytest
 
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.leaderboard import build_leaderboard
-from runner.comparison.notes import warn_unequal_holes
+from runner.comparison.notes import warn_holes, warn_unequal_holes
 from runner.comparison.report.json import comparison_json
 from runner.comparison.report.tables import measures_table
 from runner.evaluation.report.printing import show_result
@@ -78,6 +78,20 @@ def test_unequal_hole_rates_are_pointed_out(fewer: int, more: int, unfair: bool)
 def test_results_without_a_count_of_holes_are_not_compared() -> None:
     assert warn_unequal_holes([result("a"), with_holes("b", 200)], ["a", "b"]) == ""
     assert warn_unequal_holes([result("a")], ["a"]) == ""
+
+
+@pytest.mark.parametrize(("each", "warns"), [(1, False), (1.9, False), (2, True)])
+def test_unequal_hole_rates_of_known_item_data_are_no_warning(each: float, warns: bool) -> None:
+    results = [with_judgments(each, 120), replace(with_judgments(each, 180, seed=1), name="b")]
+    assert bool(warn_unequal_holes(results, ["a", "b"])) == warns
+    assert any("the hole rates at 10 differ" in note for note in compare(*results).notes) == warns
+
+
+def test_the_first_hits_of_known_item_data_are_no_warning() -> None:
+    found = with_judgments(1, 100)
+    first = replace(found, holes=Holes(1, 200, 100, 0, 0, {"1": 0.5}))
+    assert warn_holes(first) == ""
+    assert warn_holes(replace(first, dataset=replace(found.dataset, judgments=2 * found.dataset.queries))) != ""
 
 
 def with_judgments(each: float, unjudged: int, seed: int = 0) -> Result:

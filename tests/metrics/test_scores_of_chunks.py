@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from retrievers.base import NOTHING, Rankings
 from runner.metrics.measures import expand, parse
@@ -79,10 +80,28 @@ def test_recall_counts_documents_and_a_rank_is_that_of_the_first_chunk() -> None
     np.testing.assert_allclose(scores.values[:, 0], [1 / 2, 1 / 2, 1, 1 / 3, reached / ideal])
 
 
-def test_later_chunks_are_judged_and_shown_as_adding_nothing() -> None:
+def test_later_chunks_are_shown_as_judged_and_count_for_no_measure() -> None:
     made, found = one_query({0: 3, 1: 0}, [0, 1, 2, 3, 4], [0, 0, 1, 1, 5])
     assert made.grades(found).tolist() == [[3, 0, 0, 0, -1]]
-    assert made.score(found, [parse("Judged@5")]).values[0, 0] == pytest.approx(4 / 5)
+    scores = made.score(found, [parse(name) for name in ("P@5", "Judged@2", "Judged@4", "Judged@5")])
+    np.testing.assert_allclose(scores.values[:, 0], [1 / 5, 1, 1, 2 / 3])
+
+
+@given(chunk_worlds(), st.sampled_from([1, 2, 5, 20]))
+def test_the_judged_are_a_share_of_the_documents_of_the_first_chunks(drawn: tuple[World, np.ndarray], k: int) -> None:
+    world, document_of = drawn
+    judged = grader(world, document_of).score(world.rankings, [parse(f"Judged@{k}")])
+    for query in np.flatnonzero(judged.counted).tolist():
+        there = {int(document_of[chunk]) for chunk in world.rankings.documents[query, :k] if chunk != NOTHING}
+        share = len(there & world.qrels[query].keys()) / len(there) if there else np.nan
+        np.testing.assert_allclose(judged.values[0, query], share)
+
+
+def test_each_unjudged_hit_outside_the_corpus_is_a_document_of_its_own() -> None:
+    made, found = one_query({0: 1}, [0, 1, 2, 3, 2], [0, 0])
+    made = replace(made, judged_ids={"known": 0})
+    found = replace(found, unknown_ids=("a", "b"))
+    assert made.score(found, [parse("Judged@5")]).values[0, 0] == pytest.approx(1 / 3)
 
 
 def test_rankings_of_more_chunks_than_there_are_are_refused() -> None:
