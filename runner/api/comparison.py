@@ -16,18 +16,33 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@dataclass(frozen=True, repr=False)
+class ResultDifference(Versus):
+    """The mean of a candidate by a measure, and its difference from the baseline."""
+
+    measure: str = ""
+    candidate: str = ""
+    baseline: str = ""
+
+    def __repr__(self) -> str:
+        verdict = "significant" if self.difference.significant else "not significant"
+        return f"{self.candidate} against {self.baseline} by {self.measure}: {super().__repr__()}; {verdict}"
+
+
 @dataclass(frozen=True, eq=False)
 class ResultComparison(Comparison):
     """A comparison of results with a baseline, which is the first result; candidates are numbered from 1."""
 
-    def difference(self, measure: str | None = None, candidate: int = 1) -> Versus:
+    def difference(self, measure: str | None = None, candidate: int = 1) -> ResultDifference:
         """Return the mean of a candidate by a measure (None: the primary one), and its difference from the baseline."""
         name = self.primary if measure is None else str(parse(measure))
         if name not in self.table:
             raise ResultError(f"{name}: not in this comparison; choose from {', '.join(self.table)}")
         if not 1 <= candidate < len(self.results):
             raise ResultError(f"candidate={candidate}: should be from 1 to {len(self.results) - 1}")
-        return self.table[name][candidate]
+        return ResultDifference(
+            **vars(self.table[name][candidate]), measure=name, candidate=self.labels[candidate], baseline=self.labels[0]
+        )
 
     def significant(self, measure: str | None = None, candidate: int = 1) -> bool:
         """Return whether a difference is significant.

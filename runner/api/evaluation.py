@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import cache
 from os import PathLike
 from typing import Any
@@ -45,9 +45,9 @@ def evaluate(
 
     `retriever` is a retriever of the package `retrievers`, an object with `search(queries, k)`, a function of a query
     (and optionally of the number of hits), a LangChain or LlamaIndex retriever, or a Haystack pipeline. `overrides` are
-    other settings as on the command line, such as "metrics.depth=1000". `name` is the name of the run. `tracking_uri`
-    is where the run is logged ("none": not logged) and `store_path` where work is cached; for both, None means the
-    default of the command line.
+    other settings as on the command line, such as "metrics.depth=1000". `name` is the name of the run, and of the
+    system in comparisons and tables. `tracking_uri` is where the run is logged ("none": not logged) and `store_path`
+    where work is cached; for both, None means the default of the command line.
 
     Failed queries are part of the result (`failures`). Raises `ConfigError`, `DatasetError` or `RetrieverError` for
     mistakes, `FailedEvaluation` if the retriever fails.
@@ -65,7 +65,7 @@ def evaluate(
     settled = settle(config, choices | {"retriever": choice or _name_retriever(own)})
     own_settings = "the retriever is given with settings of its own; set its {group} instead (docs/python.md)"
     check_read(overrides, [settled.config], own_settings)
-    experiment = build_experiment(settled, name, retriever=own)
+    experiment = replace(build_experiment(settled, name, retriever=own), label=name or "")
     analyzer = build(OmegaConf.to_container(config.analyzer, resolve=True), "analyzer", settled.config["plugins"])
     bench = Bench(open_store(store_settings(settled.config)), analyzer)
     bench.datasets.add(experiment.source, experiment.chunking, dataset)

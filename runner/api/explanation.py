@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from runner.api.data import locate
-from runner.api.notebook import render_explanation
+from runner.api.notebook import Part, render_tables
 from runner.comparison.compare import TableStatistics
 from runner.config.composing import compose_config
 from runner.config.consent import Consent, restore_values
@@ -21,6 +21,8 @@ from runner.datasets.settings import build_dataset
 from runner.evaluation.bench import Bench
 from runner.evaluation.result import Result
 from runner.features.explain.explanation import ExplanationSettings, explain_difference
+from runner.features.explain.report import tables
+from runner.features.explain.report.sections import iter_sections
 from runner.features.explain.terms import Explanation
 from runner.metrics.measures import parse_primary
 from runner.results.lookup import Named
@@ -29,6 +31,9 @@ from runner.store.settings import store_settings
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+MOST_EXAMPLES = 5
+"""Most rows of a list of evidence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +71,13 @@ class ResultExplanation(Explanation):
         return f"ResultExplanation({self.labels[1]} against {self.labels[0]} by {self.primary})"
 
     def _repr_html_(self) -> str:
-        return render_explanation(self)
+        parts: list[Part] = [
+            (section.title, table, ())
+            for section in iter_sections(self, MOST_EXAMPLES)
+            for table in section.tables.values()
+        ]
+        texts = [tables.verdict(self), *tables.describe_changes(self), *tables.about(self)]
+        return render_tables(tables.heading(self), parts, texts)
 
 
 def explain(

@@ -1,4 +1,4 @@
-"""Results, leaderboards, comparisons and explanations as HTML for notebook cells: the tables of the console."""
+"""Results, leaderboards and comparisons as HTML for notebook cells: the tables of the console."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from runner.config.environment import hide_values
 from runner.evaluation.report import tables as evaluation_tables
 from runner.evaluation.report.sections import iter_sections as iter_result_sections
 from runner.evaluation.result import Result
-from runner.features.explain.report import tables as explanation_tables
-from runner.features.explain.report.sections import iter_sections as iter_explanation_sections
-from runner.features.explain.terms import Explanation
 from runner.pages import numbers
 from runner.pages.page import render
 from runner.pages.sections import ReportSection
@@ -29,9 +26,6 @@ TEMPLATE = Path(__file__).with_name("notebook.html.jinja")
 MOST_ROWS = 20
 """Most rows of a leaderboard."""
 
-MOST_EXAMPLES = 5
-"""Most rows of a list of evidence for an explanation."""
-
 Part = tuple[str, Table, Collection[int]]
 """A table under its title, with the numbers of its bold rows."""
 
@@ -40,9 +34,6 @@ def render_result(result: Result) -> str:
     """Return a result as HTML: its measures, the sections that are printed and list no queries, and its cost."""
     mean, interval = numbers.score(result.means.get(result.primary)), result.intervals.get(result.primary)
     figure = f"{result.primary} {mean} {numbers.interval(interval)}"
-    title = (
-        f"{result.name} on {evaluation_tables.heading(result)}: {result.primary} {mean} {numbers.interval(interval)}"
-    )
     parts: list[Part] = [
         ("", evaluation_tables.measures_table(result), ()),
         ("", evaluation_tables.whole_table(result), ()),
@@ -50,7 +41,9 @@ def render_result(result: Result) -> str:
     ]
     warnings = [f"warning: {warning}" for warning in evaluation_tables.warnings(result)]
     title = f"{result.name} on {evaluation_tables.heading(result)}: {figure}"
-    return _render(title, parts, [evaluation_tables.outcomes_line(result), *warnings, evaluation_tables.cost(result)])
+    return render_tables(
+        title, parts, [evaluation_tables.outcomes_line(result), *warnings, evaluation_tables.cost(result)]
+    )
 
 
 def render_leaderboard(board: Leaderboard, results: Sequence[Result] = ()) -> str:
@@ -63,7 +56,7 @@ def render_leaderboard(board: Leaderboard, results: Sequence[Result] = ()) -> st
     more = [f"and {len(board.rows) - MOST_ROWS:,} more"] if len(board.rows) > MOST_ROWS else []
     title = sweep_tables.board_heading(board) if board.dataset else "no combination finished"
     lines = [sweep_tables.verdict(board), *sweep_tables.notices(board), sweep_tables.describe_judging(board)]
-    return _render(title, parts, [*more, *filter(None, lines)])
+    return render_tables(title, parts, [*more, *filter(None, lines)])
 
 
 def render_comparison(comparison: Comparison) -> str:
@@ -73,18 +66,7 @@ def render_comparison(comparison: Comparison) -> str:
     for i, label in enumerate(others, 1):
         parts.append((f"{label} minus {first}", comparison_tables.differences_table(comparison, i, few), ()))
     texts = [*comparison_tables.verdicts(comparison), *comparison_tables.about(comparison)]
-    return _render(comparison_tables.heading(comparison), parts, texts)
-
-
-def render_explanation(explanation: Explanation) -> str:
-    """Return an explained difference as HTML: the effects on the primary measure and on all, and the evidence."""
-    parts: list[Part] = [
-        (section.title, table, ())
-        for section in iter_explanation_sections(explanation, MOST_EXAMPLES)
-        for table in section.tables.values()
-    ]
-    texts = [explanation_tables.verdict(explanation), *explanation_tables.describe_changes(explanation)]
-    return _render(explanation_tables.heading(explanation), parts, [*texts, *explanation_tables.about(explanation)])
+    return render_tables(comparison_tables.heading(comparison), parts, texts)
 
 
 def render_page(page: str, height: int = 600) -> str:
@@ -98,5 +80,6 @@ def _select_printed(sections: Iterable[ReportSection]) -> Iterator[Part]:
         yield from ((section.title, table, ()) for table in section.tables.values() if section.printed)
 
 
-def _render(title: str, parts: Sequence[Part], texts: Sequence[str]) -> str:
+def render_tables(title: str, parts: Sequence[Part], texts: Sequence[str]) -> str:
+    """Return tables under a title, and sentences below them, as HTML."""
     return hide_values(render(TEMPLATE, title=title, parts=parts, texts=list(filter(None, texts))))

@@ -163,11 +163,12 @@ def run_experiment(
         entry = waiting and waiting.read()
         if waiting and entry:
             console.note(f"already evaluated; logging the result saved in {waiting.file}")
-            insight, files = render(entry.result)
-            entry = replace(entry, reports=files)
+            result = experiment.relabel(entry.result)
+            insight, files = render(result)
+            entry = replace(entry, result=result, reports=files)
             with suppress(OSError):  # the result is then logged without reports
                 waiting = earlier.keep(identity, entry, waiting)
-            return entry.result, _finish(entry.result, insight, waiting, tracker, bench, show)
+            return result, _finish(result, insight, waiting, tracker, bench, show)
         try:
             with Status(experiment.name):
                 measured = bench.measure(experiment)

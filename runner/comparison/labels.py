@@ -60,10 +60,10 @@ def label_systems(results: Sequence[Result]) -> list[str]:
 def identify_system(result: Result) -> bytes:
     """Return what identifies a system on any dataset: its retriever and chunking, or else its name.
 
-    The label of a run from elsewhere stands for its file. Without one, a path that names the dataset by an
-    interpolation is taken as it was written in the sweep.
+    A name from Python stands for all settings, the label of a run from elsewhere for its file. Without one, a path that
+    names the dataset by an interpolation is taken as it was written in the sweep.
     """
-    retriever = result.config.get("retriever")
+    retriever = None if _is_named(result) else result.config.get("retriever")
     for key, value in result.swept.items():
         first, *rest = key.split(".")
         if first == "retriever" and rest and retriever and "${" in str(value):
@@ -72,6 +72,13 @@ def identify_system(result: Result) -> bytes:
     settings = (_drop_labelled_files(retriever), chunking) if retriever else result.name
     identity = (result.retriever, result.search_type, settings)
     return orjson.dumps(identity, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS, default=str)
+
+
+def _is_named(result: Result) -> bool:
+    """Return whether a system has a name of its own, other than its choice of a retriever and its label."""
+    choice = (result.config.get("choices") or {}).get("retriever")
+    label = (result.config.get("retriever") or {}).get("label")
+    return choice is not None and result.retriever not in (choice, label)
 
 
 def _drop_labelled_files(node: Any) -> Any:  # noqa: ANN401 (any YAML value)

@@ -104,7 +104,7 @@ def build_result(
     return Result(
         **vars(measurements),
         name=experiment.name,
-        retriever=experiment.retriever_name,
+        retriever=experiment.system,
         config=experiment.config,
         config_hash=config_hash(experiment.config),
         swept=dict(experiment.swept),

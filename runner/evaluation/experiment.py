@@ -37,7 +37,7 @@ class Experiment:
     it is "". `index` is what the index reported about itself when the experiment was identified. `blocks` are the
     positions of queries that a race has searched, block by block, so that their rankings are in the store. `metrics`
     are what is measured, `statistics` how results are compared. `features` are the settings of features that add
-    figures, by feature.
+    figures, by feature. `label` is the name of the system from Python, "" for that of its retriever.
     """
 
     name: str
@@ -55,6 +55,12 @@ class Experiment:
     blocks: Sequence[Sequence[int]] = ()
     statistics: Statistics = Statistics()
     features: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def system(self) -> str:
+        """Return the name of the system in results."""
+        return self.label or self.retriever_name
 
     @property
     def search_type(self) -> str:
@@ -62,8 +68,8 @@ class Experiment:
         return derive_capabilities(self.retriever).search_type or self.retriever_name
 
     def relabel(self, result: Result) -> Result:
-        """Return an earlier result of the same combination with the name and the swept settings of this experiment."""
-        return replace(result, name=self.name, swept=dict(self.swept))
+        """Return an earlier result of the same combination with the names and the swept settings of this experiment."""
+        return replace(result, name=self.name, retriever=self.system, swept=dict(self.swept))
 
 
 def build_experiment(

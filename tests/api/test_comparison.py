@@ -52,6 +52,56 @@ def test_a_difference_is_significant_where_its_corrected_p_value_says_so() -> No
     assert frame.loc[("nDCG@10", "wrong"), "difference"] == -1
 
 
+@pytest.mark.usefixtures("here")
+def test_a_difference_is_a_line_with_both_names_the_measure_and_the_verdict() -> None:
+    queries = {f"q{i}": "ships at night" for i in range(12)}
+    many = runner.Dataset.of(DOCUMENTS, queries, {name: {"d1": 1} for name in queries})
+    first, second = (
+        runner.evaluate(search, many, tracking_uri="none", name=name)
+        for name, search in (("first hit", lambda query: ["d1", "d2"]), ("second hit", lambda query: ["d2", "d1"]))
+    )
+    comparison = runner.compare(first, second)
+    line = repr(comparison.difference("RR"))
+    assert line.startswith("second hit against first hit by RR: 0.5000: -0.5000 ")
+    assert line.endswith("; better on 0, equal on 0, worse on 12 of 12 queries; significant")
+    assert repr(runner.compare(first, first, primary="RR").difference()).endswith("; not significant")
+
+
+def test_a_name_is_the_system_in_comparisons_and_tables(
+    data: runner.Dataset, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = [runner.evaluate(BM25(k1=k1), data, name=name) for name, k1 in (("low", 0.0), ("high", 5.0))]
+    comparison = runner.compare(*results)
+    assert comparison.labels == ["low", "high"]
+    assert comparison.frame["result"].tolist()[:2] == ["low", "high"]
+    first, second = (result.run.id for result in results if result.run)
+    assert main(["compare", f"baseline={first}", f"candidate={second}", "gate=none", "--json"]) == 0
+    systems = json.loads(capsys.readouterr().out)["systems"]
+    assert [(system["label"], system["name"], system["retriever"]) for system in systems] == [
+        ("low", "low", "low"),
+        ("high", "high", "high"),
+    ]
+    assert main(["table", f"sweeps=[{first},{second}]", "output=paper"]) == 0
+    assert json.loads((here / "paper/cells.json").read_text())["systems"] == ["low", "high"]
+
+
+def test_systems_of_one_name_on_several_datasets_are_a_row(
+    data: runner.Dataset, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = runner.Dataset.of(DOCUMENTS, {**QUERIES, "q1": "other words"}, QRELS, name="other")
+    runs = [
+        runner.evaluate(BM25(k1=k1), of, name=name).run
+        for of, k1 in ((data, 0.9), (other, 1.2))
+        for name in ("tuned", "also tuned")
+    ]
+    ids = ",".join(run.id for run in runs if run)
+    capsys.readouterr()
+    assert main(["table", f"sweeps=[{ids}]", "output=paper"]) == 0
+    content = json.loads((here / "paper/cells.json").read_text())
+    assert (content["systems"], content["datasets"]) == (["tuned", "also tuned"], ["DIR", "other"])
+    assert len(content["cells"]) == 4
+
+
 def test_a_comparison_is_shown_as_tables(given: runner.Dataset) -> None:
     results = [runner.evaluate(BM25(k1=k1), given, tracking_uri="none") for k1 in (0.0, 5.0)]
     comparison = runner.compare(*results)

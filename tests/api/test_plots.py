@@ -50,11 +50,3 @@ def test_without_matplotlib_an_error_says_how_to_install_it(board: SweepBoard, m
     for one in (board, board.best):
         with pytest.raises(extras.MissingPackageError, match="run pip install matplotlib"):
             one.plot()
-
-
-def test_a_difference_is_shown_in_a_line(board: SweepBoard) -> None:
-    first, last = board.runs[0], board.runs[-1]
-    versus = runner.compare(last, first).difference()
-    own = versus.difference
-    assert repr(versus).startswith(f"{versus.mean:.4f}: {own.mean:+.4f} ")
-    assert repr(versus).endswith(f"better on {own.wins}, equal on {own.ties}, worse on {own.losses} of 3 queries")
