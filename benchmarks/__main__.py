@@ -27,6 +27,7 @@ from benchmarks.serving import SERVING
 from benchmarks.sweeps import SWEEPS
 from benchmarks.ten_million import TEN_MILLION
 from benchmarks.traffic import TRAFFIC
+from benchmarks.vector_files import VECTOR_FILES
 
 EVERY = (
     *CASES,
@@ -42,6 +43,7 @@ EVERY = (
     *FIRST_GATE,
     *TEN_MILLION,
     *TRAFFIC,
+    *VECTOR_FILES,
 )
 
 

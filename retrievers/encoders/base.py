@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ Vectors = NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
 Role = Literal["query", "document"]
 
+MAPPED_SHARD = 65_536
+"""How many vectors of a matrix are read at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
@@ -40,6 +43,37 @@ class Embedded:
 
     documents: Sequence[Vectors]
     queries: Callable[[Sequence[str], Store], tuple[Vectors, NDArray[np.float32]]]
+
+
+@dataclass(frozen=True, eq=False)
+class MappedVectors(Sequence[Vectors]):
+    """The vectors of documents in a matrix of any numbers, which may be a file that is larger than memory.
+
+    They are read in shards of float32. `rows` has the row of each document, None if documents and rows have one order.
+    """
+
+    matrix: NDArray[Any]
+    rows: NDArray[np.int64] | None
+
+    def __len__(self) -> int:
+        """Return the number of shards."""
+        return -(-self.documents // MAPPED_SHARD)
+
+    def __getitem__(self, shard: int) -> Vectors:  # type: ignore[override]  # no slices
+        """Return the vectors of a shard."""
+        if not 0 <= shard < len(self):
+            raise IndexError(shard)
+        return self.read(slice(shard * MAPPED_SHARD, (shard + 1) * MAPPED_SHARD))
+
+    @property
+    def documents(self) -> int:
+        """Return the number of documents."""
+        return len(self.matrix if self.rows is None else self.rows)
+
+    def read(self, documents: slice | NDArray[np.integer[Any]]) -> Vectors:
+        """Return the vectors of documents at these positions."""
+        rows = documents if self.rows is None else self.rows[documents]
+        return np.asarray(self.matrix[rows], dtype=np.float32)
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
-from retrievers.encoders.base import Embedded, Vectors
+from retrievers.encoders.base import MAPPED_SHARD, Embedded, MappedVectors, Vectors
 from retrievers.extras import check_installed
 from retrievers.files import hash_file
 from retrievers.store import Key, Store
@@ -24,9 +24,6 @@ RESULTS_VERSION = "vector files 1"
 _ID = ("id", "_id", "docid", "doc_id", "document_id", "qid", "query_id")
 _VECTOR = ("vector", "embedding", "vectors", "embeddings")
 """The names of columns and tensors, in the order of preference."""
-
-_ROWS = 65_536
-"""How many rows are checked at a time: a file may be larger than memory."""
 
 
 class VectorTable(NamedTuple):
@@ -42,7 +39,8 @@ class VectorFiles:
 
     The ending is the format: `.parquet` (a column of ids and one of lists), `.npz` (arrays `ids` and `vectors`), or
     `.npy` and `.safetensors`, a matrix whose rows have their ids, one per line, in a file of the same name that ends in
-    `.txt`. Vectors of other ids are ignored. The identity is the content of the files, wherever they are.
+    `.txt`. A `.npy` file may be larger than memory. Vectors of other ids are ignored. The identity is the content of
+    the files, wherever they are.
     """
 
     access: ClassVar[Access] = Access(paths=("documents", "queries"))
@@ -60,20 +58,21 @@ class VectorFiles:
         """Return the vectors of the corpus; raises `RetrieverError` for a document or query without one."""
         table = _load_shared(self.documents, store)
         vectors = _select(table, list(corpus.ids), self.documents, "document")
+        width = table.vectors.shape[1]
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
             ids = [getattr(text, "id", text) for text in texts]
-            selected = _select(_load_shared(self.queries, store), ids, self.queries, "query")
-            if vectors.shape[1] != selected.shape[1]:
+            selected = _select(_load_shared(self.queries, store), ids, self.queries, "query").read(slice(None))
+            if width != selected.shape[1]:
                 raise RetrieverError(
                     f"{self.queries}: the vectors have {selected.shape[1]:,} dimensions, but those of "
-                    f"{self.documents} have {vectors.shape[1]:,}; encode both with the same model"
+                    f"{self.documents} have {width:,}; encode both with the same model"
                 )
             return selected, np.full(
                 len(texts), np.nan, dtype=np.float32
             )  # nothing is known of the time to encode them
 
-        return Embedded([vectors], queries)
+        return Embedded(vectors, queries)
 
 
 def load_vectors(path: Path) -> VectorTable:
@@ -105,8 +104,8 @@ def _load_shared(file: str, store: Store) -> VectorTable:
     return store.share(Key.of(LIVE_VECTORS, __name__, file=identify_file(file)), partial(load_vectors, path))
 
 
-def _select(table: VectorTable, ids: Sequence[str], file: str, what: str) -> Vectors:
-    """Return the vectors of ids, float32, in their order."""
+def _select(table: VectorTable, ids: Sequence[str], file: str, what: str) -> MappedVectors:
+    """Return the vectors of ids, in their order."""
     missing = [name for name in ids if name not in table.rows]
     if missing:
         raise RetrieverError(
@@ -115,7 +114,7 @@ def _select(table: VectorTable, ids: Sequence[str], file: str, what: str) -> Vec
         )
     rows = np.fromiter((table.rows[name] for name in ids), dtype=np.int64, count=len(ids))
     in_order = len(rows) == len(table.vectors) and bool((rows == np.arange(len(rows))).all())
-    return np.asarray(table.vectors if in_order else table.vectors[rows], dtype=np.float32)
+    return MappedVectors(table.vectors, None if in_order else rows)
 
 
 def _check(path: Path, ids: Sequence[str], vectors: NDArray[Any]) -> None:
@@ -130,8 +129,8 @@ def _check(path: Path, ids: Sequence[str], vectors: NDArray[Any]) -> None:
         seen: set[str] = set()
         repeated = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]  # add() returns None
         raise RetrieverError(f"{path}: the id {repeated!r} occurs more than once")
-    for start in range(0, len(vectors), _ROWS):
-        finite = np.isfinite(vectors[start : start + _ROWS]).all(axis=1)
+    for start in range(0, len(vectors), MAPPED_SHARD):
+        finite = np.isfinite(vectors[start : start + MAPPED_SHARD]).all(axis=1)
         if not finite.all():
             name = ids[start + int(np.argmin(finite))]
             raise RetrieverError(f"{path}: the vector of {name!r} has a value that is NaN or infinite")

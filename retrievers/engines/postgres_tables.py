@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from retrievers.base import Corpus
-from retrievers.encoders.base import Vectors
 from retrievers.engines.postgres_server import PostgresServer, ServerError
 from retrievers.filters import Filter, Metadata
 from retrievers.store import ENGINE_BYTES, Arrays, Key, Store
+from retrievers.vectors.points import PointVectors
 
 if TYPE_CHECKING:
     import psycopg
@@ -169,7 +169,7 @@ def format_conditions(metadata: Metadata, own: Filter | None) -> Composable:
 
 
 def fill_vectors(
-    vectors: Vectors, column_type: str, index: Composable | None, metadata: Metadata, rows: Sequence[int]
+    vectors: PointVectors, column_type: str, index: Composable | None, metadata: Metadata, rows: Sequence[int]
 ) -> Fill:
     """Return a function that fills a table of vectors of a type, with the fields to filter by, and builds its index.
 
@@ -227,7 +227,7 @@ def _rows(corpus: Corpus) -> Iterator[tuple[int, str, str]]:
         yield place, clean_text(title), clean_text(text)
 
 
-def _format_binary(vectors: Vectors, number: str) -> Iterator[bytes]:
+def _format_binary(vectors: PointVectors, number: str) -> Iterator[bytes]:
     """Yield rows (place, vector) in the binary format of COPY: the number of fields, then size and bytes of each."""
     width = vectors.shape[1]
     size = 4 + np.dtype(number).itemsize * width

@@ -11,18 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
 from retrievers.base import Corpus, RetrieverError
 from retrievers.capabilities import Capabilities
-from retrievers.encoders.base import Encoder, Vectors
+from retrievers.encoders.base import MAPPED_SHARD, Encoder, Vectors
 from retrievers.extras import check_installed
 from retrievers.search import Work
 from retrievers.store import Arrays, Key, Store
 from retrievers.vectors.faiss_arrays import check_parts, fill_index, pack_index
-from retrievers.vectors.points import Nearest, Points, Subset
+from retrievers.vectors.points import Nearest, Points, PointVectors, Subset
 from retrievers.vectors.quantization import BinaryIndex, RescoredIndex, build_binary_index
 from retrievers.vectors.vector_search import RESULTS_VERSION as VECTOR_SEARCH_VERSION
 from retrievers.vectors.vector_search import Metric, VectorIndex, VectorSearcher, VectorSpace
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     import faiss
 
 RESULTS_VERSION = f"dense 1, {VECTOR_SEARCH_VERSION}"
+
+_TRAINED_ON = 1 << 19
+"""How many vectors of a large file codes and cells are learned from."""
 
 _FEWEST_BITS = 3  # per code: FAISS compares eight at once
 
@@ -141,7 +145,7 @@ class Dense:
         metric = faiss.METRIC_L2 if self.metric == "l2" else faiss.METRIC_INNER_PRODUCT
         return faiss.index_factory(width, self._codes(n, width), metric)
 
-    def _build(self, vectors: Vectors) -> Arrays:
+    def _build(self, vectors: PointVectors) -> Arrays:
         import faiss
 
         n, width = vectors.shape
@@ -154,8 +158,11 @@ class Dense:
                 clustering = index.cp if self.index_type == "ivf" else index.pq.cp
                 clustering.seed, clustering.min_points_per_centroid = self.seed, 1
             if not index.is_trained:
-                index.train(np.resize(vectors, (max(n, 2**_FEWEST_BITS), width)))
-            index.add(vectors)
+                sample: Vectors = vectors if isinstance(vectors, np.ndarray) else vectors[_spread(n)]
+                index.train(sample if len(sample) >= 2**_FEWEST_BITS else np.resize(sample, (2**_FEWEST_BITS, width)))
+            step = n if isinstance(vectors, np.ndarray) else MAPPED_SHARD
+            for start in range(0, n, step):
+                index.add(vectors[start : start + step])
         return pack_index(index)
 
     def _codes(self, n: int, width: int) -> str:
@@ -173,6 +180,11 @@ class Dense:
                 f"pq_m={self.pq_m}: should be a divisor of the number of dimensions ({width}); choose one of {fitting}"
             )
         return f"PQ{self.pq_m}x{min(self.pq_bits, max(int(np.log2(n)), _FEWEST_BITS))}np"
+
+
+def _spread(n: int) -> NDArray[np.int64]:
+    """Return the places of the vectors of a large file that codes and cells are learned from."""
+    return np.linspace(0, n - 1, min(n, _TRAINED_ON)).astype(np.int64)
 
 
 @contextmanager

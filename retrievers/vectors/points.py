@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from retrievers.base import Rankings, RetrieverError, rank
-from retrievers.encoders.base import Vectors
+from retrievers.encoders.base import MappedVectors, Vectors
 from retrievers.filters import Filter
 from retrievers.vectors.nearest import find_nearest
+
+IN_MEMORY = 4 << 30
+"""The most bytes of vectors that are copied into memory; more are read from their file in each search."""
 
 Nearest = tuple[NDArray[np.float32], NDArray[np.int64]]
 """The scores of the best points of each query and their places, each of shape (n, depth), best first."""
@@ -22,13 +26,42 @@ class Points:
     """The documents with a direction: their positions in the corpus, their vectors, and the largest norm."""
 
     rows: NDArray[np.int32]
-    vectors: Vectors
+    vectors: PointVectors
     longest: float
 
     @property
     def width(self) -> int:
         """Return the dimensions of the vectors."""
         return int(self.vectors.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class MappedPoints:
+    """The vectors of points, read from a file when they are needed and divided by `lengths`, unless that is None."""
+
+    file: MappedVectors
+    rows: NDArray[np.int32]
+    lengths: NDArray[np.float32] | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of points and of dimensions."""
+        return len(self.rows), self.file.matrix.shape[1]
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.rows)
+
+    def __getitem__(self, places: slice | NDArray[np.integer[Any]]) -> Vectors:
+        """Return the vectors of the points at these places."""
+        vectors = self.file.read(self.rows[places])
+        if self.lengths is not None:
+            vectors /= self.lengths[places, None]
+        return vectors
+
+
+PointVectors = Vectors | MappedPoints
+"""The vectors of points, in memory or in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +107,11 @@ def _iter_directed(shards: Sequence[Vectors]) -> Iterator[tuple[NDArray[np.int32
 def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
     """Return the points of documents, given their vectors in order, with `unit_length` scaled to length 1.
 
-    Besides the points, only one shard is in memory at a time if `shards` loads each shard when it is needed.
+    Besides the points, only one shard is in memory at a time if `shards` loads each shard when it is needed. The points
+    of large files are not copied into memory.
     """
+    if isinstance(shards, MappedVectors) and shards.documents * shards.matrix.shape[1] * 4 > IN_MEMORY:
+        return _map_points(shards, unit_length)
     width = shards[0].shape[1] if shards else 0
     vectors = np.empty((sum(map(len, shards)), width), dtype=np.float32)
     rows, end, longest = [np.zeros(0, dtype=np.int32)], 0, 0.0
@@ -89,6 +125,14 @@ def build_points(shards: Sequence[Vectors], unit_length: bool) -> Points:
         rows.append(positions)
         longest = max(longest, float(lengths.max(initial=0)))
     return Points(np.concatenate(rows), vectors[:end], longest)
+
+
+def _map_points(file: MappedVectors, unit_length: bool) -> Points:
+    """Return the points of a file, which is read once for their lengths."""
+    parts = [(rows, lengths) for rows, _, lengths in _iter_directed(file)]
+    rows, lengths = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    longest = 1.0 if unit_length and len(rows) else float(lengths.max(initial=0))
+    return Points(rows, MappedPoints(file, rows, lengths if unit_length else None), longest)
 
 
 def rank_exactly(
@@ -117,11 +161,8 @@ def rank_exactly(
                 f"an exact index returns fewer than {depth:,} documents, so it is not that of this corpus; remove it "
                 "from the store (python -m runner cache)"
             )
-    elif subset is None:
-        rough, places = find_nearest(queries, points.vectors, depth, l2)
     else:
-        rough, places = find_nearest(queries, points.vectors[subset.places], depth, l2)
-        places = subset.places[places]
+        rough, places = find_nearest(queries, points.vectors, depth, l2, None if subset is None else subset.places)
     best = rank(points.rows[places], score_points(points, queries, places, l2), tie_order, k)
     if depth == n:
         return best

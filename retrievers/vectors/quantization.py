@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.encoders.base import Vectors
-from retrievers.vectors.points import Nearest, Points, Subset, score_points
+from retrievers.encoders.base import MAPPED_SHARD, Vectors
+from retrievers.vectors.points import Nearest, Points, PointVectors, Subset, score_points
 from retrievers.vectors.vector_search import VectorIndex
 
 _WORD = 64
@@ -40,9 +40,11 @@ class BinaryIndex:
         return scores.astype(np.float32), places if subset is None else subset.places[places]
 
 
-def build_binary_index(vectors: Vectors) -> BinaryIndex:
+def build_binary_index(vectors: PointVectors) -> BinaryIndex:
     """Return the index of vectors by their signs; 0 counts as negative."""
-    return BinaryIndex(_encode_signs(vectors), vectors.shape[1])
+    blocks = range(0, len(vectors), MAPPED_SHARD)
+    codes = [_encode_signs(vectors[start : start + MAPPED_SHARD]) for start in blocks]
+    return BinaryIndex(np.concatenate(codes, axis=1), vectors.shape[1])
 
 
 def _encode_signs(vectors: Vectors) -> NDArray[np.uint64]:

@@ -131,7 +131,8 @@ class EmbeddedSpace:
 class VectorSearcher:
     """Searches points, through an index or exactly. `embed` encodes queries.
 
-    A text without a direction, such as a blank one, has no hits and is never a hit.
+    A text without a direction, such as a blank one, has no hits and is never a hit. In an exact search, the first
+    `timed` queries are searched one by one.
     """
 
     space: VectorSpace
@@ -140,6 +141,7 @@ class VectorSearcher:
     index: VectorIndex | None
     exact: bool
     concurrency: int = 1
+    timed: int = TIMED_QUERIES
 
     def search(self, queries: Sequence[str], k: int, store: Store = NoStore()) -> Rankings:  # noqa: B008 (immutable)
         """Return the k best documents of each query.
@@ -152,7 +154,7 @@ class VectorSearcher:
         seconds = embedding_seconds.copy()
         lengths = np.linalg.norm(vectors, axis=1)
         searched = np.flatnonzero(lengths > 0) if len(self.points.rows) else np.zeros(0, dtype=np.int64)
-        alone = len(searched) if self.index is not None else min(TIMED_QUERIES, len(searched))
+        alone = len(searched) if self.index is not None else min(self.timed, len(searched))
 
         def search_block(task: tuple[NDArray[np.int64], Filter | None]) -> None:
             block, own = task
@@ -205,7 +207,7 @@ class VectorSearcher:
         """Return the documents of the exact rankings."""
 
         def search() -> Arrays:
-            return {"documents": replace(self, index=None, exact=True).search(queries, k, store).documents}
+            return {"documents": replace(self, index=None, exact=True, timed=0).search(queries, k, store).documents}
 
         key = self.space.build_exact_key(queries, k).with_check(check_rows, len(queries), ("documents",))
         return store.arrays(key, search)["documents"]

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from retrievers.base import Corpus, QueryText, RetrieverError
+from retrievers.base import Corpus, QueryText, Rankings, RetrieverError
+from retrievers.encoders import base
 from retrievers.encoders.base import Vectors
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.vectors import VectorFiles, load_vectors
+from retrievers.filters import parse_filter
 from retrievers.store import MemoryStore
+from retrievers.vectors import nearest, points
 from retrievers.vectors.dense import Dense
 
 TEXTS = ["a cat sleeps on the sofa", "kittens and cats nap", "the market fell", "stocks rose on the market", "a sofa"]
@@ -78,6 +81,50 @@ def test_vectors_of_a_file_rank_as_their_encoder_does(
     assert (read.scores == own.scores).all()
     assert read.seconds is not None
     assert np.isnan(read.seconds).all()  # the time to encode a query is unknown
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"index_type": "flat", "metric": "l2"},
+        {"index_type": "flat", "quantization": "binary"},
+        {"index_type": "ivf", "nlist": 4, "nprobe": 2, "quantization": "int8", "rescore": True},
+        {"index_type": "ivf", "nlist": 4, "nprobe": 2, "metric": "dot"},
+        {"index_type": "hnsw", "quantization": "int8"},
+        {"index_type": "pq", "pq_m": 4, "pq_bits": 4},
+    ],
+)
+@pytest.mark.parametrize("kind", [np.float16, np.int8])
+def test_a_file_that_is_not_copied_into_memory_gives_the_same_hits(
+    tmp_path: Path, kind: type[np.number[Any]], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    documents, queries = ((9 * random.normal(size=(n, 16))).astype(kind) for n in (200, 5))
+    documents[[0, 7, 199]] = 0  # without a direction
+    ids, names = [f"d{i}" for i in range(200)], [f"q{i}" for i in range(5)]
+    order = random.permutation(200).tolist()
+    metadata = [{"number": i % 5} for i in order]
+    corpus = Corpus([ids[i] for i in order], [""] * 200, metadata=metadata, filter_fields=["number"])
+    searched = [
+        QueryText("", name, own=parse_filter({"number": [0, i]}) if i else None) for i, name in enumerate(names)
+    ]
+    encoder = VectorFiles(
+        save(tmp_path, ".npy", "documents", ids, documents), save(tmp_path, ".npy", "queries", names, queries)
+    )
+
+    def search() -> tuple[Rankings, dict[str, float]]:
+        store = MemoryStore()
+        searcher = Dense(encoder, **options).index(corpus, store)
+        return searcher.search(searched, 20, store), searcher.diagnostics(searched, 10, store)
+
+    in_memory, figures = search()
+    monkeypatch.setattr(points, "IN_MEMORY", 0)
+    monkeypatch.setattr(base, "MAPPED_SHARD", 64)
+    monkeypatch.setattr(nearest, "BLOCK", 400)
+    mapped, same_figures = search()
+    assert (mapped.documents == in_memory.documents).all()
+    assert (mapped.scores == in_memory.scores).all()
+    assert figures == same_figures
 
 
 def test_the_identity_is_the_content_of_the_files_and_not_their_place(tmp_path: Path) -> None:
