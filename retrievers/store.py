@@ -100,6 +100,18 @@ class SharedStore(Store, Protocol):
         """Return the arrays stored under a key, building them if necessary; None if another process is doing so."""
         ...
 
+    def list_keys(self, *kinds: WorkKind) -> list[Key]:
+        """Return the keys of the entries of some kinds; none if the store cannot be read."""
+        ...
+
+    def borrow(self, key: Key, share: float) -> Arrays | None:
+        """Return the arrays of an entry for the work in progress, None without the entry.
+
+        A share of the seconds that they took counts as time of this work, so that its cost does not depend on what was
+        stored before.
+        """
+        ...
+
 
 class MemoryStore:
     """A store that keeps everything in memory."""

@@ -79,6 +79,7 @@ TOKENS_BY_TIE_ORDER = WorkKind(
 FTS5_DATABASE = WorkKind("fts5 database", "index", step=PlanStep.INDEX, grows_with=("characters",))
 LIVE_FTS5_DATABASE = WorkKind("live fts5 database", "index", "FTS5 database in memory", counted=False)
 DOCUMENT_VECTORS = WorkKind("document vectors", "index", step=PlanStep.EMBED, grows_with=("characters",), sharded=True)
+SHARD_TEXTS = WorkKind("shard texts", "index", "hashes of embedded texts", counted=False, kept_within=True)
 DOCUMENT_TERM_WEIGHTS = WorkKind(
     "document term weights", "index", step=PlanStep.EMBED, grows_with=("characters",), sharded=True
 )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from retrievers.base import Corpus
 from retrievers.encoders.base import Embedded, Vectors
-from retrievers.encoders.shards import SHARD, embed_in_shards, split_shards
+from retrievers.encoders.shards import TRIAL, embed_in_shards, split_shards
 from retrievers.search import Work
 from retrievers.store import Key, Store, fingerprint
 from retrievers.work import DOCUMENT_VECTORS
@@ -47,7 +47,7 @@ class Hashing:
         return sorted(path.name.partition(".")[0] for path in Path(self.folder).glob("*.encoded"))
 
     def _encode(self, texts: Sequence[str]) -> Vectors:
-        if len(texts) < SHARD:  # to estimate the duration
+        if len(texts) <= TRIAL:  # to estimate the duration
             return hash_texts(texts)
         deaths = Path(self.folder) / f"{uuid.uuid4().hex}.death"
         if len(list(deaths.parent.glob("*.death"))) < self.dies:

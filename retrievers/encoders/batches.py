@@ -10,6 +10,13 @@ from retrievers.errors import RetrieverError
 
 logger = logging.getLogger("retrievers")
 
+PADDING = 8
+"""The multiple of tokens to which documents are padded on a CPU.
+
+A model pads the texts of a batch to the longest, and the last digits of a vector depend on the padded length, though
+not on the other texts. With batches of one length, the vector of a text is always the same, in whichever shard it is.
+"""
+
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -19,23 +26,26 @@ def encode_in_batches(
     texts: Sequence[T],
     batch_tokens: int | None,
     model: Any,  # noqa: ANN401 (any class of sentence-transformers)
+    padding: int | None = None,
     **settings: object,
 ) -> list[R]:
     """Return what `encode` makes of each text, or pair of texts, which it is given in batches (`split_batches`).
 
-    With null `batch_tokens` each text is alone. The open `model` counts tokens, with the `settings` of its
-    preprocessing. A batch that does not fit in the memory of the device is halved. Raises `RetrieverError` if a single
-    text does not fit.
+    With null `batch_tokens` each text is alone; equal texts are encoded once. The open `model` counts tokens, with the
+    `settings` of its preprocessing. With `padding`, `encode` pads texts to a multiple of so many tokens, and a batch
+    has texts of one padded length. A batch that does not fit in the memory of the device is halved. Raises
+    `RetrieverError` if a single text does not fit.
     """
+    given, texts = texts, list(dict.fromkeys(texts))
     batches = [[position] for position in range(len(texts))]
     if batch_tokens is not None and len(texts) > 1:
         longest = getattr(model, "max_seq_length", None)
         # On a GPU, counting takes as long as encoding, because both wait for the tokenizer; so no tokens are counted
         # where any texts fit.
-        if longest and len(texts) * longest <= batch_tokens:
+        if not padding and longest and len(texts) * longest <= batch_tokens:
             batches = [list(range(len(texts)))]
         else:
-            batches = split_batches(_count_tokens(model, texts, **settings), batch_tokens)
+            batches = split_batches(_count_tokens(model, texts, **settings), batch_tokens, padding)
     waiting = batches[::-1]
     results: dict[int, R] = {}
     while waiting:
@@ -58,7 +68,8 @@ def encode_in_batches(
             len(batch),
             size,
         )
-    return [results[position] for position in range(len(texts))]
+    positions = {text: position for position, text in enumerate(texts)}
+    return [results[positions[text]] for text in given]
 
 
 def _encode_if_it_fits(encode: Callable[[list[T]], Iterable[R]], texts: list[T]) -> list[R] | None:
@@ -78,15 +89,19 @@ def _split(batch: list[int], size: int) -> list[list[int]]:
     return [batch[start : start + size] for start in range(0, len(batch), size)][::-1]
 
 
-def split_batches(lengths: Sequence[int], most: int) -> list[list[int]]:
+def split_batches(lengths: Sequence[int], most: int, padding: int | None = None) -> list[list[int]]:
     """Return the positions of texts in batches, given the number of tokens of each text.
 
-    A batch has one text, or takes at most `most` tokens with all texts padded to the longest. The longest texts come
-    first, so that a batch that does not fit in memory fails at once.
+    A batch has one text, or takes at most `most` tokens with all texts padded to the longest, or to a multiple of
+    `padding`, which is then the same for all of its texts. The longest texts come first, so that a batch that does not
+    fit in memory fails at once.
     """
+    padded = [-(-length // padding) * padding for length in lengths] if padding else lengths
     batches: list[list[int]] = []
-    for position in sorted(range(len(lengths)), key=lambda position: -lengths[position]):
-        if batches and (len(batches[-1]) + 1) * lengths[batches[-1][0]] <= most:
+    for position in sorted(range(len(padded)), key=lambda position: -padded[position]):
+        longest = padded[batches[-1][0]] if batches else 0
+        fits = batches and (len(batches[-1]) + 1) * longest <= most
+        if fits and (not padding or padded[position] == longest):
             batches[-1].append(position)
         else:
             batches.append([position])

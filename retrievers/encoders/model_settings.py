@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from retrievers.encoders.backends import Backend, Precision, choose_backend, describe_backend, open_exported
 from retrievers.encoders.base import Role, plan_by_role
-from retrievers.encoders.batches import encode_in_batches
+from retrievers.encoders.batches import PADDING, encode_in_batches
 from retrievers.encoders.cuts import Cuts, Length, count_by_role, measure_lengths
 from retrievers.encoders.pretrained import (
     check_library,
@@ -165,6 +165,10 @@ class PromptedModel(PretrainedModel):
     ) -> list[Any]:
         """Return what an open model makes of each text in a role, by its method `encode`, in batches."""
         prompt, counted = self.get_prompt(role), self._find_prompt(model, role)
+        longest, padding = getattr(model, "max_seq_length", None), None
+        if role == "document" and str(getattr(model, "device", None)) == "cpu" and longest and longest % PADDING == 0:
+            padding = PADDING
+            options["processing_kwargs"] = {"text": {"pad_to_multiple_of": padding}}
 
         def encode_batch(batch: list[str]) -> Sequence[Any]:
             results: Sequence[Any] = encode(
@@ -173,4 +177,4 @@ class PromptedModel(PretrainedModel):
             return results
 
         cleaned = [replace_surrogates(text) for text in texts]
-        return encode_in_batches(encode_batch, cleaned, self.batch_tokens, model, prompt=counted, task=role)
+        return encode_in_batches(encode_batch, cleaned, self.batch_tokens, model, padding, prompt=counted, task=role)

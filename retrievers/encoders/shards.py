@@ -6,9 +6,11 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
+from zlib import crc32
 
+from retrievers.encoders.reuse import StoredVectors
 from retrievers.progress import REPORT_INTERVAL_S
 from retrievers.store import Arrays, Key, SharedStore, Store, check_rows
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from retrievers.encoders.base import Encode, Vectors
 
 SHARD = 256
-"""How many documents are embedded and stored together; a killed run loses at most as many."""
+"""How many documents are embedded and stored together, on average: at least three quarters, at most twice as many."""
 
 _STRIDE = (5**0.5 - 1) / 2
 """The share of the remaining shards to skip after a busy one: the golden ratio spreads any number of processes."""
@@ -28,17 +30,36 @@ logger = logging.getLogger("retrievers")
 
 
 def split_shards(texts: Iterable[str]) -> Iterator[Sequence[str]]:
-    """Yield texts in the shards in which they are embedded and stored."""
-    documents = list(texts)
-    for start in range(0, len(documents), SHARD):
-        yield documents[start : start + SHARD]
+    """Yield texts in the shards in which they are embedded and stored.
+
+    A shard ends where a checksum of the last characters of a text says so (content-defined chunking, as by rsync). So a
+    text that is added, changed or removed changes its own shard, and rarely the next; with shards of a fixed size, all
+    later ones would be embedded again.
+    """
+    documents, start = list(texts), 0
+    while start < len(documents):
+        last = min(start + 2 * SHARD, len(documents))
+        end = next((n for n in range(start + SHARD * 3 // 4, last) if _ends_shard(documents[n - 1])), last)
+        yield documents[start:end]
+        start = end
+
+
+def _ends_shard(text: str) -> bool:
+    return crc32(text[-64:].encode("utf-8", "surrogatepass")) % (SHARD // 4) == 0
 
 
 def embed_in_shards(
     texts: Iterable[str], encode: Encode, key: Callable[[Sequence[str]], Key], store: Store
 ) -> list[Vectors]:
-    """Return the vectors of documents in shards, each stored under the key of its texts (`encode_in_shards`)."""
-    shards = encode_in_shards(texts, lambda part: {"vectors": encode(part)}, key, store)
+    """Return the vectors of documents in shards, each stored under the key of its texts (`encode_in_shards`).
+
+    Texts whose vectors a shared store has in other shards are not encoded (`retrievers.encoders.reuse`).
+    """
+    documents = list(texts)
+    stored = None
+    if isinstance(store, SharedStore):  # read for the first missing shard
+        stored = cache(lambda: StoredVectors(list(split_shards(documents)), key, store))
+    shards = encode_in_shards(documents, lambda part: {"vectors": encode(part)}, key, store, stored)
     return [shard["vectors"] for shard in shards]
 
 
@@ -54,23 +75,26 @@ def encode_in_shards(
     encode: Callable[[Sequence[str]], Arrays],
     key: Callable[[Sequence[str]], Key],
     store: Store,
+    stored: Callable[[], StoredVectors] | None = None,
 ) -> list[Arrays]:
     """Return the arrays of an encoder for documents, in shards, each stored under the key of its texts.
 
-    A killed run resumes at its last shard, equal shards are embedded once, and processes that embed the same documents
-    at the same time share the shards. The logger "retrievers" announces long work with an estimate before the first
-    shard, then reports progress.
+    With `stored`, only texts without a vector in the store are encoded. A killed run resumes at its last shard, equal
+    shards are embedded once, and processes that embed the same documents at the same time share the shards. The logger
+    "retrievers" announces long work with an estimate before the first shard, then reports progress.
     """
     documents, done, fresh = list(texts), 0, 0
     began = reported = time.monotonic()
 
     def build(part: Sequence[str]) -> Arrays:
         nonlocal began, fresh
-        if not fresh and len(documents) - done > LONG:
-            _announce(documents[done:], encode)
+        if not fresh:
+            new = documents[done:] if stored is None else stored().list_new(documents[done:])
+            if len(new) > LONG:
+                _announce(new, encode)
             began = time.monotonic()
         fresh += len(part)
-        return encode(part)
+        return encode(part) if stored is None else stored().complete(part, encode)
 
     parts = list(split_shards(documents))
     shards: dict[int, Arrays] = {}

@@ -5,13 +5,13 @@ It does not depend on where entries are stored; `runner.store.opening` chooses t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from retrievers.store import Arrays, Key, Store
+from retrievers.store import Key, SharedStore
 from retrievers.work import Cost
 
 WORTH_KEEPING_S = 0.05
@@ -85,7 +85,7 @@ class RunFiles:
         return self.folder / "sweeps"
 
 
-class WorkStore(Store, Protocol):
+class WorkStore(SharedStore, Protocol):
     """A store of work that several processes share. Unpickled in another process, it opens the same store."""
 
     @property
@@ -96,10 +96,6 @@ class WorkStore(Store, Protocol):
     @property
     def run_files(self) -> RunFiles:
         """Return where to put the files of running experiments."""
-        ...
-
-    def arrays_unless_busy(self, key: Key, build: Callable[[], Arrays]) -> Arrays | None:
-        """Return the arrays of a key, or None if another process is building them."""
         ...
 
     def find_missing(self, keys: Iterable[Key]) -> set[str]:

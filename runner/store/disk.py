@@ -116,6 +116,26 @@ class DiskStore:
             return None
         return kept
 
+    def list_keys(self, *kinds: WorkKind) -> list[Key]:
+        """Return the keys of the entries of some kinds; none if the store cannot be read."""
+        named = {kind.name: kind for kind in kinds}
+        try:
+            stored = [entry for entry in self.shelf.list_entries() if entry.kind in named and entry.parts]
+        except OSError:
+            return []
+        return [Key(named[entry.kind], entry.digest, tuple(sorted(entry.parts.items()))) for entry in stored]
+
+    def borrow(self, key: Key, share: float) -> Arrays | None:
+        """Return the arrays of an entry, None without it; a share of its seconds counts for the work in progress."""
+        try:
+            arrays, manifest = self.shelf.read(key)
+        except (OSError, Damaged):
+            return None
+        costs = _load_costs(manifest)
+        if key.digest in costs:
+            self._nested_s[-1] -= share * costs[key.digest].seconds
+        return arrays
+
     def find_missing(self, keys: Iterable[Key]) -> set[str]:
         """Return the digests of the keys without an entry; empty if the store cannot be read."""
         try:
@@ -210,7 +230,8 @@ class DiskStore:
                 return entry
             start = time.perf_counter()
             arrays, costs = self._measure(key, build)
-            is_quick = time.perf_counter() - start < WORTH_KEEPING_S and not key.kind.external
+            took = max(time.perf_counter() - start, costs[key.digest].seconds)  # with that of what was borrowed
+            is_quick = took < WORTH_KEEPING_S and not key.kind.external
             if is_quick or not may_keep(arrays):
                 return arrays, costs
             self._keep(key, arrays, costs)

@@ -16,6 +16,7 @@ import numpy as np
 from retrievers.base import iter_parts
 from retrievers.search import Work
 from retrievers.store import Arrays, Key
+from retrievers.work import WorkKind
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
 from runner.store.base import WorkStore
@@ -89,6 +90,8 @@ class _MissingOnly:
         self._nothing: Arrays = defaultdict(lambda: np.zeros((0, 0), dtype=np.float32))
 
     def arrays(self, key: Key, build: Callable[[], Arrays]) -> Arrays:
+        if not key.kind.sharded:
+            return self._store.arrays(key, build)
         if key.digest in self._missing:
             self._store.arrays(key, build)
         return self._nothing
@@ -97,6 +100,12 @@ class _MissingOnly:
         if key.digest not in self._missing:
             return self._nothing
         return None if self._store.arrays_unless_busy(key, build) is None else self._nothing
+
+    def list_keys(self, *kinds: WorkKind) -> list[Key]:
+        return self._store.list_keys(*kinds)
+
+    def borrow(self, key: Key, share: float) -> Arrays | None:
+        return self._store.borrow(key, share)
 
     def share(self, key: Key, make: Callable[[], T]) -> T:
         return self._store.share(key, make)

@@ -10,6 +10,7 @@ import numpy as np
 
 from retrievers.lexical.bm25 import BM25
 from retrievers.store import Arrays, Key, MemoryStore
+from retrievers.work import WorkKind
 from runner.evaluation.bench import Bench
 from runner.store.base import Costs, Entry, RunFiles
 from runner.store.disk import DiskStore
@@ -27,6 +28,12 @@ class ElsewhereStore(MemoryStore):
 
     def arrays_unless_busy(self, key: Key, build: Callable[[], Arrays]) -> Arrays | None:
         return self.arrays(key, build)
+
+    def list_keys(self, *kinds: WorkKind) -> list[Key]:
+        return []
+
+    def borrow(self, key: Key, share: float) -> Arrays | None:
+        return None
 
     def find_missing(self, keys: Iterable[Key]) -> set[str]:
         return {key.digest for key in keys}

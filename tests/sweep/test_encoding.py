@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from retrievers.encoders.shards import SHARD
+from retrievers.base import Corpus
+from retrievers.encoders.base import Embedded
+from retrievers.encoders.shards import split_shards
 from retrievers.lexical.bm25 import BM25
+from retrievers.store import Key, Store
 from retrievers.vectors.dense import Dense
+from retrievers.work import EXPORTED_MODEL
 from runner.datasets.beir import Beir
 from runner.evaluation.bench import Bench, MeasuredExperiment
 from runner.evaluation.experiment import Experiment
@@ -22,14 +27,15 @@ from runner.sweep.settings import Backend, SweepSettings
 from runner.sweep.workers import answers, crew_of, encode_documents
 from tests.hashing import Hashing
 
-SHARDS = 6
+TEXTS = [f"document number {n}" for n in range(1300)]
+SHARDS = len([*split_shards(TEXTS)])
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Beir:
     """Return a dataset of several shards of documents."""
     folder = tmp_path_factory.mktemp("documents")
-    documents = [{"_id": str(n), "title": "", "text": f"document number {n}"} for n in range(SHARDS * SHARD)]
+    documents = [{"_id": str(n), "title": "", "text": text} for n, text in enumerate(TEXTS)]
     (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, documents)))
     (folder / "queries.jsonl").write_text('{"_id": "q", "text": "document number 7"}\n')
     (folder / "qrels").mkdir()
@@ -96,6 +102,22 @@ def test_what_is_stored_is_not_encoded_again(tmp_path: Path, source: Beir, encod
     assert rest.missing == encoding.missing - some.missing
     encode_missing(rest, bench)
     assert len(set(encoder.list_encoded())) == len(encoder.list_encoded()) == SHARDS
+
+
+class Exported(Hashing):
+    """An encoder that stores something else, as the export of a model, before it encodes."""
+
+    def embed(self, corpus: Corpus, store: Store) -> Embedded:
+        exported = store.arrays(Key.of(EXPORTED_MODEL, "tests.hashing"), lambda: {"archive": np.ones(3)})
+        assert exported["archive"].tolist() == [1, 1, 1]
+        return super().embed(corpus, store)
+
+
+def test_other_work_of_an_encoder_goes_through_the_store(tmp_path: Path, source: Beir, encoder: Hashing) -> None:
+    bench = Bench(DiskStore(tmp_path / "shared"))
+    (encoding,) = find_encodings(experiments_of(source, Exported(encoder.folder), bench), bench)
+    encode_missing(encoding, bench)
+    assert len(encoder.list_encoded()) == SHARDS
 
 
 def test_rankings_in_the_store_need_no_encoding(

@@ -106,7 +106,7 @@ def works(work: Work) -> Iterator[Work]:
 
 def long(corpus: Corpus) -> Corpus:
     """Return a corpus of more than one shard."""
-    n = SHARD // len(corpus) + 1
+    n = 2 * SHARD // len(corpus) + 1
     return Corpus(
         [f"{i}/{d}" for i in range(n) for d in corpus.ids], [f"{i} {t}" for i in range(n) for t in corpus.texts]
     )

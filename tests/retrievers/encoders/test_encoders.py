@@ -9,6 +9,7 @@ import site
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ from retrievers.encoders import pretrained, shards
 from retrievers.encoders.base import Encoder, Vectors, encode_alone
 from retrievers.encoders.lsa import LSAEncoder
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
-from retrievers.encoders.shards import embed_in_shards
+from retrievers.encoders.shards import SHARD, embed_in_shards, split_shards
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import Arrays, Key, MemoryStore, NoStore
 from retrievers.work import WorkKind
@@ -88,10 +89,11 @@ def key_of(texts: str) -> Key:
 
 def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     texts, store, encoded = ["x" * n for n in range(600)], MemoryStore(), 0
+    first, second = (len(part) for part in split_shards(texts))
 
     def encode(part: Sequence[str]) -> Vectors:
         nonlocal encoded
-        if encoded == 256:
+        if encoded == first:
             raise KeyboardInterrupt
         encoded += len(part)
         return lengths_of(part)
@@ -101,28 +103,47 @@ def test_a_killed_encoding_resumes_at_its_last_shard(monkeypatch: pytest.MonkeyP
         embed_in_shards(texts, encode, key_of, store)
     encoded = 1000
     embedded = embed_in_shards(texts, encode, key_of, store)
-    assert encoded == 1000 + 600 - 256
-    assert [len(shard) for shard in embedded] == [256, 256, 88]
+    assert encoded == 1000 + second
+    assert [len(shard) for shard in embedded] == [first, second]
     assert np.concatenate(embedded)[:, 0].tolist() == list(range(600))
 
 
 def test_equal_shards_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "LONG", 700)
+    monkeypatch.setattr(shards, "LONG", 1200)
     encode = Lengths()
-    embed_in_shards(["same"] * 700, encode, key_of, MemoryStore())
-    assert encode.sizes == [256, 188]
+    embed_in_shards(["same"] * 1200, encode, key_of, MemoryStore())
+    assert encode.sizes == [2 * SHARD, 1200 - 4 * SHARD]
+
+
+def test_shards_have_a_number_of_documents_near_the_average() -> None:
+    texts = [f"document number {n}" for n in range(20_000)]
+    *parts, last = split_shards(texts)
+    sizes = [len(part) for part in parts]
+    assert [*chain(*parts, last)] == texts
+    assert SHARD * 3 // 4 <= min(sizes) < max(sizes) <= 2 * SHARD
+    assert np.mean(sizes) == pytest.approx(SHARD, rel=0.1)
+
+
+@pytest.mark.parametrize("place", [0, 1, 5000, 9999])
+def test_a_document_that_is_added_or_removed_changes_its_shard_only(place: int) -> None:
+    texts = [f"document number {n}" for n in range(10_000)]
+    stored = {tuple(part) for part in split_shards(texts)}
+    for changed in ([*texts[:place], "new", *texts[place:]], [*texts[:place], *texts[place + 1 :]]):
+        assert len({tuple(part) for part in split_shards(changed)} - stored) == 1
 
 
 def test_progress_is_logged_while_shards_are_embedded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(shards, "REPORT_INTERVAL_S", 0)
-    monkeypatch.setattr(shards, "LONG", 600)
-    store, texts = MemoryStore(), ["x" * n for n in range(600)]
+    monkeypatch.setattr(shards, "LONG", 1000)
+    store, texts = MemoryStore(), [f"document number {n}" for n in range(1000)]
     with caplog.at_level(logging.INFO, "retrievers"):
         embed_in_shards(texts, lengths_of, key_of, store)
         embed_in_shards(texts, lengths_of, key_of, store)
-    assert caplog.messages == [f"embedded {n} of 600 documents, about 0 s left" for n in (256, 512)]
+    *done, _ = accumulate(len(part) for part in split_shards(texts))
+    assert len(done) > 1
+    assert caplog.messages == [f"embedded {n} of 1,000 documents, about 0 s left" for n in done]
 
 
 def test_long_work_is_announced_with_an_estimate_before_the_first_shard(caplog: pytest.LogCaptureFixture) -> None:
@@ -131,7 +152,7 @@ def test_long_work_is_announced_with_an_estimate_before_the_first_shard(caplog: 
         first = embed_in_shards(texts, encode, key_of, store)
         assert np.array_equal(np.concatenate(first), np.concatenate(embed_in_shards(texts, encode, key_of, store)))
     assert caplog.messages == ["embedding 300 documents", "embedding 300 documents, about 0 s"]
-    assert encode.sizes == [1, shards.TRIAL, 256, 44]
+    assert encode.sizes == [1, shards.TRIAL, 300]
 
 
 def test_brief_work_is_not_announced(caplog: pytest.LogCaptureFixture) -> None:
