@@ -59,8 +59,8 @@ class Graded:
     def share_judged(self, k: int) -> Floats:
         """Return the share of judged documents among those of the first k hits (queries,), NaN where none is found."""
         judged = self.select(self.grades != REPEATED).count(k)
-        found = np.minimum(self.returned, k) if self.first_chunks is None else self.first_chunks[:, :k].sum(axis=1)
-        shares: Floats = np.divide(judged, found, out=np.full(len(found), np.nan), where=found > 0)
+        documents = np.minimum(self.returned, k) if self.first_chunks is None else self.first_chunks[:, :k].sum(axis=1)
+        shares: Floats = np.divide(judged, documents, out=np.full(len(documents), np.nan), where=documents > 0)
         return shares
 
     def count_tokens(self, cutoff: int) -> TokenCut:
