@@ -8,9 +8,11 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
@@ -22,15 +24,23 @@ from runner.config.addresses import is_address
 from runner.datasets.base import DatasetError
 from runner.datasets.variants import no_query_has
 
+
+def _open_arrow(compression: str, file: BufferedReader) -> BufferedReader:
+    """Open content compressed in a way that the standard library cannot read."""
+    import pyarrow
+
+    return BufferedReader(pyarrow.input_stream(file, compression=compression))
+
+
 _OPENERS: Mapping[bytes, Callable[[BufferedReader], Any]] = {
     b"\x1f\x8b": gzip.open,
     **{b"BZh%d1AY&SY" % level: bz2.open for level in range(1, 10)},
     b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": partial(_open_arrow, "zstd"),
+    b"\x04\x22\x4d\x18": partial(_open_arrow, "lz4"),
 }
 """How to open compressed content, by its first bytes."""
 _NOT_TEXT = {
-    b"\x28\xb5\x2f\xfd": "compressed with Zstandard; unpack it",
-    b"\x04\x22\x4d\x18": "compressed with LZ4; unpack it",
     b"PK\x03\x04": "a zip archive or a document of an office program; unpack it, or save it as text",
     b"PAR1": "a Parquet file; rename it to .parquet, or set dataset=parquet",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
@@ -170,6 +180,15 @@ def resolve_path(path: str | Path, setting: str) -> Path:
             return packed
         raise DatasetError(f"dataset.{setting}={path if is_address(str(path)) else plain}: no such file or folder")
     return plain
+
+
+@contextmanager
+def name_settings(group: str) -> Iterator[None]:
+    """Name the settings of a dataset in errors by another group in which they were set, such as `traffic.path`."""
+    try:
+        yield
+    except DatasetError as error:
+        raise DatasetError(re.sub(r"\bdataset\.(?=\w+=)", f"{group}.", str(error))) from None
 
 
 def find_compressed(path: Path) -> Path | None:

@@ -37,7 +37,7 @@ WRITING = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_HTTP_REQUEST_TIMEOUT"
 def open_client(tracking: Tracking) -> tuple[MlflowClient, str]:
     """Return a client of a tracking store and the id of the experiment; raises `ConfigError`."""
     uri = tracking.absolute_uri()
-    _set_up_mlflow()
+    set_up_mlflow()
     if tracking.is_off:
         raise ConfigError(NOT_STORED)
     with explain_errors(tracking, "cannot be opened"):
@@ -53,7 +53,7 @@ def open_client(tracking: Tracking) -> tuple[MlflowClient, str]:
             return _client(tracking, uri)
 
 
-def _set_up_mlflow() -> None:
+def set_up_mlflow() -> None:
     """Set the environment variables that MLflow reads when it is imported, and silence its loggers."""
     for name in ("MLFLOW_DISABLE_TELEMETRY", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"):
         os.environ.setdefault(name, "true")
@@ -100,7 +100,7 @@ def read_rows(tracking: Tracking, query: str, named: Mapping[str, Any]) -> Rows:
 @contextmanager
 def connect(tracking: Tracking) -> Iterator[Connection]:
     """Yield a connection to a database with tables of any version; changes are committed at the end."""
-    _set_up_mlflow()
+    set_up_mlflow()
     from sqlalchemy.exc import ArgumentError
 
     with patience(_OPENING):

@@ -9,13 +9,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
 
 from runner.datasets.base import DatasetError
 from runner.datasets.traffic.formats import read_record
 from runner.datasets.traffic.reading import read_traffic
 from runner.datasets.traffic.searches import Traffic, TrafficCollector
-from runner.datasets.traffic.spans import Span
+from runner.datasets.traffic.spans import ID_RULES, ServedDocuments, Span
 from tests.datasets.otlp import batch, retrieval, span, thumb
 
 OTLP, LANGFUSE = {"other kind": 2, "used": 2, "failed": 1}, {"other kind": 2, "used": 2, "failed": 1}
@@ -50,7 +51,7 @@ SECOND = ("doc-7", "doc-8", "doc-9")
 
 
 def read(*paths: Path) -> Traffic:
-    return read_traffic(paths, ("id", "metadata", "source", "text"), lambda _: {}, lambda name: name)
+    return read_traffic(paths, TrafficCollector(ServedDocuments(ID_RULES), lambda _: {}, str))
 
 
 def check_content(traffic: Traffic, reranked: bool) -> None:
@@ -134,6 +135,25 @@ def test_what_is_only_in_the_log_of_a_store_is_read_too(exported_traces: Path, t
     assert traffic.damage == [f"{store}, trace {row[0]}: damaged (ValueError: no spans; they are in another place)"]
 
 
+def test_traces_in_a_folder_of_artifacts_are_read_alone_and_with_their_store(
+    exported_traces: Path, tmp_path: Path
+) -> None:
+    store, folder = tmp_path / "mlflow.db", tmp_path / "artifacts"
+    lines = (exported_traces / "mlflow_traces.jsonl").read_text(encoding="utf-8").splitlines()
+    traces = [json.loads(line) for line in lines]
+    for number, trace in enumerate(traces):
+        file = folder / str(number) / "traces.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(trace["data"]), encoding="utf-8")
+        tags = {"mlflow.artifactLocation": file.parent.as_uri(), "mlflow.trace.spansLocation": "ARTIFACT_REPO"}
+        trace["info"]["tags"], trace["data"] = tags, {"spans": []}
+    make_store(store, traces)
+    alone = read(*sorted(folder.rglob("*.json")))
+    assert (alone.outcomes, alone.broken, alone.unknown) == (RERANKED | {"other kind": 2}, 0, 0)
+    assert [search.query for search in alone.searches] == ["how do I reset my password", *["refund after 30 days"] * 2]
+    check_content(read(store), reranked=True)
+
+
 LINE = json.dumps(batch(span(1, retrieval("q", "a", "b") | thumb(1)), span(2, retrieval("r", "c"))))
 
 
@@ -144,6 +164,27 @@ def test_a_broken_line_is_named_and_the_others_count(tmp_path: Path) -> None:
     (line,) = traffic.damage
     assert line.startswith(f"{path}:2: not JSON (") and line.endswith("); 1 more in this file")
     assert (traffic.outcomes, traffic.broken, traffic.unknown) == ({"used": 2}, 2, 1)
+
+
+@pytest.mark.parametrize("compression", ["zstd", "lz4"])
+def test_compressed_spans_are_read_as_a_whole_and_by_request(tmp_path: Path, compression: str) -> None:
+    def pack(content: bytes) -> bytes:
+        stream = pyarrow.BufferOutputStream()
+        with pyarrow.CompressedOutputStream(stream, compression) as file:
+            file.write(content)
+        packed: bytes = stream.getvalue().to_pybytes()
+        return packed
+
+    path, whole = tmp_path / "spans.json", pack(LINE.encode())
+    path.write_bytes(whole)
+    assert read(path).outcomes == {"used": 2}
+    path.write_bytes(whole[:-9])
+    with pytest.raises(DatasetError, match=r"spans\.json: cannot be read \("):
+        read(path)
+    requests = [pack(LINE.encode()), pack(LINE.replace("000001", "00000a").encode())]
+    path.write_bytes(b"".join(len(request).to_bytes(4, "big") + request for request in requests))
+    if compression == "zstd":  # as OpenTelemetry's Collector writes them
+        assert read(path).outcomes == {"used": 3, "duplicate": 1}
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1, 2]", "no JSON", '{"resourceSpans": 7}', "a,b\n1,2\n"])
@@ -212,8 +253,8 @@ def test_damaged_records_are_counted_and_never_end_the_reading(sample: int) -> N
                 del holder[last]
             else:
                 holder[last] = odd
-            collector = TrafficCollector(lambda _: {}, str)
-            items = list(read_record(record, ("id", "metadata", "source", "text")) or ())
+            collector = TrafficCollector(ServedDocuments(ID_RULES), lambda _: {}, str)
+            items = list(read_record(record, collector.documents) or ())
             for item in items:
                 if not isinstance(item, Exception):
                     collector.add(item)

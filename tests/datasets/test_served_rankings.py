@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from runner.datasets.traffic.reading import read_traffic
-from runner.datasets.traffic.searches import Traffic
-from runner.datasets.traffic.spans import IdRule, normalise_id, parse_time
+from runner.datasets.traffic.searches import Traffic, TrafficCollector
+from runner.datasets.traffic.spans import IdRule, ServedDocuments, normalise_id, parse_time
 from tests.datasets.otlp import documents, reranking, retrieval, span, thumb, write_spans
 
 RULES: tuple[IdRule, ...] = ("id", "metadata", "source", "text")
@@ -18,7 +18,8 @@ TOOL = {"openinference.span.kind": "TOOL", "input.value": "q", "output.value": '
 
 
 def read(folder: Path, *spans: dict[str, Any], rules: tuple[IdRule, ...] = RULES) -> Traffic:
-    return read_traffic([Path(write_spans(folder / "s.jsonl", *spans))], rules, lambda _: {}, str.upper)
+    collector = TrafficCollector(ServedDocuments(rules), lambda _: {}, str.upper)
+    return read_traffic([Path(write_spans(folder / "s.jsonl", *spans))], collector)
 
 
 def list_served(traffic: Traffic) -> list[tuple[str, list[str]]]:

@@ -12,6 +12,7 @@ from retrievers.base import RetrieverError
 from retrievers.store import NoStore
 from runner.__main__ import main
 from runner.datasets.base import DatasetError
+from runner.datasets.traffic.queries import hash_query
 from runner.datasets.traffic.served import Served
 from runner.datasets.traffic.telemetry import Telemetry
 from runner.testing.datasets import check_source
@@ -113,6 +114,25 @@ def test_a_tenant_is_hashed_and_named_attributes_are_slices(tmp_path: Path) -> N
     metadata = source.load().queries.metadata[0]
     assert metadata["plan"] == "pro"
     assert len(metadata["tenant"]) == 12 and "acme" not in str(metadata)
+
+
+def test_a_sampled_search_stands_for_several_unless_its_span_says_so(tmp_path: Path) -> None:
+    spans = [span(1, retrieval("q", "a")), span(2, retrieval("q", "a"), traceState="ot=th:8")]
+    source = Telemetry(path=write_spans(tmp_path / "s.jsonl", *spans), sampling=0.1, unjudged_queries="keep")
+    dataset = source.load()
+    assert dataset.queries.metadata[0]["searches"] == 12
+    assert "2 spans (used 2); 2 sampled searches stand for 12; ids" in dataset.reading
+
+
+def test_personal_data_in_queries_is_masked_in_the_same_way_for_data_and_rankings(tmp_path: Path) -> None:
+    spans = [span(i, retrieval(f"mail {name}@example.org", "a")) for i, name in enumerate(("ada", "eve"), start=1)]
+    source = Telemetry(
+        path=write_spans(tmp_path / "s.jsonl", *spans), mask={"email": r"\S+@\S+"}, unjudged_queries="keep"
+    )
+    dataset = source.load()
+    assert (list(dataset.queries.texts), dataset.queries.ids) == (["mail <email>"], [hash_query("mail <email>")])
+    rankings = source.served.index(dataset.corpus, NoStore()).search(dataset.queries.inputs, 1)
+    assert rankings.documents.tolist() == [[0]]
 
 
 def test_a_trace_without_queries_is_refused_with_the_counts(tmp_path: Path) -> None:

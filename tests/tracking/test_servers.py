@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import pytest
 from filelock import FileLock
+from google.protobuf.json_format import ParseDict
 from mlflow.tracking import MlflowClient
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from runner.__main__ import main
 from runner.config.objects import ConfigError
+from runner.datasets.base import DatasetError
+from runner.datasets.traffic.telemetry import Telemetry
 from runner.evaluation.records import load_record
 from runner.evaluation.result import Result
 from runner.tracking.background import BackgroundTracker
@@ -25,6 +30,7 @@ from runner.tracking.logged import Sweep
 from runner.tracking.record import Finished
 from runner.tracking.settings import Tracking
 from runner.tracking.tracker import Tracker
+from tests.datasets.otlp import batch, retrieval, span
 from tests.pages.factory import result as make_result
 from tests.tracking.conftest import PASSWORD
 
@@ -257,3 +263,21 @@ def test_what_could_not_be_logged_is_handed_back_and_tried_again_later(tracking:
         assert tracker.trouble is None
         assert tracker.take_unlogged() == []
     assert Tracker(tracking).state(SWEPT.id).finished.keys() == {"0", "3"}
+
+
+def test_the_traces_of_a_server_are_traffic(server: str, here: Path) -> None:
+    experiment = MlflowClient(server).create_experiment("traces of a server")
+    ids = {"traceId": "AAAAAAAAAAAAAAAAAAAACQ==", "spanId": "AAAAAAAAAAk=", "parentSpanId": ""}
+    request = ParseDict(batch(span(9, retrieval("ferry", "d1")) | ids), ExportTraceServiceRequest())
+    headers = {"Content-Type": "application/x-protobuf", "x-mlflow-experiment-id": experiment}
+    body = request.SerializeToString()
+    httpx.post(f"{server}/v1/traces", content=body, headers=headers, timeout=60).raise_for_status()
+    traffic = Telemetry(path=server, unjudged_queries="keep").read_traffic()
+    assert [(search.query, traffic.list_hits(search)) for search in traffic.searches] == [("ferry", [("d1", 1.0)])]
+
+
+def test_a_server_of_traces_that_does_not_answer_is_named_in_one_line(here: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(DatasetError, match=rf"^{address}: traces cannot be read \([^\n]+\)$"):
+        Telemetry(path=address).read_traffic()

@@ -6,22 +6,22 @@ Several conventions may describe the same span; the first that has a part gives 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from runner.datasets.traffic.spans import (
     REDACTED,
     Feedback,
     FeedbackKind,
-    IdRule,
-    ServedDocument,
+    ServedDocuments,
     Span,
     SpanKind,
     TruncatedError,
     collect_list,
     find_documents,
     find_query,
-    parse_text,
-    read_documents,
+    list_numbers,
+    parse_json,
 )
 
 _KINDS: Mapping[str, SpanKind] = {
@@ -42,8 +42,10 @@ _OUTPUT_KEYS = (
 )  # fmt: skip
 _INPUT_KEYS = ("mlflow.spanInputs", "langfuse.observation.input", "gen_ai.rerank.input_documents", "input.value")
 _LISTS: Mapping[SpanKind, str] = {"retriever": "retrieval.documents", "reranker": "reranker.output_documents"}
-_USER_KEYS = ("user.id", "enduser.id", "langfuse.user.id", "user_id")
-_SESSION_KEYS = ("session.id", "gen_ai.conversation.id", "langfuse.session.id", "session_id", "thread_id")
+_USER_KEYS = ("user.id", "enduser.id", "langfuse.user.id", "user_id", "mlflow.trace.user")
+_SESSION_KEYS = (
+    "session.id", "gen_ai.conversation.id", "langfuse.session.id", "session_id", "thread_id", "mlflow.trace.session",
+)  # fmt: skip
 _HIT_EVENT = "db.query.result"
 _EVALUATION = "gen_ai.evaluation"
 _JUDGED = ("annotations", "evaluations", "trace.annotations", "trace.evaluations")
@@ -68,9 +70,10 @@ def find_kind(attributes: Attributes, name: str = "") -> SpanKind:
     return "retriever" if "db.vector.query.top_k" in attributes else ""
 
 
-def fill_span(span: Span, attributes: Attributes, events: Sequence[Any], dropped: int, rules: Sequence[IdRule]) -> Span:
-    """Add to a span of a known kind the query and the documents in its attributes, and say what is missing."""
-    span.user, span.session = find_person(attributes)
+def fill_span(
+    span: Span, attributes: Attributes, events: Sequence[Any], dropped: bool, documents: ServedDocuments
+) -> None:
+    """Add to a span of a known kind the query and the rankings in its attributes, and say what is missing."""
     try:
         span.query = next(filter(None, (find_query(attributes[key]) for key in _QUERY_KEYS if key in attributes)), "")
     except TruncatedError:
@@ -78,49 +81,39 @@ def fill_span(span: Span, attributes: Attributes, events: Sequence[Any], dropped
     if span.query == REDACTED:
         span.query, span.problem = "", "redacted"
     try:
-        span.documents = _find_served(attributes, events, span.kind, rules)
+        if (rows := _find_served(attributes, events, span.kind)) is not None:
+            span.hits = documents.pack(rows)
         if span.kind == "reranker":
-            span.candidates = _find_candidates(attributes, rules)
+            rows = collect_list(attributes, "reranker.input_documents", "document.")
+            if rows or (rows := _find_first(attributes, _INPUT_KEYS)) is not None:
+                span.candidates = documents.pack(rows)
     except TruncatedError:
         span.problem = span.problem or "truncated"
-    if span.documents is None and REDACTED in map(attributes.get, _OUTPUT_KEYS):
+    if span.hits is None and REDACTED in map(attributes.get, _OUTPUT_KEYS):
         span.problem = span.problem or "redacted"
-    if dropped or any(document.rule == "unrecorded" for document in span.documents or ()):
+    if dropped or (span.hits and -1 in list_numbers(span.hits)):
         span.problem = span.problem or "dropped"
-    return span
 
 
-def _find_served(
-    attributes: Attributes, events: Sequence[Any], kind: SpanKind, rules: Sequence[IdRule]
-) -> list[ServedDocument] | None:
+def _find_served(attributes: Attributes, events: Sequence[Any], kind: SpanKind) -> Sequence[Any] | None:
+    """Return the documents that a span returned, in any form; None if they were not recorded."""
     rows: Sequence[Any] = collect_list(attributes, _LISTS[kind], "document.")
     if any("id" in row for row in rows if row):
-        return read_documents(rows, rules)
-    outputs = (find_documents(attributes[key]) for key in _OUTPUT_KEYS if key in attributes)
-    output = next((rows for rows in outputs if rows is not None), None)
+        return rows
+    output = _find_first(attributes, _OUTPUT_KEYS)
     if rows and output is not None and len(output) == len(rows):  # an instrumentation that gives ids only here
         pairs = zip(rows, output, strict=True)
-        rows = [{**other, **(row or {})} if isinstance(other, Mapping) else row for row, other in pairs]
-    elif not rows and output is not None:
-        rows = output
-    elif not rows:
-        hits = [_attributes_of(event) for event in events if isinstance(event, Mapping) and _is_hit(event)]
-        rows = [{name.removeprefix(f"{_HIT_EVENT}."): value for name, value in hit.items()} for hit in hits]
-        if not rows:
-            return None
-    return read_documents(rows, rules)
+        return [{**other, **(row or {})} if isinstance(other, Mapping) else row for row, other in pairs]
+    if rows or output is not None:
+        return rows or output
+    hits = [_attributes_of(event) for event in events if isinstance(event, Mapping) and event.get("name") == _HIT_EVENT]
+    return [{name.removeprefix(f"{_HIT_EVENT}."): value for name, value in hit.items()} for hit in hits] or None
 
 
-def _find_candidates(attributes: Attributes, rules: Sequence[IdRule]) -> list[ServedDocument] | None:
-    if rows := collect_list(attributes, "reranker.input_documents", "document."):
-        return read_documents(rows, rules)
-    inputs = (find_documents(attributes[key]) for key in _INPUT_KEYS if key in attributes)
-    listed = next((rows for rows in inputs if rows is not None), None)
-    return None if listed is None else read_documents(listed, rules)
-
-
-def _is_hit(event: Mapping[str, Any]) -> bool:
-    return event.get("name") == _HIT_EVENT
+def _find_first(attributes: Attributes, keys: Sequence[str]) -> Sequence[Any] | None:
+    """Return the first list of documents in the values of some attributes."""
+    lists = (find_documents(attributes[key]) for key in keys if key in attributes)
+    return next((rows for rows in lists if rows is not None), None)
 
 
 def _attributes_of(event: Mapping[str, Any]) -> Attributes:
@@ -130,48 +123,62 @@ def _attributes_of(event: Mapping[str, Any]) -> Attributes:
 
 def find_person(attributes: Attributes) -> tuple[str, str]:
     """Return the user and the session in attributes, "" for none."""
-    return _first_text(attributes, _USER_KEYS), _first_text(attributes, _SESSION_KEYS)
-
-
-def _first_text(attributes: Attributes, keys: Sequence[str]) -> str:
-    return next((str(value) for key in keys if (value := attributes.get(key)) not in (None, "", REDACTED)), "")
+    user, session = (
+        next((str(value) for key in keys if (value := attributes.get(key)) not in (None, "", REDACTED)), "")
+        for keys in (_USER_KEYS, _SESSION_KEYS)
+    )
+    return user, session
 
 
 def iter_feedback(
-    attributes: Attributes, events: Sequence[Any], trace: bytes, span: bytes, link: tuple[bytes, bytes] | None
+    attributes: Attributes, events: Sequence[Any], span: Span, link: tuple[bytes, bytes] | None
 ) -> Iterator[Feedback]:
     """Yield the feedback in the attributes and events of a span; a link of the span names what is judged."""
-    target = link or (trace, span)
+    target = link or (span.trace, span.id)
     if any(key.startswith(_JUDGED) for key in attributes):
         for prefix, place in (("", target), ("trace.", (target[0], b""))):
             for kind in ("annotation", "evaluation"):
                 for row in filter(None, collect_list(attributes, f"{prefix}{kind}s", f"{kind}.")):
-                    source = str(row.get("annotator_kind", ""))
-                    key = f"{row.get('name')} {row.get('identifier', '')}"
-                    yield build_feedback(*place, row.get("name"), row.get("score"), row.get("label"), source, key)
+                    yield read_annotation(row, place)
     for event in events:
         if isinstance(event, Mapping) and event.get("name") == f"{_EVALUATION}.result":
-            yield read_evaluation(_attributes_of(event), trace, span)
+            yield read_evaluation(_attributes_of(event), (span.trace, span.id))
 
 
-def read_evaluation(attributes: Attributes, trace: bytes, span: bytes) -> Feedback:
+def read_annotation(row: Attributes, place: tuple[bytes, bytes]) -> Feedback:
+    """Return the feedback in an annotation of OpenInference."""
+    name, source = row.get("name"), row.get("annotator_kind")
+    return build_feedback(
+        place, name, row.get("score"), source, f"{name} {row.get('identifier') or ''}", row.get("label")
+    )
+
+
+def read_evaluation(attributes: Attributes, place: tuple[bytes, bytes]) -> Feedback:
     """Return the feedback of an event `gen_ai.evaluation.result`."""
     name, value, label = (attributes.get(f"{_EVALUATION}.{part}") for part in ("name", "score.value", "score.label"))
-    return build_feedback(trace, span, name, value, label, "api", str(attributes.get("gen_ai.response.id", "")))
+    return build_feedback(place, name, value, "api", attributes.get("gen_ai.response.id"), label)
 
 
 def build_feedback(
-    trace: bytes, span: bytes, name: object, value: object, label: object, source: str, key: str = ""
+    place: tuple[bytes, bytes], name: object, value: object, source: object, key: object, label: object = None
 ) -> Feedback:
-    """Return feedback with a number or a label; a text in place of a number is a label. Raises `ValueError`."""
+    """Return feedback on a trace and span with a number or a label; a text in place of a number is a label.
+
+    Raises `ValueError`.
+    """
     if not name:
         raise ValueError("feedback without a name")
     if isinstance(value, str):
         value, label = None, label or value
     number = float(value) if isinstance(value, int | float) else None  # also a boolean
-    return Feedback(trace, span, str(name), number, str(label or ""), _FEEDBACK_KINDS.get(source.lower(), "api"), key)
+    kind = _FEEDBACK_KINDS.get(str(source or "").lower(), "api")
+    return Feedback(*place, str(name), number, str(label or ""), kind, str(key or ""))
 
 
 def decode_mlflow(attributes: Attributes) -> dict[str, Any]:
-    """Return the attributes of a span of MLflow, each of which is JSON in a text."""
-    return {key: parse_text(value) if isinstance(value, str) else value for key, value in attributes.items()}
+    """Return the attributes of a span of MLflow, each of which is JSON in a text; one that was cut stays a text."""
+    decoded = dict(attributes)
+    for key, value in attributes.items():
+        with suppress(ValueError):
+            decoded[key] = parse_json(value) if isinstance(value, str) else value
+    return decoded

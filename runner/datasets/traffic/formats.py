@@ -1,13 +1,13 @@
 """Recognise the records of exports by their keys, and read each as spans and feedback.
 
 The formats are those of OpenTelemetry (OTLP JSON, and what its SDK prints), MLflow, Langfuse, LangSmith and Phoenix.
+They differ in the names of few fields: all spans are read by `_read_span`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from runner.datasets.traffic.attributes import (
@@ -17,9 +17,10 @@ from runner.datasets.traffic.attributes import (
     find_kind,
     find_person,
     iter_feedback,
+    read_annotation,
     read_evaluation,
 )
-from runner.datasets.traffic.spans import Feedback, IdRule, Span, normalise_id, parse_object, parse_time
+from runner.datasets.traffic.spans import Feedback, ServedDocuments, Span, normalise_id, parse_object, parse_time
 
 Record = Mapping[str, Any]
 Item = Span | Feedback | Exception
@@ -28,11 +29,20 @@ Item = Span | Feedback | Exception
 _DAMAGE = (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError)
 """What damaged content raises, wherever the damage is."""
 
+_TRACE = ("traceId", "trace_id", "id")
+_SPAN = ("spanId", "span_id", "id")
+_PARENT = ("parentSpanId", "parent_span_id", "parent_id", "parent_observation_id", "parent_run_id")
+_START, _END = ((f"{name}TimeUnixNano", f"{name}_time_unix_nano", f"{name}_time") for name in ("start", "end"))
+_JUDGED = ("spanId", "span_id", "observation_id", "run_id")
+_NO_SCORES = {"input", "output", "metadata", "tags", "comments"}
+"""The columns of Langfuse's interface that may hold a list and are not scores."""
+_FAILED = (2, "STATUS_CODE_ERROR", "ERROR")
 
-def read_record(record: Record, rules: Sequence[IdRule]) -> Iterator[Item] | None:
+
+def read_record(record: Record, documents: ServedDocuments) -> Iterator[Item] | None:
     """Return the spans and feedback in a record; None if no format has such a record."""
     read = next((read for keys, read in _READERS if all(key in record for key in keys)), None)
-    return None if read is None else _guard(lambda: read(record, rules))
+    return None if read is None else _guard(partial(read, record, documents))
 
 
 def _guard(read: Callable[[], Iterator[Item]]) -> Iterator[Item]:
@@ -42,70 +52,57 @@ def _guard(read: Callable[[], Iterator[Item]]) -> Iterator[Item]:
         yield error
 
 
-def _read_otlp(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
-    for batch in _either(record, "resourceSpans", "resource_spans"):
-        resource = _decode_attributes((batch.get("resource") or {}).get("attributes"))
-        for scope in _either(batch, "scopeSpans", "scope_spans"):
-            for span in scope.get("spans") or ():
-                yield from _guard(lambda span=span, resource=resource: _read_otlp_span(span, resource, rules))  # type: ignore[misc]  # bound at once
+def _first(record: Record, names: Sequence[str]) -> Any:  # noqa: ANN401 (any JSON)
+    return next((record[name] for name in names if record.get(name) is not None), None)
 
 
-def _read_otlp_span(span: Record, resource: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
-    attributes = _decode_attributes(span.get("attributes"))
-    events = [_decode_event(event) for event in span.get("events") or ()]
-    links = [
-        (normalise_id(_field(link, "traceId")), normalise_id(_field(link, "spanId")))
-        for link in span.get("links") or ()
-    ]
-    status = span.get("status") or {}
-    yield from _read_attributes(
-        _Envelope(
-            normalise_id(_field(span, "traceId")), normalise_id(_field(span, "spanId")),
-            normalise_id(_field(span, "parentSpanId")), str(span.get("name") or ""),
-            _field(span, "startTimeUnixNano"), _field(span, "endTimeUnixNano"),
-            str(status.get("message") or "error") if status.get("code") in (2, "STATUS_CODE_ERROR") else "",
-            links[0] if len(links) == 1 else None, int(_field(span, "droppedAttributesCount") or 0),
-            _read_weight(_field(span, "traceState")),
-        ),
-        attributes, events, {**resource, **attributes}, rules,
-    )  # fmt: skip
+def _find_place(record: Record, names: Sequence[str] = _JUDGED) -> tuple[bytes, bytes]:
+    """Return the ids of the trace and the span that a record is about."""
+    return normalise_id(_first(record, _TRACE[:2])), normalise_id(_first(record, names))
 
 
-@dataclass(slots=True)
-class _Envelope:
-    """What a span has besides attributes and events."""
-
-    trace: bytes
-    id: bytes
-    parent: bytes
-    name: str
-    start: object
-    end: object
-    error: str
-    link: tuple[bytes, bytes] | None = None
-    dropped: int = 0
-    weight: float = 1.0
-
-
-def _read_attributes(
-    envelope: _Envelope, attributes: Record, events: Sequence[Any], context: Record, rules: Sequence[IdRule]
-) -> Iterator[Item]:
-    if not envelope.id:
-        raise ValueError("a span without an id")
-    if "mlflow.spanType" in attributes:
+def _read_span(record: Record, attributes: Record, about: Record, documents: ServedDocuments) -> Iterator[Item]:
+    """Yield a span and the feedback in it; `about` are attributes of its resource or trace."""
+    if "mlflow.spanType" in attributes or "start_time_unix_nano" in record:
         attributes = decode_mlflow(attributes)
-    kind = find_kind(attributes, envelope.name)
-    error = envelope.error
-    if not error and attributes.get("langfuse.observation.level") == "ERROR":
-        error = str(attributes.get("langfuse.observation.status_message") or "error")
-    span = Span(envelope.trace, envelope.id, envelope.parent, kind, error=error, weight=envelope.weight)
-    if kind:
-        span.start_ns, span.end_ns, span.context = parse_time(envelope.start), parse_time(envelope.end), context
-        fill_span(span, attributes, events, envelope.dropped, rules)
-    else:
-        span.user, span.session = find_person(attributes)
+    context = {**about, **attributes}
+    span = Span(
+        normalise_id(_first(record, _TRACE)), normalise_id(_first(record, _SPAN)),
+        normalise_id(_first(record, _PARENT)), find_kind(attributes, str(record.get("name") or "")),
+        error=_find_error(record, attributes), version=str(record.get("updated_at") or ""),
+    )  # fmt: skip
+    if not span.id:
+        raise ValueError("a span without an id")
+    span.user, span.session = find_person(context)
+    events = record.get("events")
+    events = [] if events is None else list(events)
+    if span.kind:
+        span.start_ns, span.end_ns = parse_time(_first(record, _START)), parse_time(_first(record, _END))
+        span.context, span.weight = context, _read_weight(record.get("traceState"))
+        fill_span(span, attributes, events, int(record.get("droppedAttributesCount") or 0) > 0, documents)
     yield span
-    yield from iter_feedback(attributes, events, span.trace, span.id, envelope.link)
+    links = [_find_place(link.get("context") or link) for link in record.get("links") or ()]
+    yield from iter_feedback(attributes, events, span, links[0] if len(links) == 1 else None)
+
+
+def _find_error(record: Record, attributes: Record) -> str:
+    """Return what went wrong, in one line; "" if nothing did."""
+    given = record.get("status")
+    status: Record = given if isinstance(given, Mapping) else {"code": given}
+    prefix = "langfuse.observation"
+    codes = (
+        status.get("code"),
+        status.get("status_code"),
+        record.get("status_code"),
+        attributes.get(f"{prefix}.level"),
+    )
+    messages = (
+        record.get("error"), status.get("message"), status.get("description"), record.get("status_message"),
+        attributes.get(f"{prefix}.status_message"),
+    )  # fmt: skip
+    if not record.get("error") and not any(code in _FAILED for code in codes):
+        return ""
+    return str(next(filter(None, messages), "")).strip().rpartition("\n")[2] or "error"
 
 
 def _read_weight(state: object) -> float:
@@ -118,36 +115,30 @@ def _read_weight(state: object) -> float:
     return 1.0
 
 
-def _read_otlp_logs(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
-    for batch in _either(record, "resourceLogs", "resource_logs"):
-        for scope in _either(batch, "scopeLogs", "scope_logs"):
-            for log in _either(scope, "logRecords", "log_records"):
-                if _field(log, "eventName") == "gen_ai.evaluation.result":
-                    place = (normalise_id(_field(log, "traceId")), normalise_id(_field(log, "spanId")))
-                    yield read_evaluation(_decode_attributes(log.get("attributes")), *place)
+def _read_otlp(record: Record, documents: ServedDocuments) -> Iterator[Item]:
+    for batch in record["resourceSpans"]:
+        resource = _decode_attributes((batch.get("resource") or {}).get("attributes"))
+        for scope in batch.get("scopeSpans") or ():
+            for span in scope.get("spans") or ():
+                yield from _guard(partial(_read_otlp_span, span, resource, documents))
 
 
-def _field(record: Record, name: str) -> Any:  # noqa: ANN401 (any JSON)
-    """Return a field of OTLP JSON, whose name may be in snake case."""
-    return record[name] if name in record else record.get(_to_snake(name))
+def _read_otlp_span(span: Record, resource: Record, documents: ServedDocuments) -> Iterator[Item]:
+    events = [
+        {**event, "attributes": _decode_attributes(event.get("attributes"))} for event in span.get("events") or ()
+    ]
+    yield from _read_span({**span, "events": events}, _decode_attributes(span.get("attributes")), resource, documents)
 
 
-@lru_cache(maxsize=1024)
-def _to_snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-def _either(record: Record, *names: str) -> Sequence[Any]:
-    return next((record[name] for name in names if record.get(name)), ())
-
-
-def _decode_event(event: Record) -> Record:
-    return {"name": event.get("name"), "attributes": _decode_attributes(event.get("attributes"))}
+def _read_otlp_logs(record: Record, documents: ServedDocuments) -> Iterator[Item]:
+    for batch in record["resourceLogs"]:
+        for scope in batch.get("scopeLogs") or ():
+            for log in scope.get("logRecords") or ():
+                if log.get("eventName") == "gen_ai.evaluation.result":
+                    yield read_evaluation(_decode_attributes(log.get("attributes")), _find_place(log))
 
 
 def _decode_attributes(listed: Any) -> dict[str, Any]:  # noqa: ANN401 (any JSON)
-    if isinstance(listed, Mapping):
-        return dict(listed)
     return {
         item["key"]: value["stringValue"]
         if (value := item.get("value")) and "stringValue" in value
@@ -161,186 +152,120 @@ def _decode_value(value: Any) -> Any:  # noqa: ANN401 (any JSON)
     if not value:
         return None
     ((kind, content),) = value.items()
-    if kind in ("stringValue", "string_value", "boolValue", "bool_value", "bytesValue", "bytes_value"):
-        return content
-    if kind in ("intValue", "int_value"):
-        return int(content)
-    if kind in ("doubleValue", "double_value"):
-        return float(content)
-    if kind in ("arrayValue", "array_value"):
+    if kind in ("intValue", "doubleValue"):
+        return int(content) if kind == "intValue" else float(content)
+    if kind == "arrayValue":
         return [_decode_value(inner) for inner in content.get("values") or ()]
-    return {inner["key"]: _decode_value(inner.get("value")) for inner in content.get("values") or ()}
+    return _decode_attributes(content.get("values")) if kind == "kvlistValue" else content
 
 
-def _read_phoenix(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
-    """Read a span of Phoenix, from its REST interface or a data frame, or one that the SDK of OpenTelemetry prints."""
-    ids = record.get("context") or {name: record.get(f"context.{name}") for name in ("trace_id", "span_id")}
+def _read_plain(record: Record, documents: ServedDocuments, about: Record | None = None) -> Iterator[Item]:
+    """Read a span of Phoenix, over REST or from a data frame, of MLflow, or one that OpenTelemetry's SDK prints."""
     prefix = "attributes."
+    span = {name.removeprefix("context."): value for name, value in record.items()} | dict(record.get("context") or {})
     attributes = dict(record.get("attributes") or {}) | {
-        key.removeprefix(prefix): value for key, value in record.items() if key.startswith(prefix) and value is not None
+        name.removeprefix(prefix): value
+        for name, value in record.items()
+        if name.startswith(prefix) and value is not None
     }
     attributes.setdefault("openinference.span.kind", record.get("span_kind"))
-    status = record.get("status") or {}
-    failed = "ERROR" in (record.get("status_code"), status.get("status_code"))
-    message = record.get("status_message") or status.get("description") or "error"
-    links = [
-        (normalise_id(link["context"]["trace_id"]), normalise_id(link["context"]["span_id"]))
-        for link in record.get("links") or ()
-    ]
     resource = (record.get("resource") or {}).get("attributes") or {}
-    events = record.get("events")
-    yield from _read_attributes(
-        _Envelope(
-            normalise_id(ids["trace_id"]), normalise_id(ids["span_id"]), normalise_id(record.get("parent_id")),
-            str(record.get("name") or ""), record.get("start_time"), record.get("end_time"),
-            str(message) if failed else "", links[0] if len(links) == 1 else None,
-        ),
-        attributes, [] if events is None else list(events), {**resource, **attributes}, rules,
-    )  # fmt: skip
+    yield from _read_span(span, attributes, {**resource, **(about or {})}, documents)
 
 
-def _read_phoenix_annotation(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
+def _read_phoenix_annotation(record: Record, documents: ServedDocuments) -> Iterator[Item]:
     result = record.get("result") or {name: record.get(f"result.{name}") for name in ("score", "label")}
-    name, source = record.get("annotation_name") or record.get("name"), str(record.get("annotator_kind") or "")
-    key = f"{name} {record.get('identifier') or ''}"
-    yield build_feedback(
-        b"", normalise_id(record["span_id"]), name, result.get("score"), result.get("label"), source, key
-    )
+    name = record.get("annotation_name") or record.get("name")
+    yield read_annotation({**record, **result, "name": name}, (b"", normalise_id(record["span_id"])))
 
 
-def _read_mlflow(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
+def _read_mlflow(record: Record, documents: ServedDocuments) -> Iterator[Item]:
     info, spans = record["info"], record["data"]["spans"]
-    trace = normalise_id(info.get("trace_id") or info.get("request_id"))
-    about = dict(info.get("trace_metadata") or info.get("request_metadata") or {})
-    context = {**(info.get("tags") or {}), **about}
+    trace = _first(info, ("trace_id", "request_id"))
+    about = {**(info.get("tags") or {}), **(info.get("trace_metadata") or info.get("request_metadata") or {})}
     if not spans:
-        raise ValueError(f"no spans; they are in {context.get('mlflow.trace.spansLocation', 'another place')}")
+        raise ValueError(f"no spans; they are in {about.get('mlflow.trace.spansLocation', 'another place')}")
     for span in spans:
-        yield from _guard(lambda span=span: _read_mlflow_span(span, trace, context, rules))  # type: ignore[misc]  # bound at once
+        yield from _guard(partial(_read_mlflow_span, span, trace, documents, about))
     for assessment in info.get("assessments") or ():
-        if assessment.get("valid") is not False and "feedback" in assessment:
-            source = assessment.get("source") or {}
+        if assessment.get("valid") != 0 and "feedback" in assessment:
             yield build_feedback(
-                trace, normalise_id(assessment.get("span_id")), assessment.get("assessment_name"),
-                (assessment["feedback"] or {}).get("value"), None, str(source.get("source_type") or ""),
-                str(assessment.get("assessment_id") or ""),
+                _find_place({"trace_id": trace, "span_id": assessment.get("span_id")}),
+                assessment.get("assessment_name"), (assessment["feedback"] or {}).get("value"),
+                (assessment.get("source") or {}).get("source_type"), assessment.get("assessment_id"),
             )  # fmt: skip
 
 
-def _read_mlflow_span(span: Record, trace: bytes, context: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
-    ids, status = span.get("context") or span, span.get("status") or {}
-    code = span.get("status_code") or (status.get("code") if isinstance(status, Mapping) else status)
-    attributes = dict(span.get("attributes") or {})
-    attributes.setdefault("user.id", context.get("mlflow.trace.user"))
-    attributes.setdefault("session.id", context.get("mlflow.trace.session"))
-    yield from _read_attributes(
-        _Envelope(
-            trace, normalise_id(ids["span_id"]), normalise_id(span.get("parent_span_id") or span.get("parent_id")),
-            str(span.get("name") or ""), span.get("start_time_unix_nano") or span.get("start_time"),
-            span.get("end_time_unix_nano") or span.get("end_time"),
-            str(span.get("status_message") or "error") if code in ("STATUS_CODE_ERROR", "ERROR") else "",
-        ),
-        attributes, span.get("events") or [], {**context, **attributes}, rules,
-    )  # fmt: skip
+def _read_mlflow_span(span: Record, trace: object, documents: ServedDocuments, about: Record) -> Iterator[Item]:
+    ids = {**(span.get("context") or {}), "trace_id": trace}
+    yield from _read_plain({**span, "context": ids}, documents, about)
 
 
-_LANGFUSE_COLUMNS = {
-    "id", "type", "name", "environment", "level", "input", "output", "metadata", "tags", "release", "comments", "model",
-    "usage", "cost", "version", "bookmarked", "public", "latency",
-}  # fmt: skip
-
-
-def _read_langfuse(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
+def _read_langfuse(record: Record, documents: ServedDocuments) -> Iterator[Item]:
     row = {_to_snake(name): value for name, value in record.items()}
-    context = {**row, **parse_object(row.get("metadata"))}
-    attributes = {
-        "langfuse.observation.type": row["type"], "langfuse.observation.input": row.get("input"),
-        "langfuse.observation.output": row.get("output"), "user.id": row.get("user_id"),
-        "session.id": row.get("session_id"),
-    }  # fmt: skip
-    failed = row.get("level") == "ERROR"
-    trace, span = normalise_id(row.get("trace_id")), normalise_id(row["id"])
-    envelope = _Envelope(
-        trace, span, normalise_id(row.get("parent_observation_id")), str(row.get("name") or ""),
-        row.get("start_time"), row.get("end_time"), str(row.get("status_message") or "error") if failed else "",
-    )  # fmt: skip
-    given = {name: value for name, value in attributes.items() if value not in (None, "")}
-    for item in _read_attributes(envelope, given, [], context, rules):
-        if isinstance(item, Span):
-            item.version = str(row.get("updated_at") or "")
-        yield item
+    named = {
+        f"langfuse.observation.{name}": row.get(name) for name in ("type", "input", "output", "level", "status_message")
+    }
+    attributes = {name: value for name, value in named.items() if value not in (None, "")}
+    yield from _read_span(row, attributes, {**row, **parse_object(row.get("metadata"))}, documents)
     if "traceId" in record:  # an export of the interface has a column for each score
+        place = _find_place(row, _SPAN)
         for name, values in record.items():
-            if isinstance(values, list) and _to_snake(name) not in _LANGFUSE_COLUMNS and values:
-                yield from (build_feedback(trace, span, name, value, None, "api", name) for value in values)
+            if isinstance(values, list) and _to_snake(name) not in _NO_SCORES:
+                yield from (build_feedback(place, name, value, "api", name) for value in values)
 
 
-def _read_langfuse_score(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
+@lru_cache(maxsize=1024)
+def _to_snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+def _read_langfuse_score(record: Record, documents: ServedDocuments) -> Iterator[Item]:
     row = {_to_snake(name): value for name, value in record.items()}
-    is_number = row.get("data_type") in ("NUMERIC", "BOOLEAN", None, "")
     value = row.get("value")
-    if isinstance(value, str):
+    if row.get("data_type") not in ("NUMERIC", "BOOLEAN", None, ""):
+        value = row.get("string_value")
+    elif isinstance(value, str):
         value = float(value)
-    label = None if is_number else row.get("string_value")
-    place = (normalise_id(row.get("trace_id")), normalise_id(row.get("observation_id")))
-    yield build_feedback(
-        *place,
-        row["name"],
-        value if is_number else None,
-        label,
-        str(row.get("source") or "api"),
-        str(row.get("id") or ""),
-    )
+    yield build_feedback(_find_place(row), row["name"], value, row.get("source"), row.get("id"))
 
 
-def _read_langfuse_trace(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
+def _read_langfuse_trace(record: Record, documents: ServedDocuments) -> Iterator[Item]:
     shared = {"traceId": record.get("id"), "userId": record.get("userId"), "sessionId": record.get("sessionId")}
     for row in record["observations"]:
-        yield from _read_langfuse({**shared, **row}, rules)
+        yield from _guard(partial(_read_langfuse, {**shared, **row}, documents))
     for row in record.get("scores") or ():
-        yield from _read_langfuse_score({"traceId": record.get("id"), **row}, rules)
+        yield from _read_langfuse_score({"traceId": record.get("id"), **row}, documents)
 
 
-def _read_langsmith(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
+def _read_langsmith(record: Record, documents: ServedDocuments) -> Iterator[Item]:
     kind, name = str(record["run_type"]), str(record.get("name") or "")
-    metadata = parse_object(parse_object(record.get("extra")).get("metadata"))
-    is_reranker = "rerank" in name.lower() and kind != "llm"
-    attributes = {
-        "openinference.span.kind": "reranker" if is_reranker else kind, "input.value": record.get("inputs"),
-        "output.value": record.get("outputs"), "user.id": metadata.get("user_id"),
-        "session.id": metadata.get("session_id") or metadata.get("thread_id"),
+    named = {
+        "openinference.span.kind": "reranker" if "rerank" in name.lower() and kind != "llm" else kind,
+        "input.value": record.get("inputs"), "output.value": record.get("outputs"),
     }  # fmt: skip
-    given = {key: value for key, value in attributes.items() if value not in (None, "", {}, "{}")}
-    error = str(record.get("error") or "").strip()
-    envelope = _Envelope(
-        normalise_id(record.get("trace_id") or record["id"]), normalise_id(record["id"]),
-        normalise_id(record.get("parent_run_id")), name, record.get("start_time"), record.get("end_time"),
-        error.splitlines()[-1] if error else "",
-    )  # fmt: skip
-    yield from _read_attributes(envelope, given, [], {**metadata, **record}, rules)
+    attributes = {key: value for key, value in named.items() if value not in (None, "", {}, "{}")}
+    metadata = parse_object(parse_object(record.get("extra")).get("metadata"))
+    about = {**record, "session_id": None, **metadata}  # a session of LangSmith is a project
+    yield from _read_span(record, attributes, about, documents)
 
 
-def _read_langsmith_feedback(record: Record, rules: Sequence[IdRule]) -> Iterator[Item]:
-    source = parse_object(record.get("feedback_source"))
-    score = record.get("score")
-    value = record.get("value") if score is None else score
-    place = (normalise_id(record.get("trace_id")), normalise_id(record.get("run_id")))
-    yield build_feedback(
-        *place, record["key"], value, None, str(source.get("type") or "api"), str(record.get("id") or "")
-    )
+def _read_langsmith_feedback(record: Record, documents: ServedDocuments) -> Iterator[Item]:
+    source = parse_object(record.get("feedback_source")).get("type")
+    value = _first(record, ("score", "value"))
+    yield build_feedback(_find_place(record), record["key"], value, source, record.get("id"))
 
 
-_READERS: Sequence[tuple[tuple[str, ...], Callable[[Record, Sequence[IdRule]], Iterator[Item]]]] = (
+_READERS: Sequence[tuple[tuple[str, ...], Callable[[Record, ServedDocuments], Iterator[Item]]]] = (
     (("resourceSpans",), _read_otlp),
-    (("resource_spans",), _read_otlp),
     (("resourceLogs",), _read_otlp_logs),
-    (("resource_logs",), _read_otlp_logs),
     (("info", "data"), _read_mlflow),
     (("run_type", "id"), _read_langsmith),
     (("key", "run_id"), _read_langsmith_feedback),
     (("observations", "id"), _read_langfuse_trace),
-    (("context.span_id",), _read_phoenix),
-    (("context", "start_time"), _read_phoenix),
+    (("context.span_id",), _read_plain),
+    (("context", "start_time"), _read_plain),
+    (("span_id", "start_time_unix_nano"), _read_plain),
     (("annotation_name", "span_id"), _read_phoenix_annotation),
     (("annotator_kind", "span_id"), _read_phoenix_annotation),
     (("type", "id", "trace_id"), _read_langfuse),

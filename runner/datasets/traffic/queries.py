@@ -8,17 +8,34 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from runner.datasets import files
+from runner.datasets.files import NO_FIELDS
+from runner.datasets.traffic.masking import OwnPatterns, build_mask
 from runner.datasets.traffic.reading import read_traffic
-from runner.datasets.traffic.searches import ServedSearch, Traffic
-from runner.datasets.traffic.spans import IdRule, find_attribute, hash_name, normalise_text
+from runner.datasets.traffic.searches import ServedSearch, Traffic, TrafficCollector
+from runner.datasets.traffic.spans import IdRule, ServedDocuments, find_attribute, hash_name, normalise_text, parse_time
 
 ATTRIBUTES = (
     "service.name", "service.version", "deployment.environment.name", "environment", "release",
     "gen_ai.data_source.id",
 )  # fmt: skip
 """The attributes that are slices by default."""
+
+
+def _check_time(value: str) -> str:
+    try:
+        parse_time(value)
+    except ValueError:
+        raise ValueError(f"{value} is not a time; write, for example, 2026-11-23 or 2026-11-23T08:00Z") from None
+    return value
+
+
+UtcTime = Annotated[str, AfterValidator(_check_time)]
+"""A time in a setting, in UTC unless it names a zone."""
 
 
 @dataclass(frozen=True)
@@ -73,24 +90,29 @@ def load_traffic(
     names: tuple[str, ...] = ATTRIBUTES,
     tenant: str | None = None,
     salt: str = "",
+    masks: OwnPatterns = NO_FIELDS,
 ) -> Traffic:
-    """Return the traffic in a file, a folder or the files of a glob, which are read again only if they have changed.
+    """Return the traffic of an MLflow server, or in a file, a folder or the files of a glob.
 
-    `names` are attributes that become slices, and that of the `tenant` is hashed with the key `salt`, as persons are.
+    It is read again only if a file has changed, and that of a server once. `names` are attributes that become slices,
+    that of the `tenant` is hashed with the key `salt`, as persons are, and personal data in queries is masked.
     Raises `DatasetError`.
     """
-    paths = files.matching(pattern, "path")
-    stats = tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
-    return _read_files(stats, rules, names, tenant, salt)
+    stats: tuple[tuple[Path | str, int, int], ...] = ((pattern, 0, 0),)
+    if not pattern.startswith(("http://", "https://")):
+        paths = files.matching(pattern, "path")
+        stats = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in paths)
+    return _read_places(stats, rules, names, tenant, salt, None if masks is None else tuple(masks.items()))
 
 
 @lru_cache(maxsize=1)
-def _read_files(
-    stats: tuple[tuple[str, int, int], ...],
+def _read_places(
+    stats: tuple[tuple[Path | str, int, int], ...],
     rules: tuple[IdRule, ...],
     names: tuple[str, ...],
     tenant: str | None,
     salt: str,
+    masks: tuple[tuple[str, str | None], ...] | None,
 ) -> Traffic:
     """Read files, or return what they contained when they were last read, unless they have changed."""
 
@@ -99,4 +121,6 @@ def _read_files(
         hidden = hash_name(find_attribute(context, tenant), salt) if tenant else ""
         return {**own, "tenant": hidden} if hidden else own
 
-    return read_traffic([Path(path) for path, _, _ in stats], rules, describe, lambda name: hash_name(name, salt))
+    mask = build_mask(None if masks is None else dict(masks))
+    collector = TrafficCollector(ServedDocuments(rules), describe, lambda name: hash_name(name, salt), mask)
+    return read_traffic([path for path, _, _ in stats], collector)

@@ -8,17 +8,14 @@ searches.
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from runner.datasets.traffic.spans import UNRECORDED, Feedback, ServedDocument, Span, SpanKind
-
-_NAN = math.nan
+from runner.datasets.traffic.spans import UNRECORDED, Feedback, ServedDocuments, Span, list_numbers
 
 Outcome = Literal["used", "failed", "no query", "no documents", "redacted", "truncated", "dropped attributes"]
 """What a search can be used for: all but `used`, `failed` and `dropped attributes` lack a query or documents."""
@@ -75,16 +72,21 @@ class Traffic:
         """Return the ids and scores of a search's hits, best first; a document that was not recorded has an own id."""
         if search.hits is None:
             return []
-        numbers = _list_numbers(search.hits)
+        numbers = list_numbers(search.hits)
         scores = (None if math.isnan(s) else s for s in np.frombuffer(search.hits, np.float32)[len(numbers) :].tolist())
         ids = (self.documents[n] if n >= 0 else f"{UNRECORDED}{rank}" for rank, n in enumerate(numbers))
         return list(zip(ids, scores, strict=True))
 
-    def select(self, since: int, until: int) -> Traffic:
-        """Return the traffic with only the searches from one time until before another, in nanoseconds; 0: any."""
-        if not since and not until:
-            return self
+    def select(self, since: int, until: int, sampling: float = 1) -> Traffic:
+        """Return the traffic with only the searches from one time until before another, in nanoseconds; 0: any.
+
+        A search whose spans do not show how they were sampled stands for 1 / `sampling` searches.
+        """
         inside = [s for s in self.searches if since <= s.start_ns and (not until or s.start_ns < until)]
+        if sampling < 1:
+            inside = [search if search.weight != 1 else replace(search, weight=1 / sampling) for search in inside]
+        elif len(inside) == len(self.searches):
+            return self
         outcomes = self.outcomes - Counter(search.outcome for search in self.searches)
         outcomes += Counter(search.outcome for search in inside)
         outcomes["outside the window"] = len(self.searches) - len(inside)
@@ -93,6 +95,8 @@ class Traffic:
     def describe(self) -> str:
         """Return in one line what was read: each span once, where ids come from, feedback, and what is broken."""
         parts = [f"{self.spans:,} spans ({_list_counts(self.outcomes)})"]
+        if (total := count_searches(self.searches)) != len(self.searches):
+            parts.append(f"{len(self.searches):,} sampled searches stand for {total:,}")
         if self.rules:
             parts.append(f"ids of served documents from {_list_counts(self.rules)}")
         if self.feedback:
@@ -103,184 +107,131 @@ class Traffic:
         return "; ".join(parts)
 
 
+def count_searches(searches: Iterable[ServedSearch]) -> int:
+    """Return the number of searches, where a sampled one stands for several."""
+    return round(sum(search.weight for search in searches))
+
+
 def _list_counts(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
 
 
-@dataclass(slots=True)
-class _Step:
-    """A span of retrieval as it is held in memory: the texts that spans share are held once."""
-
-    id: bytes
-    parent: bytes
-    kind: SpanKind
-    query: str
-    hits: bytes | None
-    candidates: bytes | None
-    start_ns: int
-    latency_ms: float
-    error: str
-    problem: str
-    version: str
-    weight: float
-    person: tuple[str, str]
-    slices: Mapping[str, str]
-
-    def measure_ms(self, start_ns: int) -> float:
-        """Return the time from a start to the end of this span, in milliseconds; NaN if unknown."""
-        return (self.start_ns - start_ns) / 1e6 + self.latency_ms if self.start_ns and start_ns else math.nan
-
-
-class _Other(NamedTuple):
-    """A span of another kind, of which only the place in its trace and the person matter."""
-
-    id: bytes
-    parent: bytes
-    person: tuple[str, str]
-    version: str = ""
-
-
-_NOBODY = ("", "")
-
-
 class _Trace:
-    """The spans of a trace: the parent of each, those of retrieval, and the person that any of them names."""
+    """The spans of a trace, each in its newest form, and those of them that are steps of retrieval."""
 
-    def __init__(self, entries: Sequence[_Step | _Other]) -> None:
-        newest: dict[bytes, _Step | _Other] = {}
-        for entry in entries:
-            if entry.id not in newest or entry.version >= newest[entry.id].version:
-                newest[entry.id] = entry
-        self.parents = {entry.id: entry.parent for entry in newest.values()}
-        self.steps = {entry.id: entry for entry in newest.values() if isinstance(entry, _Step)}
-        persons = [entry.person for entry in newest.values()]
-        self.person = tuple(next(filter(None, column), "") for column in zip(*persons, strict=True))
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self.id, self.spans = spans[0].trace, dict[bytes, Span]()
+        for span in spans:
+            if span.id not in self.spans or span.version >= self.spans[span.id].version:
+                self.spans[span.id] = span
+        self.steps = {span.id: span for span in self.spans.values() if span.kind}
+
+    def iter_above(self, span: bytes) -> Iterator[bytes]:
+        """Yield the spans around a span, the innermost first."""
+        seen = {span}
+        while span in self.spans and (span := self.spans[span].parent) and span not in seen:
+            seen.add(span)
+            yield span
+
+    def find_outermost(self, span: bytes) -> bytes | None:
+        """Return the outermost span of retrieval around a span, None if there is none."""
+        return next((above for above in [*self.iter_above(span)][::-1] if above in self.steps), None)
 
 
 class TrafficCollector:
     """Collects spans and feedback from any number of files; a span that is repeated counts once, in its newest form.
 
-    `describe` returns the slices of a span, and `hide` the pseudonym of a user or session.
+    `documents` packs the rankings of the spans. `describe` returns the slices of a span, `hide` the pseudonym of a user
+    or session, and `mask` a query without personal data.
     """
 
     def __init__(
-        self, describe: Callable[[Mapping[str, object]], Mapping[str, str]], hide: Callable[[str], str]
+        self,
+        documents: ServedDocuments,
+        describe: Callable[[Mapping[str, object]], Mapping[str, str]],
+        hide: Callable[[str], str],
+        mask: Callable[[str], str] = str,
     ) -> None:
-        self._describe, self._hide = describe, hide
-        self._traces: dict[bytes, list[_Step | _Other]] = {}
+        self.documents = documents
+        self._describe, self._hide, self._mask = describe, hide, mask
+        self._traces: dict[bytes, list[Span]] = {}
         self._feedback: dict[tuple[bytes, bytes, str, str], Feedback] = {}
-        self._numbers: dict[str, int] = {}
-        self._texts: list[str] = []
-        self._rules: list[str] = []
         self._shared: dict[Any, Any] = {}
 
     def add(self, item: Span | Feedback) -> None:
-        """Add a span or feedback."""
+        """Add a span or feedback; the texts that spans share are held once."""
         if isinstance(item, Feedback):
             self._feedback[item.trace, item.span, item.name, item.key] = item
             return
-        person = (self._hide(item.user), self._hide(item.session)) if item.user or item.session else _NOBODY
-        person = self._shared.setdefault(person, person)
-        entry: _Step | _Other = _Other(item.id, item.parent, person, item.version)
+        item.user, item.session = self._hide(item.user), self._hide(item.session)
         if item.kind:
             slices = self._describe(item.context)
-            has_times = item.start_ns and item.end_ns >= item.start_ns
-            entry = _Step(
-                item.id, item.parent, item.kind, self._shared.setdefault(item.query, item.query),
-                self._pack(item.documents), self._pack(item.candidates), item.start_ns,
-                (item.end_ns - item.start_ns) / 1e6 if has_times else math.nan, item.error, item.problem, item.version,
-                item.weight, person, self._shared.setdefault(tuple(slices.items()), slices),
-            )  # fmt: skip
-        self._traces.setdefault(item.trace, []).append(entry)
-
-    def _pack(self, documents: Sequence[ServedDocument] | None) -> bytes | None:
-        if documents is None:
-            return None
-        numbers = array("i")
-        for identifier, rule, _, text in documents:
-            if rule == "unrecorded":
-                numbers.append(-1)
-                continue
-            number = self._numbers.setdefault(identifier, len(self._numbers))
-            if number == len(self._texts):
-                self._texts.append(text)
-                self._rules.append(rule)
-            elif text:
-                self._texts[number] = text
-            numbers.append(number)
-        return numbers.tobytes() + array("f", [_NAN if d.score is None else d.score for d in documents]).tobytes()
+            item.context = self._shared.setdefault(tuple(slices.items()), slices)
+            query = self._mask(item.query)
+            item.query = self._shared.setdefault(query, query)
+        self._traces.setdefault(item.trace, []).append(item)
 
     def join(self) -> Traffic:
         """Return the traffic; the collector is empty afterwards."""
-        outcomes, served = Counter[str](), np.zeros(len(self._numbers) + 1, dtype=np.int64)
+        outcomes, served = Counter[str](), np.zeros(len(self.documents.texts) + 1, dtype=np.int64)
         every = self._feedback.values()
         feedback, searches, spans = _FeedbackTable(every), list[ServedSearch](), 0
         while self._traces:  # frees memory on the way
-            key, entries = self._traces.popitem()
+            _, entries = self._traces.popitem()
             trace = _Trace(entries)
-            own = [_build_search(key, trace, steps) for steps in _iter_searches(trace)]
-            feedback.attach(key, trace, own)
+            own = [_build_search(trace, *steps) for steps in _iter_searches(trace)]
+            feedback.attach(trace, own)
             searches += own
             spans += len(entries)
-            outcomes["duplicate"] += len(entries) - len(trace.parents)
-            outcomes["other kind"] += len(trace.parents) - len(trace.steps)
+            outcomes["duplicate"] += len(entries) - len(trace.spans)
+            outcomes["other kind"] += len(trace.spans) - len(trace.steps)
             outcomes["nested"] += len(trace.steps) - len(own)
         for search in searches:
             outcomes[search.outcome] += 1
-            for number in _list_numbers(search.hits) if search.hits else ():
+            for number in list_numbers(search.hits) if search.hits else ():
                 served[number] += 1
         rules = Counter[str]()
-        for rule, count in zip([*self._rules, "unrecorded"], served.tolist(), strict=True):
+        for rule, count in zip([*self.documents.sources, "unrecorded"], served.tolist(), strict=True):
             rules[rule] += count
         searches.sort(key=lambda search: (search.start_ns, not search.error, search.trace, search.span))
         kinds = Counter[str](one.kind for one in every)
-        return Traffic(searches, list(self._numbers), self._texts, spans, +outcomes, +rules, kinds, feedback.left)
+        ids, texts = list(self.documents.numbers), self.documents.texts
+        return Traffic(searches, ids, texts, spans, +outcomes, +rules, kinds, feedback.left)
 
 
-def _build_search(key: bytes, trace: _Trace, steps: _SearchSteps) -> ServedSearch:
-    outer, served = steps
-    query, (user, session) = outer.query or served.query, outer.person
-    latency = outer.latency_ms
-    if served.measure_ms(outer.start_ns) > latency:
-        latency = served.measure_ms(outer.start_ns)
-    candidates = served.candidates or outer.hits or b""
+def _build_search(trace: _Trace, outer: Span, served: Span) -> ServedSearch:
+    """Return a search from its outermost span and the one whose documents were served."""
+    query, end = outer.query or served.query, max(outer.end_ns, served.end_ns)
+    has_times = outer.start_ns and end >= outer.start_ns
+    user, session = (
+        next(filter(None, (getattr(span, name) for span in (outer, *trace.spans.values()))), "")
+        for name in ("user", "session")
+    )
     return ServedSearch(
-        key, outer.id, query, served.hits, outer.start_ns, latency, outer.error,
-        _find_outcome(query, served.hits, outer.error, outer.problem or served.problem), user or trace.person[0],
-        session or trace.person[1], outer.slices, outer.weight, candidates=len(candidates) // 8,
+        outer.trace, outer.id, query, served.hits, outer.start_ns,
+        (end - outer.start_ns) / 1e6 if has_times else math.nan, outer.error,
+        _find_outcome(query, served.hits, outer.error, outer.problem or served.problem), user, session, outer.context,
+        outer.weight, candidates=len(served.candidates or outer.hits or b"") // 8,
     )  # fmt: skip
 
 
-class _SearchSteps(NamedTuple):
-    """The outermost span of a search, and the one whose documents were served."""
-
-    outer: _Step
-    served: _Step
-
-
 def _find_outcome(query: str, hits: bytes | None, error: str, problem: str) -> Outcome:
-    if not query:
-        return "redacted" if problem == "redacted" else "truncated" if problem == "truncated" else "no query"
-    if error and not hits:
+    if query and error and not hits:
         return "failed"
-    if hits is None:
-        return "redacted" if problem == "redacted" else "truncated" if problem == "truncated" else "no documents"
-    return "dropped attributes" if problem == "dropped" else "used"
+    if query and hits is not None:
+        return "dropped attributes" if problem == "dropped" else "used"
+    if problem in ("redacted", "truncated"):
+        return "redacted" if problem == "redacted" else "truncated"
+    return "no documents" if query else "no query"
 
 
-def _iter_searches(trace: _Trace) -> Iterator[_SearchSteps]:
-    """Yield the searches of a trace, with the ranking that each served."""
-    if len(trace.steps) == 1:  # as most traces have
-        yield from (_SearchSteps(step, step) for step in trace.steps.values())
-        return
-    inside: defaultdict[bytes, list[_Step]] = defaultdict(list)
-    outer: list[_Step] = []
+def _iter_searches(trace: _Trace) -> Iterator[tuple[Span, Span]]:
+    """Yield the outermost span of each search in a trace, and the one whose documents were served."""
+    inside: defaultdict[bytes, list[Span]] = defaultdict(list)
+    outer: list[Span] = []
     for step in trace.steps.values():
-        above = _find_outermost(trace, step.id)
-        if above is None:
-            outer.append(step)
-        else:
-            inside[above].append(step)
+        above = trace.find_outermost(step.id)
+        (outer if above is None else inside[above]).append(step)
     by_time = sorted(outer, key=lambda step: step.start_ns)
     retrievers = [step for step in by_time if step.kind == "retriever"]
     served = {step.id: _choose_inner(step, inside[step.id]) for step in by_time}
@@ -293,88 +244,57 @@ def _iter_searches(trace: _Trace) -> Iterator[_SearchSteps]:
                 retrievers = [r for r in retrievers if r not in sources[1:]]
             else:
                 retrievers.append(step)
-    yield from (_SearchSteps(step, served[step.id]) for step in retrievers)
+    yield from ((step, served[step.id]) for step in retrievers)
 
 
-def _find_outermost(trace: _Trace, span: bytes) -> bytes | None:
-    """Return the outermost span of retrieval around a span, None if there is none."""
-    outermost, seen = None, {span}
-    while (span := trace.parents.get(span, b"")) and span not in seen:
-        seen.add(span)
-        if span in trace.steps:
-            outermost = span
-    return outermost
-
-
-def _choose_inner(outer: _Step, inner: Sequence[_Step]) -> _Step:
+def _choose_inner(outer: Span, inner: Sequence[Span]) -> Span:
     """Return the step that gave the ranking: the last reranker, unless the outer span returned a part of its output."""
-    ranked = sorted(
-        (step for step in inner if step.kind == "reranker" and step.hits), key=lambda s: s.start_ns + 1e6 * s.latency_ms
-    )
+    ranked = sorted((step for step in inner if step.kind == "reranker" and step.hits), key=lambda step: step.end_ns)
     if not ranked:
-        if outer.hits is None and len(inner) == 1 and not outer.error:
-            return inner[0]
-        return outer
+        return inner[0] if outer.hits is None and len(inner) == 1 and not outer.error else outer
     last = ranked[-1]
     if outer.hits is None or last.hits is None:
         return last
-    own, output = _list_numbers(outer.hits), _list_numbers(last.hits)
-    is_input = last.candidates is not None and own == _list_numbers(last.candidates)
+    own, output = list_numbers(outer.hits), list_numbers(last.hits)
+    is_input = last.candidates is not None and own == list_numbers(last.candidates)
     return last if is_input or not set(own) <= set(output) else outer
 
 
-def _find_sources(reranker: _Step, retrievers: Sequence[_Step], served: Mapping[bytes, _Step]) -> list[_Step]:
+def _find_sources(reranker: Span, retrievers: Sequence[Span], served: Mapping[bytes, Span]) -> list[Span]:
     """Return the searches for the same query whose documents are most of a reranker's candidates."""
-    inputs = set(_list_numbers(reranker.candidates)) if reranker.candidates else set[int]()
+    inputs = {*list_numbers(reranker.candidates or b"")}
     sources = []
     for step in retrievers:
-        hits = served[step.id].hits
-        own = set(_list_numbers(hits)) if hits else set[int]()
+        own = {*list_numbers(served[step.id].hits or b"")}
         same = not reranker.query or reranker.query == step.query
-        if step.kind == "retriever" and same and own and 2 * len(own & inputs) >= min(len(own), len(inputs)) > 0:
+        if step.kind == "retriever" and same and 2 * len(own & inputs) >= min(len(own), len(inputs)) > 0:
             sources.append(step)
     return sources
-
-
-def _list_numbers(hits: bytes) -> list[int]:
-    return list(memoryview(hits)[: len(hits) // 2].cast("i"))
 
 
 class _FeedbackTable:
     """Feedback by its target; `left` is the number that has not been attached to a search."""
 
-    def __init__(self, every: Iterable[Feedback]) -> None:
-        self._by_span: defaultdict[bytes, list[Feedback]] = defaultdict(list)
-        self._by_trace: defaultdict[bytes, list[Feedback]] = defaultdict(list)
-        self.left = 0
+    def __init__(self, every: Collection[Feedback]) -> None:
+        self._by_target: defaultdict[bytes | tuple[bytes], list[Feedback]] = defaultdict(list)
+        self.left = len(every)
         for one in every:
-            self.left += 1
-            (self._by_span[one.span] if one.span else self._by_trace[one.trace]).append(one)
+            self._by_target[one.span or (one.trace,)].append(one)
 
-    def attach(self, key: bytes, trace: _Trace, searches: Sequence[ServedSearch]) -> None:
+    def attach(self, trace: _Trace, searches: Sequence[ServedSearch]) -> None:
         """Attach feedback to the searches of a trace: by span, else to the only search below that did not fail."""
         if not self.left:
             return
         by_span = {search.span: search for search in searches}
         alone = [search for search in searches if not search.error]
-        for span in trace.parents:
-            if span in self._by_span:
-                search = by_span.get(span) or by_span.get(_find_outermost(trace, span) or b"")
-                below = [s for s in alone if search is None and _is_below(trace, s.span, span)]
-                self._give(search or (below[0] if len(below) == 1 else None), self._by_span.pop(span))
-        if key in self._by_trace:
-            self._give(alone[0] if len(alone) == 1 else None, self._by_trace.pop(key))
+        for span in trace.spans:
+            if feedback := self._by_target.pop(span, None):
+                below = [search for search in alone if span in trace.iter_above(search.span)]
+                search = by_span.get(span) or by_span.get(trace.find_outermost(span) or b"")
+                self._give(search, below, feedback)
+        self._give(None, alone, self._by_target.pop((trace.id,), ()))
 
-    def _give(self, search: ServedSearch | None, feedback: Sequence[Feedback]) -> None:
-        if search is not None:
+    def _give(self, search: ServedSearch | None, below: Sequence[ServedSearch], feedback: Sequence[Feedback]) -> None:
+        if search := search or (below[0] if len(below) == 1 else None):
             search.feedback = [*(search.feedback or ()), *feedback]
             self.left -= len(feedback)
-
-
-def _is_below(trace: _Trace, span: bytes, above: bytes) -> bool:
-    seen = {span}
-    while (span := trace.parents.get(span, b"")) and span not in seen:
-        seen.add(span)
-        if span == above:
-            return True
-    return False

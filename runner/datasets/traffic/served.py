@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
@@ -14,7 +15,8 @@ from retrievers.capabilities import Capabilities
 from retrievers.services.replies import SearchReply, build_reply, join_replies
 from retrievers.store import NoStore, Store
 from runner.datasets.base import DatasetError
-from runner.datasets.traffic.queries import group_searches, load_traffic
+from runner.datasets.traffic.masking import MaskPatterns
+from runner.datasets.traffic.queries import UtcTime, group_searches, load_traffic
 from runner.datasets.traffic.searches import ServedSearch, Traffic
 from runner.datasets.traffic.spans import ID_RULES, IdRule, parse_time
 
@@ -23,7 +25,7 @@ RESULTS_VERSION = "served 1"
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Served:
-    """Settings of the rankings in exported spans: the files, the window and the rules for ids, as in `Telemetry`.
+    """Settings of the rankings in exported spans: the files, window, rules for ids and masks, as in `Telemetry`.
 
     A hit keeps the rank at which it was served. The ranking of a text is the newest in the window, and a search that
     failed is an error.
@@ -34,15 +36,18 @@ class Served:
     capabilities: ClassVar[Capabilities] = Capabilities(filters=True, texts=False, ids=True, live=True, scans=False)
 
     path: str
-    since: str | None = None
-    until: str | None = None
+    since: UtcTime | None = None
+    until: UtcTime | None = None
     ids: tuple[IdRule, ...] = ID_RULES
+    mask: MaskPatterns = Field(default_factory=dict)
 
     def index(self, corpus: Corpus, store: Store) -> ServedSearcher:
         """Read the files; raises `RetrieverError`."""
         try:
-            traffic = load_traffic(self.path, self.ids).select(parse_time(self.since), parse_time(self.until))
-        except (DatasetError, ValueError) as error:
+            traffic = load_traffic(self.path, self.ids, masks=self.mask).select(
+                parse_time(self.since), parse_time(self.until)
+            )
+        except DatasetError as error:
             raise RetrieverError(str(error)) from None
         replies = {
             query.id: _build_reply(traffic, query.served)

@@ -9,18 +9,19 @@ import hashlib
 import json
 import math
 import re
+from array import array
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import orjson
 
 from retrievers.strict_values import find_line_break
+from runner.datasets.files import NO_FIELDS
 
 SpanKind = Literal["retriever", "reranker", ""]
 IdRule = Literal["id", "metadata", "source", "text"]
@@ -35,8 +36,6 @@ REDACTED = "__REDACTED__"
 
 _DEEPEST = 10_000
 """The lowest rank in a list of documents; a higher index is damage."""
-_HEX = re.compile(r"(?:0x)?([0-9a-fA-F]{32}|[0-9a-fA-F]{16})")
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{22}==|[A-Za-z0-9+/]{11}=")
 _BEGINS_JSON = re.compile(r'\s*(?:\{\s*["}]|\[\s*["{\[\]])')
 _QUERY_KEYS = ("query", "question", "input", "query_str", "search_query", "text", "q")
 _LIST_KEYS = ("documents", "output", "outputs", "results", "hits", "nodes", "source_documents", "matches")
@@ -51,22 +50,14 @@ class TruncatedError(ValueError):
     """A text is JSON that was cut."""
 
 
-class ServedDocument(NamedTuple):
-    """A document as it was served: its id with the rule that gave it, and its score and text if they were recorded."""
-
-    id: str
-    rule: IdRule | Literal["unrecorded"]
-    score: float | None
-    text: str
-
-
 @dataclass(slots=True)
 class Span:
-    """A span of retrieval or reranking; times are nanoseconds since 1970, 0 if unknown.
+    """A span, of which only one with a `kind` has all fields; times are nanoseconds since 1970, 0 if unknown.
 
-    `documents` are None if they were not recorded, and `candidates` are the input of a reranker. `problem` is why
-    something is missing: redacted, truncated or dropped. `version` orders repetitions of the same span, `weight` is the
-    number of spans that a sampled one stands for, and `context` are attributes of the span, its resource and its trace.
+    `hits` are None if they were not recorded, else a ranking as `ServedDocuments.pack` returns it, as are the
+    `candidates` of a reranker. `problem` is why something is missing: redacted, truncated or dropped. `version` orders
+    repetitions of the same span, `weight` is the number of spans that a sampled one stands for, and `context` are
+    attributes of the span, its resource and its trace.
     """
 
     trace: bytes
@@ -74,8 +65,8 @@ class Span:
     parent: bytes = b""
     kind: SpanKind = ""
     query: str = ""
-    documents: Sequence[ServedDocument] | None = None
-    candidates: Sequence[ServedDocument] | None = None
+    hits: bytes | None = None
+    candidates: bytes | None = None
     start_ns: int = 0
     end_ns: int = 0
     error: str = ""
@@ -84,7 +75,7 @@ class Span:
     session: str = ""
     version: str = ""
     weight: float = 1.0
-    context: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=lambda: NO_FIELDS)
 
 
 @dataclass(slots=True)
@@ -107,18 +98,13 @@ def normalise_id(value: object) -> bytes:
     """Return the id of a trace or span as bytes, the same for hex, base64 and UUIDs; empty for none."""
     if not isinstance(value, str) or not value:
         return b""
-    plain = value.removeprefix("tr-")
-    if len(plain) in (16, 32) and plain.isalnum():
-        with suppress(ValueError):
+    plain = value.removeprefix("tr-").removeprefix("0x")
+    plain = plain.replace("-", "") if len(plain) == 36 else plain
+    with suppress(ValueError):
+        if len(plain) in (16, 32):
             return bytes.fromhex(plain)
-    if match := _HEX.fullmatch(plain):
-        return bytes.fromhex(match[1])
-    if _BASE64.fullmatch(plain):
-        with suppress(Base64Error):
+        if len(plain) in (12, 24) and plain.endswith("="):
             return b64decode(plain, validate=True)
-    if len(plain) == 36 and plain.count("-") == 4:
-        with suppress(ValueError):
-            return bytes.fromhex(plain.replace("-", ""))
     return value.encode(errors="replace")
 
 
@@ -142,17 +128,22 @@ def parse_time(value: object) -> int:
     return int(value * scale)
 
 
-def parse_text(text: str) -> Any:  # noqa: ANN401 (any JSON)
-    """Return the content of a text that looks like JSON, else the text; raises `TruncatedError`."""
-    if not _BEGINS_JSON.match(text):
-        return text
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 (any JSON)
+    """Return the content of JSON, in which numbers may be NaN; raises `ValueError`."""
     try:
         return orjson.loads(text)
-    except ValueError:
-        pass
+    except ValueError as error:
+        try:
+            return json.loads(text)  # which knows NaN
+        except (ValueError, RecursionError):
+            raise ValueError(str(error)) from None
+
+
+def parse_text(text: str) -> Any:  # noqa: ANN401 (any JSON)
+    """Return the content of a text that looks like JSON, else the text; raises `TruncatedError`."""
     try:
-        return json.loads(text)  # which knows NaN
-    except (ValueError, RecursionError):
+        return parse_json(text) if _BEGINS_JSON.match(text) else text
+    except ValueError:
         raise TruncatedError from None
 
 
@@ -223,36 +214,65 @@ def _split_key(key: str, prefix: str, inner: str) -> tuple[int, str, str] | None
     return (int(index), head, tail) if index.isascii() and index.isdecimal() else None
 
 
-def read_documents(rows: Sequence[Any], rules: Sequence[IdRule]) -> list[ServedDocument]:
-    """Return documents in any form, in their order; None stands for one that was not recorded."""
-    return [_read_document(row, rank, rules) for rank, row in enumerate(rows)]
+class ServedDocuments:
+    """Numbers the documents in rankings: `numbers` by id, `texts` (the newest, "" if unknown) and `sources` by number.
+
+    `rules` say where the id of a document may come from, by preference, and `sources` where it came from.
+    """
+
+    def __init__(self, rules: Sequence[IdRule]) -> None:
+        self._rules = rules
+        self.numbers: dict[str, int] = {}
+        self.texts: list[str] = []
+        self.sources: list[str] = []
+
+    def pack(self, rows: Sequence[Any]) -> bytes:
+        """Return a ranking of documents in any form: numbers (int32; -1: not recorded), then scores (float32, or NaN).
+
+        A row that is None stands for a document that was not recorded.
+        """
+        numbers, scores = array("i"), array("f")
+        for row in rows:
+            identifier, rule, score, text = self._read(row)
+            number = self.numbers.setdefault(identifier, len(self.numbers)) if identifier else -1
+            if number == len(self.texts):
+                self.texts.append(text)
+                self.sources.append(rule)
+            elif text and identifier:
+                self.texts[number] = text
+            numbers.append(number)
+            scores.append(score)
+        return numbers.tobytes() + scores.tobytes()
+
+    def _read(self, row: Any) -> tuple[str, str, float, str]:  # noqa: ANN401 (any JSON)
+        """Return the id of a document, "" if none was recorded, the rule that gave it, its score and its text."""
+        if isinstance(row, dict) and self._rules[0] == "id":  # by far the most frequent form
+            first, score, text = row.get("id"), row.get("score"), row.get("content")
+            has_id = isinstance(first, str) and first.isprintable() and first != ""
+            if has_id and isinstance(score, float) and math.isfinite(score) and isinstance(text, str):
+                return str(first), "id", score, text
+        if isinstance(row, list | tuple) and len(row) == 2 and not isinstance(row[1], list | dict):
+            identifier, rule, _, text = self._read(row[0])
+            return identifier, rule, _parse_score(row[1]), text
+        if row is None:
+            return "", "", math.nan, ""
+        if isinstance(row, str):
+            row = {"content": row}
+        if not isinstance(row, dict):
+            raise ValueError(f"a document is {str(row)[:40]}")
+        wrapper = "document" if "document" in row else "node"
+        if isinstance(row.get(wrapper), dict):
+            row = {**row[wrapper], **{name: value for name, value in row.items() if name != wrapper}}
+        text = next((row[name] for name in _TEXT_KEYS if isinstance(row.get(name), str)), "")
+        metadata = parse_object(row.get("metadata")) or row
+        score = _parse_score(metadata.get("score") if row.get("score") is None else row["score"])
+        ids = ((_find_id(rule, row, metadata, text), rule) for rule in self._rules)
+        return (*next(filter(lambda pair: pair[0], ids), ("", "")), score, text)
 
 
-def _read_document(row: Any, rank: int, rules: Sequence[IdRule]) -> ServedDocument:  # noqa: ANN401 (any JSON)
-    if isinstance(row, dict) and rules[0] == "id":  # by far the most frequent form
-        first, score, text = row.get("id"), row.get("score"), row.get("content")
-        has_id = isinstance(first, str) and first.isprintable()
-        if has_id and first and isinstance(score, float) and math.isfinite(score) and isinstance(text, str):
-            return ServedDocument(str(first), "id", score, text)
-    if isinstance(row, list | tuple) and len(row) == 2 and not isinstance(row[1], list | dict):
-        return _read_document(row[0], rank, rules)._replace(score=_parse_score(row[1]))
-    if row is None:
-        return ServedDocument(f"{UNRECORDED}{rank}", "unrecorded", None, "")
-    if isinstance(row, str):
-        row = {"content": row}
-    if not isinstance(row, dict):
-        raise ValueError(f"a document is {str(row)[:40]}")
-    wrapper = "document" if "document" in row else "node"
-    if isinstance(row.get(wrapper), dict):
-        row = {**row[wrapper], **{name: value for name, value in row.items() if name != wrapper}}
-    text = next((row[name] for name in _TEXT_KEYS if isinstance(row.get(name), str)), "")
-    score = row.get("score")
-    metadata = parse_object(row.get("metadata")) or row
-    score = _parse_score(metadata.get("score") if score is None else score)
-    for rule in rules:
-        if identifier := _find_id(rule, row, metadata, text):
-            return ServedDocument(identifier, rule, score, text)
-    return ServedDocument(f"{UNRECORDED}{rank}", "unrecorded", score, text)
+def list_numbers(hits: bytes) -> list[int]:
+    """Return the numbers of the documents in a packed ranking."""
+    return list(memoryview(hits)[: len(hits) // 2].cast("i"))
 
 
 def _find_id(rule: IdRule, row: Mapping[str, Any], metadata: Mapping[str, Any], text: str) -> str:
@@ -279,9 +299,9 @@ def _first(row: Mapping[str, Any], names: Sequence[str]) -> str:
     return ""
 
 
-def _parse_score(value: object) -> float | None:
+def _parse_score(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
+        return math.nan
     return float(value)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
@@ -21,16 +21,18 @@ from runner.datasets.files import Place, PlaceTable
 from runner.datasets.filtering import DocumentFields
 from runner.datasets.qrels import iter_qrel_places, read_qrels
 from runner.datasets.source import SHARED_PATHS, DatasetSource
+from runner.datasets.traffic.masking import MaskPatterns
 from runner.datasets.traffic.queries import (
     ATTRIBUTES,
     TrafficQuery,
+    UtcTime,
     format_time,
     format_week,
     group_searches,
     hash_query,
     load_traffic,
 )
-from runner.datasets.traffic.searches import ServedSearch, Traffic
+from runner.datasets.traffic.searches import ServedSearch, Traffic, count_searches
 from runner.datasets.traffic.served import Served
 from runner.datasets.traffic.spans import (
     ID_RULES,
@@ -45,31 +47,24 @@ logger = logging.getLogger("runner.datasets")
 
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[89ab][0-9a-f]{3}-?[0-9a-f]{12}", re.IGNORECASE)
 """A UUID of version 4."""
-_GOOD = {"thumbs_up", "up", "good", "positive", "yes", "true", "correct", "relevant", "like", "helpful", "pass"}
-_BAD = {
-    "thumbs_down",
-    "down",
-    "bad",
-    "negative",
-    "no",
-    "false",
-    "incorrect",
-    "irrelevant",
-    "dislike",
-    "unhelpful",
-    "fail",
-}
+_GOOD = (
+    "thumbs_up", "up", "good", "positive", "yes", "true", "correct", "relevant", "like", "helpful", "pass",
+)  # fmt: skip
+_BAD = (
+    "thumbs_down", "down", "bad", "negative", "no", "false", "incorrect", "irrelevant", "dislike", "unhelpful", "fail",
+)  # fmt: skip
 
 
 @settings(frozen=True, config={"extra": "forbid"})
 class Telemetry(DatasetSource):
-    """Exported spans of searches in production: a file, a folder or a glob.
+    """Exported spans of searches in production: a file, a folder, a glob, or the address of an MLflow server.
 
     With `unit=text`, a query is a text that users searched for, and what was served is the newest ranking of it;
     with `search`, each search is a query, and those of one text are a cluster. Searches from `since` until before
-    `until` count. `ids` are the rules by which documents get their ids, the first that applies: their own `id`, an id
-    in their `metadata`, their `source` with its part, or a hash of their `text`. `attributes` are slices; a tenant is
-    hashed, like users and sessions, with the key `salt`.
+    `until` count; each stands for 1 / `sampling` searches, unless its spans show how they were sampled. Personal data
+    in queries is masked, with the patterns of `mask` too; with null, nothing is. `ids` are the rules by which documents
+    get their ids, the first that applies: their own `id`, an id in their `metadata`, their `source` with its part, or a
+    hash of their `text`. `attributes` are slices; a tenant is hashed, like users and sessions, with the key `salt`.
 
     `feedback` says what feedback on a search means: nothing for documents (`none`), or that its `first` document or
     `all` that were served are relevant, or not. Feedback of `feedback_kinds` with `feedback_names` (null: all) counts,
@@ -84,8 +79,10 @@ class Telemetry(DatasetSource):
     unit: Literal["text", "search"] = "text"
     documents: str | None = None
     qrels: str | None = None
-    since: str | None = None
-    until: str | None = None
+    since: UtcTime | None = None
+    until: UtcTime | None = None
+    sampling: float = Field(default=1.0, gt=0, le=1)
+    mask: MaskPatterns = Field(default_factory=dict)
     ids: Annotated[tuple[IdRule, ...], Field(min_length=1)] = ID_RULES
     attributes: tuple[str, ...] = ATTRIBUTES
     tenant: str | None = None
@@ -95,18 +92,6 @@ class Telemetry(DatasetSource):
     feedback_names: tuple[str, ...] | None = None
     feedback_threshold: float = 0.5
 
-    @field_validator("since", "until")
-    @classmethod
-    def _check_time(cls, value: str | None) -> str | None:
-        if value is not None:
-            try:
-                parse_time(value)
-            except ValueError:
-                raise ValueError(
-                    f"{value} is not a time; write, for example, 2026-11-23 or 2026-11-23T08:00Z"
-                ) from None
-        return value
-
     @property
     def origin(self) -> str:
         """Return the file or folder."""
@@ -115,12 +100,12 @@ class Telemetry(DatasetSource):
     @property
     def served(self) -> Served:
         """Return the rankings that were served, as a retriever."""
-        return Served(path=self.path, since=self.since, until=self.until, ids=self.ids)
+        return Served(path=self.path, since=self.since, until=self.until, ids=self.ids, mask=self.mask)
 
     def read_traffic(self) -> Traffic:
         """Return all searches in the files, in the time window, by time; raises `DatasetError`."""
-        traffic = load_traffic(self.path, self.ids, self.attributes, self.tenant, self.salt)
-        return traffic.select(parse_time(self.since), parse_time(self.until))
+        traffic = load_traffic(self.path, self.ids, self.attributes, self.tenant, self.salt, self.mask)
+        return traffic.select(parse_time(self.since), parse_time(self.until), self.sampling)
 
     def read_queries(self) -> list[TrafficQuery]:
         """Return the queries of the traffic, each with its searches by time; raises `DatasetError`."""
@@ -231,7 +216,7 @@ class Telemetry(DatasetSource):
             "week": format_week(newest.start_ns),
             "first": format_time(searches[0].start_ns),
             "last": format_time(searches[-1].start_ns),
-            "searches": len(searches),
+            "searches": count_searches(searches),
             "failed": sum(bool(search.error) for search in searches),
             "latency_ms": round(median(latencies), 3) if latencies else None,
             "feedback": None if not values else "good" if sum(values) >= len(values) / 2 else "bad",

@@ -107,7 +107,8 @@ def _measure(
     before: Mapping[str, WindowRecord],
 ) -> tuple[list[WindowRecord], set[str], str]:
     """Return all comparable windows in order, which of them are new, and what was read; raises `ConfigError`."""
-    traffic = source.read_traffic()
+    with files.name_settings("traffic"):
+        traffic = source.read_traffic()
     windows = cut_windows(traffic.searches, monitoring, time.time_ns())
     new = [
         record_window(start, end, searches, traffic, golden, people, measure, monitoring)

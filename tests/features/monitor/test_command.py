@@ -223,6 +223,7 @@ def test_what_cannot_be_measured_is_said(here: Path, capsys: pytest.CaptureFixtu
         (["monitor.since=soon"], "monitor.since"),
         (["people=golden/qrels/none.tsv"], "people"),
         (["monitor.window=3650d"], "no window of 3650d is over"),
+        (["traffic.path=none"], "traffic.path=none: no such file"),
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(

@@ -19,13 +19,13 @@ from retrievers.access import Access
 from retrievers.base import Corpus
 from retrievers.files import replace_file
 from runner.config.addresses import LocalPath
-from runner.config.objects import ConfigError
 from runner.datasets import files
 from runner.datasets.base import Qrel
 from runner.datasets.dataset import Dataset
 from runner.datasets.qrels import read_qrels
-from runner.datasets.traffic.queries import format_time, format_week, group_searches, hash_query
-from runner.datasets.traffic.searches import ServedSearch, Traffic
+from runner.datasets.traffic.masking import PATTERNS, MaskPatterns
+from runner.datasets.traffic.queries import UtcTime, format_time, format_week, group_searches, hash_query
+from runner.datasets.traffic.searches import Traffic, count_searches
 from runner.datasets.traffic.spans import ID_RULES, IdRule
 from runner.datasets.traffic.telemetry import Telemetry
 from runner.features.mine.traffic.draw import (
@@ -40,7 +40,6 @@ from runner.features.mine.traffic.draw import (
     merge_queries,
     stratify,
 )
-from runner.features.mine.traffic.masking import Masks
 from runner.pages.output import writing_to
 
 QUERIES, CORPUS, QRELS, SERVED, SUMMARY = (
@@ -51,33 +50,34 @@ QUERIES, CORPUS, QRELS, SERVED, SUMMARY = (
 
 @settings(frozen=True, kw_only=True, config={"extra": "forbid"})
 class TrafficSource:
-    """Exported traces, of which queries are drawn; the settings up to `ids` are those of `Telemetry`.
+    """Exported traces, of which queries are drawn; the settings up to `mask` are those of `Telemetry`.
 
     As many queries are drawn as it takes to `detect` a difference of `measure`, or `count`. Near-duplicates have a
-    `similarity` of words. `clusters` is the number of topics, and `mask` the patterns of personal data by name.
+    `similarity` of words. `clusters` is the number of topics.
     """
 
     access: ClassVar[Access] = Access(paths=("path", "documents", "qrels"))
 
-    path: LocalPath
+    path: str
     documents: LocalPath | None = None
     qrels: LocalPath | None = None
     feedback: Literal["none", "first", "all"] = "none"
-    since: str | None = None
-    until: str | None = None
+    since: UtcTime | None = None
+    until: UtcTime | None = None
+    sampling: float = Field(default=1.0, gt=0, le=1)
     ids: Annotated[tuple[IdRule, ...], Field(min_length=1)] = ID_RULES
+    mask: MaskPatterns = Field(default_factory=dict)
     detect: float = Field(default=0.05, gt=0, lt=1)
     measure: str = "nDCG"
     count: int | None = Field(default=None, ge=1)
     similarity: float = Field(default=0.8, gt=0, le=1)
     clusters: int = Field(default=8, ge=1)
     seed: int = Field(default=0, ge=0)
-    mask: dict[str, str] = Field(default_factory=dict)
 
     @property
     def telemetry(self) -> Telemetry:
         """Return the traffic as a dataset."""
-        names = ("path", "documents", "qrels", "feedback", "since", "until", "ids")
+        names = ("path", "documents", "qrels", "feedback", "since", "until", "sampling", "ids", "mask")
         return Telemetry(
             **{name: getattr(self, name) for name in names}, unjudged_queries="keep", unknown_judged="keep"
         )
@@ -105,18 +105,16 @@ class GoldenDraw:
 def draw_golden_set(source: TrafficSource, folder: Path) -> GoldenDraw:
     """Draw queries, write them to a folder in the layout of BEIR, and return what was drawn.
 
-    The queries of an earlier draw in the folder are kept. Raises `ConfigError` and `DatasetError`.
+    The queries of an earlier draw in the folder are kept. Raises `DatasetError`.
     """
-    try:
-        masks = Masks(source.mask)
-    except ValueError as error:
-        raise ConfigError(f"source.mask: {error}") from None
-    traffic, dataset = source.telemetry.read_traffic(), source.telemetry.load()
+    with files.name_settings("source"):
+        traffic, dataset = source.telemetry.read_traffic(), source.telemetry.load()
     before = {row.identifier("_id"): dict(row.fields) for row in _read_rows(folder / QUERIES)}
-    texts, by_text = dict[str, str](), dict[str, list[ServedSearch]]()
-    for query in group_searches(traffic, by_text=True):
-        texts[query.id] = masks.mask(query.text)
-        by_text.setdefault(texts[query.id], []).extend(query.searches)
+    by_text = {query.text: query.searches for query in group_searches(traffic, by_text=True)}
+    masked = {
+        name: n for name in {**PATTERNS, **(source.mask or {})} if (n := sum(f"<{name}>" in text for text in by_text))
+    }
+    texts = len(by_text)
     for row in before.values():
         by_text.setdefault(row["text"], [])
     every = merge_queries([*by_text], [*by_text.values()], source.similarity)
@@ -132,7 +130,7 @@ def draw_golden_set(source: TrafficSource, folder: Path) -> GoldenDraw:
     covered = {text for place in chosen.values() for text in groups[place].texts}
     every_search = [(search, text in covered) for text, own in by_text.items() for search in own]
     golden = {text: name for name, place in chosen.items() for text in groups[place].texts}
-    judged = {(golden[text], d): g for text, d, g in _list_judgments(dataset, texts) if text in golden}
+    judged = {(golden[text], d): g for text, d, g in _list_judgments(dataset) if text in golden}
     judged = {(query, document): grade for query, document, grade in _read_qrels(folder / QRELS)} | judged
     known, lost = {*dataset.corpus.ids}, defaultdict[str, list[str]](list)
     for query_id, document in (pair for pair, grade in judged.items() if source.documents and grade > 0):
@@ -143,10 +141,10 @@ def draw_golden_set(source: TrafficSource, folder: Path) -> GoldenDraw:
         estimate_coverage(every_search),
         list_strata(groups, strata, drawn),
         {
-            "searches": len(every_search), "texts": len(texts), "groups": len(groups), "needed": needed,
-            "queries": len(rows), "added": [name for name in chosen if name not in before],
+            "searches": count_searches(search for search, _ in every_search), "texts": texts, "groups": len(groups),
+            "needed": needed, "queries": len(rows), "added": [name for name in chosen if name not in before],
             "kept": [name for name in chosen if name in before], "gone": [n for n in before if n not in chosen],
-            "lost_gold": dict(lost), "masked": dict(masks.counts),
+            "lost_gold": dict(lost), "masked": masked,
         },
     )  # fmt: skip
     served = {name: _list_served(traffic, groups[place]) for name, place in chosen.items()}
@@ -169,18 +167,18 @@ def _describe_group(
         "frequency": FREQUENCIES[strata.frequencies[place]],
         "week": format_week(newest.start_ns),
         "last": format_time(newest.start_ns),
-        "searches": len(group.searches),
+        "searches": count_searches(group.searches),
         "drawn": drawn,
         **newest.slices,
     }
     return {"_id": name, "text": before["text"] if before else group.text, "metadata": about}
 
 
-def _list_judgments(dataset: Dataset, texts: Mapping[str, str]) -> Iterator[Qrel]:
-    """Yield the masked text of each judged query, the document and the grade."""
+def _list_judgments(dataset: Dataset) -> Iterator[Qrel]:
+    """Yield the text of each judged query, the document and the grade."""
     documents = [*dataset.documents.ids, *dataset.judgments.unknown_documents]
     for query, document, grade in dataset.judgments.list_rows():
-        yield texts[dataset.queries.ids[query]], documents[document], grade
+        yield dataset.queries.texts[query], documents[document], grade
 
 
 def _list_served(traffic: Traffic, group: QueryGroup) -> list[str]:
