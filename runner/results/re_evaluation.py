@@ -13,7 +13,6 @@ from typing import Any, Literal
 from retrievers.base import Corpus, RetrieverError, iter_parts
 from retrievers.capabilities import read_declaration
 from retrievers.runs.existing import ExistingRetriever
-from retrievers.runs.run_file import RunFile
 from runner.comparison.comparability import NotComparable, check_comparable
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.data_effect import DataEffect, check_shared_queries, measure_data_effect
@@ -148,6 +147,23 @@ def load_documents(result: Result, bench: Bench, consent: Consent) -> Corpus | N
     return data.documents if data.fingerprint == result.dataset.fingerprint else None
 
 
+def find_obstacle(result: Result) -> str:
+    """Return why a record shows that its evaluation cannot be repeated; "" if nothing in it does."""
+    targets = list(_iter_targets(result.config.get("retriever")))
+    if "retrievers.runs.run_file.RunFile" in targets:
+        return f"the rankings of {result.name} were read from a file"
+    if missing := [key for key in ("retriever", "metrics", "dataset", "choices") if not result.config.get(key)]:
+        return f"the record of {result.name} does not contain the settings of its {missing[0]}"
+    if any(str(target).startswith(_LLM) and target != _NO_LLM for target in targets):
+        return f"the retriever of {result.name} uses a language model, whose replies are not repeatable"
+    if "retrievers.runs.existing.GivenRetriever" in targets:
+        return f"the retriever of {result.name} is an object that was passed in Python"
+    if result.addresses:
+        services = ", ".join(dict.fromkeys(result.addresses.values()))
+        return f"{result.name} was measured on a live service ({services}), which may have changed since"
+    return ""
+
+
 def build_recorded_experiment(
     baseline: Result, candidate: Result, consent: Consent, moved: Mapping[str, Any] | None = None
 ) -> Experiment:
@@ -157,21 +173,10 @@ def build_recorded_experiment(
     Raises `NotComparable` if the record or the retriever does not allow a second evaluation.
     """
     recorded, others = baseline.config, candidate.config
-    if (recorded.get("choices") or {}).get("retriever") == "run":
-        raise NotComparable(f"the rankings of {baseline.name} were read from a file")
-    if missing := [key for key in ("retriever", "metrics", "dataset", "choices") if not recorded.get(key)]:
-        raise NotComparable(f"the record of {baseline.name} does not contain the settings of its {missing[0]}")
+    if obstacle := find_obstacle(baseline):
+        raise NotComparable(obstacle)
     if not others.get("dataset"):
         raise NotComparable(f"the record of {candidate.name} does not contain the settings of its dataset")
-    if any(str(target).startswith(_LLM) and target != _NO_LLM for target in _iter_targets(recorded["retriever"])):
-        raise NotComparable(f"the retriever of {baseline.name} uses a language model, whose replies are not repeatable")
-    if "retrievers.runs.existing.GivenRetriever" in _iter_targets(recorded["retriever"]):
-        raise NotComparable(f"the retriever of {baseline.name} is an object that was passed in Python")
-    if baseline.addresses:
-        services = ", ".join(dict.fromkeys(baseline.addresses.values()))
-        raise NotComparable(
-            f"{baseline.name} was measured on a live service ({services}), which may have changed since"
-        )
     moved = moved or {}
     data = {key: value for key, value in others["dataset"].items() if key != CHUNKING and key not in moved}
     if CHUNKING in recorded["dataset"]:
@@ -192,8 +197,6 @@ def build_recorded_experiment(
 def check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -> None:
     """Raise `NotComparable` if a second search with the same settings could give other rankings on the same data."""
     for part in _iter_settings(experiment.retriever):
-        if isinstance(part, RunFile):
-            raise NotComparable(f"the rankings of {baseline.name} were read from a file, {part.path}")
         if isinstance(part, ExistingRetriever) and not part.pass_corpus:
             raise NotComparable(
                 f"the retriever of {baseline.name} ({part.factory}) has its own index; only a retriever "

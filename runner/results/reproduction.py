@@ -121,7 +121,8 @@ def reproduce(
         check_repeatable(experiment, record, any_code=True)
         again = bench.evaluate(experiment)
     except NotComparable as error:
-        raise ConfigError(f"cell {cell.name}: {error}") from None
+        way_out = "make its table again from the records: python -m runner table sweeps=FOLDER/records output=again"
+        raise ConfigError(f"cell {cell.name}: {error}; {way_out}") from None
     except (DatasetError, RetrieverError) as error:
         raise ConfigError(
             f"cell {cell.name}: {error}; if the data are elsewhere on this machine, set +dataset.path=FOLDER"

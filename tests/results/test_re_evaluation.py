@@ -252,7 +252,10 @@ LISTWISE = {
         ({"_target_": "my_plugin.Mine"}, r"the record wants to run code of a plug-in .*'plugins=\[my_plugin\]'"),
         ({"_target_": "retrievers.gone.Gone"}, r"retrievers\.gone\.Gone: cannot be imported"),
         (HTTP, "bm25 was measured on a live service, which may have changed"),
-        ({"_target_": "retrievers.runs.run_file.RunFile", "path": "x.trec"}, "read from a file, x.trec"),
+        (
+            {"_target_": "retrievers.runs.run_file.RunFile", "path": "x.trec"},
+            "the rankings of bm25 were read from a file",
+        ),
         ({"_target_": "retrievers.runs.existing.ExistingRetriever", "factory": "json:loads"}, "its own index"),
         (LISTWISE, "uses a language model, whose replies are not repeatable"),
         ({**HTTP, "headers": {"Authorization": "***"}}, r"retriever\.headers\.Authorization: the value is a secret"),

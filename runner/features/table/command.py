@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import orjson
@@ -14,12 +16,16 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.comparison.comparability import ReportError
 from runner.config.addresses import LocalPath, RequiredPath
+from runner.config.arguments import format_override
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.evaluation.records import save_record
-from runner.features.table.paper_table import Marks, PaperTable, build_paper_table
+from runner.features.table.paper_table import Marks, PaperTable, RowOrder, build_paper_table
 from runner.features.table.report.documents import (
-    DOCUMENT,
+    across_latex,
+    describe_reproduction,
+    document_latex,
+    list_commands,
     table_csv,
     table_json,
     table_latex,
@@ -47,6 +53,7 @@ class PaperSettings:
     baseline: str | None = None
     names: Mapping[str, str] = Field(default_factory=dict)
     marks: Marks | None = None
+    order: RowOrder = "given"
     digits: int = Field(default=3, ge=1, le=6)
     statistics: Statistics = Statistics()
 
@@ -60,8 +67,9 @@ def main(cfg: DictConfig) -> int:
     results = [result.light() for word in words for result in list_results(word, tracking, Path(own.baselines))]
     try:
         table = build_paper_table(
-            results, _parse_measures(own), own.baseline or "", own.statistics, own.datasets or (), own.names, own.marks
-        )
+            results, _parse_measures(own), own.baseline or "", own.statistics, own.datasets or (), own.names, own.marks,
+            own.order,
+        )  # fmt: skip
     except ReportError as error:
         raise ConfigError(str(error)) from None
     content = _write(table, own)
@@ -82,18 +90,35 @@ def _parse_measures(own: PaperSettings) -> list[str]:
         raise ConfigError(f"measures: {error}") from None
 
 
+def _format_command(own: PaperSettings) -> str:
+    """Return the command that makes the table again from its records."""
+    words = [format_override("sweeps", f"{own.output.rstrip('/')}/{RECORDS}"), "output=again"]
+    for word in HydraConfig.get().overrides.task:
+        key = re.split(r"[.=]", word.lstrip("+"))[0]
+        if key in {field.name for field in fields(PaperSettings)} - {"output", "baselines"}:
+            words.append(format_override(key, own.baseline) if key == "baseline" else word)
+    return shlex.join(["python", "-m", "runner", "table", *words])
+
+
 def _write(table: PaperTable, own: PaperSettings) -> dict[str, object]:
     """Write the table in each format with the records behind it; return the content of the file of cells."""
+    width = len(str(len(table.systems)))  # the names of records sort as the rows
     records = {
-        place: f"{place[0] + 1}_{place[1] + 1}_{re.sub(r'[^A-Za-z0-9]+', '_', table.systems[place[0]]).strip('_')[:40]}"
-        for place in table.results
+        (row, column): f"{row + 1:0{width}}_{column + 1}_"
+        + re.sub(r"[^A-Za-z0-9]+", "_", table.systems[row]).strip("_")[:40]
+        for row, column in table.results
     }
-    content = table_json(table, own.output, records)
+    again = _format_command(own)
+    commands = list_commands(table, own.output, again)
+    content, reproduction = table_json(table, commands, records), describe_reproduction(commands, again)
+    latex = {"table.tex": table_latex(table, reproduction, own.digits)}
+    if table.across:
+        latex["across.tex"] = across_latex(table)
     texts = {
-        "table.tex": table_latex(table, own.output, own.digits),
-        "table.md": table_markdown(table, own.output, own.digits),
+        **latex,
+        "document.tex": document_latex([*latex]),
+        "table.md": table_markdown(table, reproduction, own.digits),
         "table.csv": table_csv(table),
-        "document.tex": DOCUMENT,
         CELLS: orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode(),
     }
     with writing_to(own.output) as folder:

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from runner.comparison.comparability import NotComparable, ReportError, check_comparable
+from runner.comparison.compare import compute_mean
 from runner.comparison.datasets import title_datasets
 from runner.comparison.families import find_family
 from runner.comparison.labels import identify_system, label_systems
@@ -22,6 +23,9 @@ from runner.statistics.significance import Floats, mean_interval
 
 Marks = Literal["letters", "signs"]
 """How cells show which differences are significant: between all pairs of systems, or from the reference."""
+
+RowOrder = Literal["given", "label", "score"]
+"""The order of rows: that of the results, of their names, or of their mean over datasets by the primary measure."""
 
 BETTER, WORSE = "+", "-"
 """The marks of cells that differ significantly from the reference."""
@@ -160,16 +164,19 @@ def build_paper_table(
     datasets: Sequence[str] = (),
     names: Mapping[str, str] | None = None,
     marks: Marks | None = None,
+    order: RowOrder = "given",
 ) -> PaperTable:
     """Return the table of results; a system is what `identify_system` says, whatever the dataset.
 
     `measures` are those of the first result's primary measure by default. The first of them is primary; the others are
     exploratory, and corrected together on each dataset. `datasets` selects and orders datasets by name, `marks` are
-    letters unless there is a baseline, and `names` maps labels of systems to the names to show. Raises `ReportError`.
+    letters unless there is a baseline, `names` maps labels of systems to the names to show, and `order` is that of the
+    rows. Raises `ReportError`.
     """
     grid, systems, titles = _arrange(results, datasets, names or {})
     first = next(iter(grid.values()))
     chosen = list(measures) or [first.primary]
+    grid, systems = _order_rows(grid, systems, order, chosen[0])
     if baseline and baseline not in systems:
         raise ReportError(f"baseline={baseline}: no such system; choose from {', '.join(systems)}")
     statistics = resolve_correction(statistics)
@@ -248,6 +255,22 @@ def _arrange(
         raise ReportError("names: two systems have the same name; give each system a unique name")
     grid = {(row, column): result for row, of in enumerate(by_system.values()) for column, result in of.items()}
     return grid, systems, [titles[fingerprint] for fingerprint in selected]
+
+
+def _order_rows(
+    grid: Mapping[tuple[int, int], Result], systems: Sequence[str], order: RowOrder, primary: str
+) -> tuple[dict[tuple[int, int], Result], list[str]]:
+    """Return the results and the names in the order of the rows; systems that lack a dataset have no score for it."""
+    if order == "given":
+        return dict(grid), list(systems)
+
+    def key(row: int) -> tuple[float, str]:
+        scores = [compute_mean(result.of(primary)) for (own, _), result in grid.items() if own == row]
+        return -sum(scores) / len(scores) if order == "score" else 0, systems[row].casefold()
+
+    rows = sorted(range(len(systems)), key=key)
+    moved = {(rows.index(row), column): result for (row, column), result in grid.items()}
+    return moved, [systems[row] for row in rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,6 +79,22 @@ def test_a_sweep_becomes_a_table_whose_cells_can_be_reproduced(
     assert any("their documents differ" in sentence for sentence in document["differences"])
 
 
+def test_the_table_is_one_float_and_its_caption_counts_queries(paper: Path) -> None:
+    table, across = (paper / "table.tex").read_text(), (paper / "across.tex").read_text()
+    assert (table.count(r"\begin{table*}"), across.count(r"\begin{table*}")) == (1, 2)
+    assert "Mean nDCG@10 and R@10 by dataset, over queries (reef: 12, delta: 10)." in escape_back(table)
+    assert r"\input{table}" + "\n" + r"\input{across}" in (paper / "document.tex").read_text()
+    assert main(["table", "sweeps=paper/records", "output=single", "datasets=[delta]"]) == 0
+    assert "over 10 queries." in Path("single/table.tex").read_text()
+    assert not Path("single/across.tex").exists()
+    assert r"\input{across}" not in Path("single/document.tex").read_text()
+
+
+def escape_back(text: str) -> str:
+    """Return the text of LaTeX in which characters were escaped."""
+    return text.replace("{-}", "-").replace("{", "").replace("}", "")
+
+
 def test_versions_and_code_of_the_record_are_compared(paper: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = paper / "records" / orjson.loads((paper / "cells.json").read_bytes())["cells"][0]["record"] / "result.json"
     content = orjson.loads(record.read_bytes())

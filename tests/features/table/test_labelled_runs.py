@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import orjson
@@ -111,3 +112,35 @@ def test_the_name_of_a_dataset_that_the_environment_gives_must_be_set(
     assert "dataset.name: has no value, but a setting refers to it; set dataset.name=NAME" in capsys.readouterr().err
     assert main([*words, "dataset.path=${oc.env:COLLECTION}", "dataset.name=reef", "--json"]) == 0
     assert orjson.loads(capsys.readouterr().out)["result"]["means"]["RR"] == 1
+
+
+def test_a_table_of_runs_from_files_names_the_command_that_makes_it_again(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["-m", *OF_EACH, "retriever.label=lucene,splade", *COLLECTIONS]) == 0
+    rows, _ = tabulate(capsys, "latest", "baseline=SPLADE", "order=score", "+names={splade: SPLADE}")
+    comment = (here / "paper/table.tex").read_text().splitlines()[0]
+    command = comment.rpartition(" records: `")[2].removesuffix("`.")
+    assert command == (
+        "python -m runner table sweeps=paper/records output=again 'datasets=[reef,delta,bay]' 'measures=[RR]' "
+        "baseline=SPLADE order=score '+names={splade: SPLADE}'"
+    )
+    cells = orjson.loads((here / "paper/cells.json").read_bytes())["cells"]
+    assert {cell["command"] for cell in cells} == {command}
+    assert main(shlex.split(command)[3:]) == 0
+    for name in ("table.csv", "across.tex"):
+        assert (here / "again" / name).read_bytes() == (here / "paper" / name).read_bytes()
+    assert rows == {"lucene": [1, 0.5, 1], "SPLADE": [0.5, 1, 0.25]}
+    assert main(["reproduce", "paper@A1"]) == 2
+    assert "were read from a file" in capsys.readouterr().err
+
+
+def test_rows_are_in_the_order_that_is_set(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["-m", *OF_EACH, "retriever.label=lucene,splade", *COLLECTIONS]) == 0
+    for order, names, dataset, expected in (
+        ("given", "{lucene: m, splade: k}", "delta", {"m": [0.5], "k": [1]}),
+        ("label", "{lucene: m, splade: k}", "reef", {"k": [0.5], "m": [1]}),
+        ("score", "{lucene: k, splade: m}", "delta", {"m": [1], "k": [0.5]}),
+    ):
+        rows, _ = tabulate(capsys, "latest", f"order={order}", f"+names={names}", datasets=dataset)
+        assert [*rows.items()] == [*expected.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from runner.comparison.comma_separated import format_csv
@@ -13,15 +14,15 @@ from runner.features.table.report.sentences import describe_across, describe_tab
 from runner.pages.latex import escape_latex, render_float, render_tabular
 from runner.pages.markdown import escape, render_rows
 from runner.pages.numbers import DASH, difference_interval, format_signed, interval, missing, p_value, score
+from runner.results.re_evaluation import find_obstacle
 
-DOCUMENT = r"""\documentclass[a4paper,landscape]{article}
+_DOCUMENT = r"""\documentclass[a4paper,landscape]{article}
 \usepackage[margin=2cm]{geometry}
 \usepackage{booktabs}
 \begin{document}
-\input{table}
+%s
 \end{document}
 """
-"""A document that shows the table."""
 
 _TITLES = (
     "system", "mean rank", "difference", "same datasets", "p", "new datasets", "p (new)",
@@ -29,8 +30,32 @@ _TITLES = (
 )  # fmt: skip
 
 
-def table_latex(table: PaperTable, folder: str, digits: int = 3) -> str:
-    """Return the table, and the comparison across datasets, as floats for LaTeX with the package booktabs."""
+def list_commands(table: PaperTable, folder: str, again: str) -> dict[str, str]:
+    """Return the command that reproduces each cell, by id: `again`, which makes the table again, if no other can."""
+    per = len(table.measures)
+    return {
+        cell.id: again if find_obstacle(table.results[row, column // per]) else _format_command(folder, cell.id)
+        for row, cells in enumerate(table.cells)
+        for column, cell in enumerate(cells)
+        if cell is not None
+    }
+
+
+def describe_reproduction(commands: Mapping[str, str], again: str) -> str:
+    """Return a sentence with the command of the first cell that can be reproduced, or else that of the table."""
+    for cell, command in commands.items():
+        if command != again:
+            return f"Reproduce a cell, for example {cell}: `{command}`."
+    return f"Its systems cannot be evaluated again; make the table again from its records: `{again}`."
+
+
+def document_latex(files: Sequence[str]) -> str:
+    """Return a LaTeX document that shows these files of tables."""
+    return _DOCUMENT % "\n".join(rf"\input{{{Path(file).stem}}}" for file in files)
+
+
+def table_latex(table: PaperTable, reproduction: str, digits: int = 3) -> str:
+    """Return the table as a float for LaTeX with the package booktabs, below a comment on its reproduction."""
     per = len(table.measures)
     datasets = [rf"\multicolumn{{{per}}}{{c}}{{{escape_latex(title)}}}" for title in table.datasets]
     header = [f" & {' & '.join(datasets)} \\\\"]
@@ -45,10 +70,13 @@ def table_latex(table: PaperTable, folder: str, digits: int = 3) -> str:
     last = name_column(len(table.columns) - 1)
     comments = [f"cells A{row} to {last}{row}" for row in range(1, len(table.systems) + 1)]
     tabular = render_tabular("l" + "r" * len(table.columns), header, rows, comments)
-    parts = [
-        f"% Needs \\usepackage{{booktabs}}. Reproduce a cell: {_command(folder, 'A1')}",
-        render_float(tabular, escape_latex(" ".join(describe_table(table))), "tab:systems"),
-    ]
+    shown = render_float(tabular, escape_latex(" ".join(describe_table(table))), "tab:systems")
+    return f"% Needs \\usepackage{{booktabs}}. {' '.join(reproduction.split())}\n\n{shown}\n"
+
+
+def across_latex(table: PaperTable) -> str:
+    """Return the comparisons across datasets, a float for each measure."""
+    parts = ["% Needs \\usepackage{booktabs}."]
     for measure in dict.fromkeys(row.measure for row in table.across):
         titles = [escape_latex(title) for title in _TITLES]
         lines = [list(map(_escape_number, _list_across(row))) for row in table.across if row.measure == measure]
@@ -58,7 +86,7 @@ def table_latex(table: PaperTable, folder: str, digits: int = 3) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def table_markdown(table: PaperTable, folder: str, digits: int = 3) -> str:
+def table_markdown(table: PaperTable, reproduction: str, digits: int = 3) -> str:
     """Return the table, the comparison across datasets, and all differences as Markdown."""
     titles = [
         escape(table.datasets[dataset] + (f" {measure}" if len(table.measures) > 1 else ""))
@@ -90,7 +118,7 @@ def table_markdown(table: PaperTable, folder: str, digits: int = 3) -> str:
             render_rows(titles, [list(map(escape, _list_difference(cell))) for cell in compared],
                         [i == 0 or i > 4 for i in range(len(titles))]),
         ]  # fmt: skip
-    parts += [f"Reproduce a cell: `{_command(folder, 'A1')}`. A1 is the first number of the first row."]
+    parts.append(f"{reproduction} A1 is the first number of the first row.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -99,7 +127,9 @@ def table_csv(table: PaperTable) -> str:
     return format_csv(COLUMNS, [cell.to_dict() for cell in table.list_cells()])
 
 
-def table_json(table: PaperTable, folder: str, records: Mapping[tuple[int, int], str]) -> dict[str, Any]:
+def table_json(
+    table: PaperTable, commands: Mapping[str, str], records: Mapping[tuple[int, int], str]
+) -> dict[str, Any]:
     """Return the table for JSON; each cell has the command that reproduces it, and the name of its record."""
     places = {
         cell.id: (row, column) for row, cells in enumerate(table.cells) for column, cell in enumerate(cells) if cell
@@ -114,7 +144,7 @@ def table_json(table: PaperTable, folder: str, records: Mapping[tuple[int, int],
                 "dataset_fingerprint": result.dataset.fingerprint,
                 "config_hash": result.config_hash,
                 "record": records[row, column // len(table.measures)],
-                "command": _command(folder, cell.id),
+                "command": commands[cell.id],
             }
         )
     return {
@@ -129,7 +159,7 @@ def table_json(table: PaperTable, folder: str, records: Mapping[tuple[int, int],
     }
 
 
-def _command(folder: str, cell: str) -> str:
+def _format_command(folder: str, cell: str) -> str:
     word = f"{folder}@{cell}"
     quoted = 'cell="' + word.replace('"', '\\"') + '"'  # for Hydra, which would split the word
     return f"python -m runner reproduce {shlex.quote(quoted if '=' in word else word)}"

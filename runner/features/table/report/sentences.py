@@ -18,7 +18,7 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
     listed = " and ".join([", ".join(measures[:-1]), measures[-1]] if measures[1:] else measures)
     is_corrected = CORRECTIONS[statistics.correction].depends_on_family
     sentences = [
-        f"Mean {listed} by dataset, over queries.",
+        f"Mean {listed} by dataset, over {_count_queries(table)}.",
         f"{best}: the highest mean of the column, whether or not others differ significantly from it.",
         f"{_MARKS[table.marks].format(table.baseline or 'the highest mean of the column')} (differences paired by "
         f"query; {in_words(statistics.test, statistics.correction)}"
@@ -33,6 +33,17 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
     if lacking:
         sentences.append(f"A dash: no result ({'; '.join(lacking)}).")
     return sentences
+
+
+def _count_queries(table: PaperTable) -> str:
+    """Return how many queries the means of each dataset are over, a range where measures or systems differ."""
+    counts: dict[str, set[int]] = {title: set() for title in table.datasets}
+    for cell in table.list_cells():
+        counts[cell.dataset].add(cell.queries)
+    texts = {title: " to ".join(f"{n:,}" for n in sorted({min(of), max(of)})) for title, of in counts.items() if of}
+    if len(texts) == 1:
+        return f"{next(iter(texts.values()))} queries"
+    return f"queries ({', '.join(f'{title}: {text}' for title, text in texts.items())})"
 
 
 def describe_across(table: PaperTable) -> list[str]:

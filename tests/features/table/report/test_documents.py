@@ -13,7 +13,16 @@ from pathlib import Path
 import pytest
 
 from runner.features.table.paper_table import PaperTable, build_paper_table
-from runner.features.table.report.documents import DOCUMENT, table_csv, table_json, table_latex, table_markdown
+from runner.features.table.report.documents import (
+    across_latex,
+    describe_reproduction,
+    document_latex,
+    list_commands,
+    table_csv,
+    table_json,
+    table_latex,
+    table_markdown,
+)
 from runner.features.table.report.sentences import describe_table
 from runner.features.table.report.tables import systems_table
 from runner.pages.latex import escape_latex
@@ -41,8 +50,9 @@ def test_six_systems_on_six_datasets_compile(tmp_path: Path, lettered: PaperTabl
     table = lettered
     if measures == 2:
         table = build_paper_table(make_results(), ["nDCG@10", "RR"], "k1=0", names={"k1=2": UNRULY})
-    (tmp_path / "table.tex").write_text(table_latex(table, "paper"), encoding="utf-8")
-    (tmp_path / "document.tex").write_text(DOCUMENT, encoding="utf-8")
+    (tmp_path / "table.tex").write_text(table_latex(table, "Make it again."), encoding="utf-8")
+    (tmp_path / "across.tex").write_text(across_latex(table), encoding="utf-8")
+    (tmp_path / "document.tex").write_text(document_latex(["table.tex", "across.tex"]), encoding="utf-8")
     command = [str(PDFLATEX), "-interaction=nonstopmode", "-halt-on-error", "document.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout[-2000:]
@@ -63,7 +73,8 @@ def test_latex_has_a_row_per_system_with_the_best_in_bold_and_marks(table: Paper
 
 
 def test_braces_and_environments_are_balanced(table: PaperTable) -> None:
-    text = re.sub(r"\\[{}]", "", "\n".join(line for line in table_latex(table, "x").splitlines() if line[:1] != "%"))
+    lines = [*table_latex(table, "x").splitlines(), *across_latex(table).splitlines()]
+    text = re.sub(r"\\[{}]", "", "\n".join(line for line in lines if line[:1] != "%"))
     assert text.count("{") == text.count("}")
     assert sorted(re.findall(r"\\begin\{(.+?)\}", text)) == sorted(re.findall(r"\\end\{(.+?)\}", text))
 
@@ -93,7 +104,7 @@ def test_markdown_shows_the_same_cells_and_every_difference(table: PaperTable) -
         assert f"| {shown} |" in text
         assert (f"| {cell.id} | " in text) == (cell.system != cell.reference)
     assert "k1=3" in text
-    assert "python -m runner reproduce paper@A1" in text
+    assert text.endswith("\n\npaper A1 is the first number of the first row.\n")
 
 
 def test_every_output_has_the_letters_of_all_pairs(lettered: PaperTable) -> None:
@@ -129,19 +140,37 @@ def test_csv_has_a_row_per_cell_with_every_figure(table: PaperTable) -> None:
 
 def test_each_cell_has_its_command_and_its_record(table: PaperTable) -> None:
     records = {place: f"{place[0]}_{place[1]}" for place in table.results}
-    content = table_json(table, "my paper", records)
+    content = table_json(table, {cell.id: f"reproduce {cell.id}" for cell in table.list_cells()}, records)
     cells = {cell["id"]: cell for cell in content["cells"]}
     assert len(cells) == 36
-    assert cells["B3"]["command"] == "python -m runner reproduce 'my paper@B3'"
+    assert cells["B3"]["command"] == "reproduce B3"
     assert cells["B3"]["record"] == "2_1"
     assert cells["B3"]["dataset_fingerprint"] == table.results[2, 1].dataset.fingerprint
     assert cells["A4"]["p"] is None
-    named = table_json(table, "k=1", records)["cells"][0]["command"]
-    assert named == "python -m runner reproduce 'cell=\"k=1@A1\"'"
+
+
+def test_a_cell_that_cannot_be_evaluated_again_has_the_command_of_the_table(table: PaperTable) -> None:
+    configured = {"retriever": {"_target_": "x"}, "metrics": {"x": 1}, "dataset": {"x": 1}, "choices": {"x": "y"}}
+    file = {**configured, "retriever": {"parts": [{"_target_": "retrievers.runs.run_file.RunFile"}]}}
+    results = {
+        place: replace(result, config=file if place == (0, 0) else configured)
+        for place, result in table.results.items()
+    }
+    mixed = replace(table, results=results)
+    commands = list_commands(mixed, "my paper", "again")
+    assert commands["A1"] == "again"
+    assert commands["B3"] == "python -m runner reproduce 'my paper@B3'"
+    assert describe_reproduction(commands, "again") == (
+        "Reproduce a cell, for example B1: `python -m runner reproduce 'my paper@B1'`."
+    )
+    assert list_commands(mixed, "k=1", "")["B1"] == "python -m runner reproduce 'cell=\"k=1@B1\"'"
 
 
 def test_the_caption_names_the_baseline_and_what_is_corrected(table: PaperTable) -> None:
     text = " ".join(describe_table(table))
+    counts = {cell.dataset: cell.queries for cell in table.list_cells()}
+    listed = ", ".join(f"{title}: {counts[title]}" for title in table.datasets)
+    assert text.startswith(f"Mean nDCG@10 by dataset, over queries ({listed}).")
     assert "Bold: the highest mean of the column, whether or not others differ significantly from it." in text
     assert "worse than the highest mean of the column (differences paired by query" in text
     text = " ".join(describe_table(replace(table, baseline="k1=0")))
