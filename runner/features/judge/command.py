@@ -66,6 +66,7 @@ class JudgeSettings:
     assessor: str | None = None
     scale: int | None = Field(default=None, ge=1, le=9)
     overlap: float = Field(default=0.2, ge=0, le=1)
+    queries: int | None = Field(default=None, ge=1)
     port: int = Field(default=8002, ge=0, le=65535)
     output: LocalPath | None = None
     sample: int | None = Field(default=None, ge=1)
@@ -132,6 +133,8 @@ def _check_judge(own: JudgeSettings) -> None:
     """Raise `ConfigError` if nobody judges, or both people and a language model."""
     if own.by == "hand" and own.has_judge:
         raise ConfigError("by=hand: people judge, not a language model; remove llm=")
+    if own.by == "model" and own.queries is not None:
+        raise ConfigError("queries: limits the desk; set by=hand, or limit the pairs of people with sample=")
     if own.by == "model" and not own.has_judge and own.sample is None:
         raise ConfigError(
             "llm=none: judging needs a language model; set, for example, llm=openai llm.model=MODEL, or judge yourself "
@@ -143,7 +146,7 @@ def _judge_by_hand(
     own: JudgeSettings, results: Sequence[Result], ranked: Sequence[JudgedRankings], folder: Path
 ) -> int:
     """Serve the judging desk until it is stopped."""
-    desk_pool = build_desk_pool(results, ranked, own.judging.depth, own.scale)
+    desk_pool = build_desk_pool(results, ranked, own.judging.depth, own.scale, own.queries, own.seed)
     chosen = DeskSettings(own.chosen_order, own.seed, own.overlap, own.sample)
     judge_by_hand(desk_pool, chosen, folder / "by_hand", own.assessor, own.port)
     return 0

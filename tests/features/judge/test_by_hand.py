@@ -14,6 +14,7 @@ import pytest
 
 from runner.__main__ import main
 from runner.features.judge.desk.journal import load_journals
+from runner.features.judge.desk.pairs import DeskPool
 from runner.tracking.settings import Tracking
 from tests.warm import WarmProcess, start_command
 
@@ -99,6 +100,22 @@ def test_without_judgments_the_last_line_is_the_command_that_judges_the_hits(
         assert reason == "No query has gold, so nothing is measured"
     assert main([*judge.split(), "port=0", "assessor=Anna"]) == 0
     assert "desk of anna: 0 of 40 pairs are judged" in capsys.readouterr().out
+
+
+def test_a_number_of_queries_limits_the_desk(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pools: list[DeskPool] = []
+    monkeypatch.setattr("runner.features.judge.command.judge_by_hand", lambda pool, *_: pools.append(pool))
+    assert main(["retriever=bm25", *DATA]) == 0
+    for words in (["queries=1"], ["queries=1"], ["queries=1", "seed=1"], ["queries=3"], ["queries=9"]):
+        assert main(["judge", "by=hand", "run=latest", "port=0", "assessor=Anna", *words]) == 0
+    seen = [set(pool.ids) for pool in pools]
+    assert [len(pairs) for pairs in seen] == [10, 10, 10, 30, 40]
+    assert seen[0] == seen[1] != seen[2]
+    assert seen[0] < seen[3] < seen[4]
+    assert main(["judge", "run=latest", "queries=1", "sample=5"]) == 2
+    assert "queries: limits the desk; set by=hand" in capsys.readouterr().err
 
 
 def test_mistakes_are_reported_in_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

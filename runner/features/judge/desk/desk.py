@@ -49,10 +49,14 @@ class DeskSettings:
 
 @dataclass(frozen=True)
 class DeskProgress:
-    """How many pairs the assessor has decided, of how many; `seconds_left` is None before the first grades."""
+    """How many pairs the assessor has decided, of how many, and how many the pool has beyond them.
+
+    `seconds_left` is None before the first grades.
+    """
 
     decided: int
     total: int
+    beyond: int
     skipped: int
     unsure: int
     seconds_left: float | None
@@ -200,7 +204,7 @@ class Desk:
         total = min(max(self.goal, 0), available) if self.goal is not None else available
         times = [e.seconds for e in own.order if e.seconds is not None and e.action != "skip"][-_RECENT:]
         left = median(times) * max(total - decided, 0) if len(times) >= _FEWEST_TIMES else None
-        return DeskProgress(decided, total, actions.count("skip"), actions.count("unsure"), left)
+        return DeskProgress(decided, total, available - total, actions.count("skip"), actions.count("unsure"), left)
 
 
 def _describe_decided(decided: JournalEntry) -> str:

@@ -24,14 +24,23 @@ from runner.pages import console
 
 
 def build_desk_pool(
-    results: Sequence[Result], ranked: Sequence[JudgedRankings], depth: int, scale: int | None = None
+    results: Sequence[Result],
+    ranked: Sequence[JudgedRankings],
+    depth: int,
+    scale: int | None = None,
+    queries: int | None = None,
+    seed: int = 0,
 ) -> DeskPool:
-    """Return the pool of results.
+    """Return the pool of results, limited to a random choice of `queries` that have something to judge; None: to all.
 
     Queries without gold are pooled if the dataset keeps unjudged queries or has no gold at all.
     """
     keeps = any(result.config["dataset"].get("unjudged_queries") == "keep" for result in results)
     pairs = pool(ranked, depth, all_queries=keeps or not (ranked[0].judgments.grades > 0).any())
+    if queries is not None:
+        having = sorted({query for query, _ in pairs})
+        chosen = {having[place] for place in np.random.default_rng(seed).permutation(len(having))[:queries].tolist()}
+        pairs = {pair: place for pair, place in pairs.items() if pair[0] in chosen}
     used = tuple(dict.fromkeys(file for result in results for file in result.extra_qrels))
     return replace(DeskPool.build(ranked, pairs, depth, scale), extra_qrels=used)
 

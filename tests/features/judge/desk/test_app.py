@@ -53,6 +53,21 @@ def test_a_decision_leads_to_the_next_pair_without_javascript(served: ServedDesk
     assert 'name="decision" value="0"' in served.client.get("/").text
 
 
+def test_more_pairs_are_offered_after_a_goal_but_not_after_the_last_pair(tmp_path: Path) -> None:
+    desk = open_desk(tmp_path, goal=len(build_pool()) - 3)
+    with serve_desk(desk, tmp_path) as served:
+        while desk.view().pair is not None:
+            served.decide(1)
+        assert "judge 3 more</button>" in served.client.get("/").text
+        served.post(decision="more")
+        while desk.view().pair is not None:
+            served.decide(1)
+        page = served.client.get("/").text
+    assert "<h1>All done</h1>" in page
+    assert f"You have judged {len(desk.pool)} pairs." in page
+    assert "more</button>" not in page
+
+
 @pytest.mark.parametrize(
     ("decision", "message"),
     [

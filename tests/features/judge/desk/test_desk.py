@@ -155,6 +155,7 @@ def test_a_goal_ends_the_session_until_it_is_raised(tmp_path: Path) -> None:
     grade_next(desk, 1)
     grade_next(desk, 1)
     assert desk.view().pair is None
+    assert desk.view().progress.beyond == len(desk.pool) - 2
     desk.extend_goal(1)
     grade_next(desk, 1)
     assert desk.view().pair is None
