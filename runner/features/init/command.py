@@ -66,7 +66,10 @@ def main(cfg: DictConfig) -> int:
         status.note("timing a sample")
         try:
             plan = plan_experiment(preset, places)
-        except BaseException:  # also an interrupt: the same command would be refused
+        except KeyboardInterrupt:
+            console.note(f"{file} is written, but how long it takes is unknown; run it: {command}")
+            raise
+        except Exception:  # with the file, the same command would be refused
             file.unlink()
             raise
     console.document(

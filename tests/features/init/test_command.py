@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from runner.__main__ import main
+from runner.config.objects import ConfigError
 from runner.testing.features import check_document
 from runner.tracking.settings import Tracking
 
@@ -128,3 +129,32 @@ def test_a_retriever_that_is_named_is_compared_too(capsys: pytest.CaptureFixture
         **dict(word.split("=") for word in live),
         "chunking": "none",
     }
+
+
+def test_an_interrupt_while_a_sample_is_timed_leaves_an_experiment_that_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ask()
+
+    def interrupt(preset: str, overrides: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runner.features.init.command.plan_experiment", interrupt)
+        assert main(["init", "guide"]) == 130
+    note = next(line for line in capsys.readouterr().err.splitlines() if line.startswith("guide.yaml is written"))
+    words = shlex.split(note.partition("; run it: ")[2])[3:]
+    assert words == ["experiment=guide.yaml"]
+    assert main(["plan", *words]) == 0
+    assert "8 combinations" in capsys.readouterr().out
+
+
+def test_an_error_while_a_sample_is_timed_leaves_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask()
+
+    def fail(preset: str, overrides: object) -> None:
+        raise ConfigError("no such encoder")
+
+    monkeypatch.setattr("runner.features.init.command.plan_experiment", fail)
+    assert main(["init", "guide"]) == 2
+    assert not Path("guide.yaml").exists()
