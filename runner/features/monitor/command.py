@@ -13,6 +13,7 @@ from retrievers.files import replace_texts
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.datasets import files
+from runner.datasets.base import DatasetError
 from runner.datasets.qrels import read_qrels
 from runner.datasets.settings import build_dataset
 from runner.datasets.traffic.telemetry import Telemetry
@@ -80,7 +81,7 @@ def main(cfg: DictConfig) -> int:
 
 
 def _build_traffic(config: Mapping[str, Any]) -> Telemetry:
-    source, _ = build_dataset(config["traffic"], config["plugins"])
+    source, _ = build_dataset(config["traffic"], config["plugins"], "traffic")
     if not isinstance(source, Telemetry):
         raise ConfigError("dataset@traffic: monitor reads traces; leave it at telemetry, and set traffic.path=TRACES")
     return source
@@ -92,7 +93,10 @@ def _read_people(own: MonitorSettings, golden: Golden | None) -> Golden | None:
         return None
     if golden is None:
         raise ConfigError("people: corrects the judgments of dataset=, which is missing; set dataset=CHOICE")
-    people = golden.replace_grades(read_qrels(files.resolve_path(own.people, "people")))
+    try:
+        people = golden.replace_grades(read_qrels(files.resolve_path(own.people, "people")))
+    except DatasetError as error:
+        raise DatasetError(str(error).removeprefix("dataset.")) from None
     if not people.rows:
         raise ConfigError(f"people={own.people}: has gold of none of the {len(golden.rows):,} queries of the dataset")
     return people

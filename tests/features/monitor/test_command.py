@@ -221,7 +221,8 @@ def test_what_cannot_be_measured_is_said(here: Path, capsys: pytest.CaptureFixtu
     [
         (["monitor.window=3w"], "monitor.window"),
         (["monitor.since=soon"], "monitor.since"),
-        (["people=golden/qrels/none.tsv"], "people"),
+        (["people=golden/qrels/none.tsv"], "error: people=golden/qrels/none.tsv: no such file"),
+        (["traffic.feedback=some"], "error: traffic.feedback=some: "),
         (["monitor.window=3650d"], "no window of 3650d is over"),
         (["traffic.path=none"], "traffic.path=none: no such file"),
     ],
