@@ -176,7 +176,7 @@ class Locator:
             return (
                 Match(titled, "titles")
                 if len(titled) == 1
-                else Match(cause=_describe_several("have the title", titled))
+                else Match(cause=self._describe_several("have the title", titled))
             )
         if whole := self._wholes.get(name.strip(), []):
             return Match(whole, TEXTS)
@@ -205,7 +205,7 @@ class Locator:
             whole = [document for document, own in candidates if len(own) == len(parts)]
             distinct = whole if len(whole) == 1 else distinct
         if len(distinct) > 1:
-            return Match(cause=_describe_several("are named like this", distinct))
+            return Match(cause=self._describe_several("are named like this", distinct))
         if not distinct:
             return Match()
         without = not _SUFFIX.search(parts[-1]) or all(
@@ -221,13 +221,21 @@ class Locator:
         own = ((document, place) for places in self._files.values() for document, place in places)
         return list(dict.fromkeys(document for document, place in own if parts and place[: len(parts)] == parts))
 
+    def _get_path(self, document: str) -> str:
+        """Return the path of a document's file, or else its id."""
+        about = self.corpus.metadata[self.corpus.positions[document]] if self.corpus.metadata else {}
+        return str(about.get("path") or document)
+
+    def _describe_several(self, what: str, documents: Sequence[str]) -> str:
+        paths = " or ".join(map(self._get_path, documents[:2]))
+        return f"{len(documents):,} documents {what}; write the path of one, such as {paths}"
+
     @cached_property
     def _files(self) -> Mapping[str, Sequence[tuple[str, Sequence[str]]]]:
         """The documents by the last part of their path without its suffix, each with all parts."""
         files: dict[str, list[tuple[str, Sequence[str]]]] = defaultdict(list)
-        for position, document in enumerate(self.corpus.ids):
-            about = self.corpus.metadata[position] if self.corpus.metadata else {}
-            for path in dict.fromkeys((str(about.get("path") or document), document)):
+        for document in self.corpus.ids:
+            for path in dict.fromkeys((self._get_path(document), document)):
                 if parts := _split_path(path):
                     files[_strip_suffix(parts[-1])].append((document, parts))
         return files
@@ -275,10 +283,6 @@ def _agree(one: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether one path is the end of the other, up to the suffix of the file."""
     pairs = zip(reversed(one[:-1]), reversed(other[:-1]), strict=False)
     return all(a == b for a, b in pairs)
-
-
-def _describe_several(what: str, documents: Sequence[str]) -> str:
-    return f"{len(documents):,} documents {what}: {', '.join(documents[:2])}; write the path or the id"
 
 
 def is_unspaced(text: str) -> bool:
