@@ -20,6 +20,7 @@ import hypothesis
 import pytest
 
 from retrievers.base import Corpus
+from runner.config.environment import forget_references
 from runner.pages import progress
 from runner.system import processes
 from runner.tracking import process
@@ -67,6 +68,13 @@ def no_variables_of_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.setenv(variable, "")  # so that whatever the test sets is removed at its end
         monkeypatch.delenv(variable)
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_other_tests() -> Iterator[None]:
+    """Forget the secrets in the settings of a test, which the messages of later tests would hide."""
+    yield
+    forget_references()
 
 
 @pytest.fixture(autouse=True)
