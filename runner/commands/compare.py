@@ -21,7 +21,7 @@ from runner.comparison.compare import Comparison, TableStatistics, is_same_evalu
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, Gate, check_gate, find_exit_code
 from runner.comparison.locked import ask_locked_split
-from runner.comparison.report import bounds, data, steps, tables
+from runner.comparison.report import bounds, data, gate_rules, steps, tables
 from runner.comparison.report.ci import comparison_junit, cut_summary, is_github, iter_annotations
 from runner.comparison.report.json import comparison_json
 from runner.comparison.report.locked import WHY, answers_json, answers_markdown, answers_page
@@ -144,7 +144,7 @@ def main(cfg: DictConfig) -> int:
     _show(comparison, checks, own.compare, effect)
     if is_github(own.compare.github):
         _write_for_github(comparison, checks, own.compare, effect, gate)
-    if warning := tables.warn_undecided(checks, gate):
+    if warning := gate_rules.warn_undecided(checks, gate):
         console.note(warning)
     return find_exit_code(gate, checks)
 
@@ -167,7 +167,7 @@ def _answer_locked(own: CompareSettings, gate: Gate, comparison: Comparison, che
         for command in iter_annotations(comparison, checks, 0, gate):
             console.note(command)
         _write_summary(answers_markdown(comparison, checks))
-    if warning := tables.warn_undecided(checks, gate):
+    if warning := gate_rules.warn_undecided(checks, gate):
         console.note(warning)
     return find_exit_code(gate, checks)
 
@@ -315,15 +315,15 @@ def _show(comparison: Comparison, checks: Sequence[Check], shown: ShownSettings,
 
 def _show_checks(checks: Sequence[Check]) -> None:
     if checks:
-        console.show_table(tables.gate_table(checks, _MOST_RULES), "Rules of the gate")
+        console.show_table(gate_rules.gate_table(checks, _MOST_RULES), "Rules of the gate")
         console.line("")
         _show_reasons(checks)
 
 
 def _show_reasons(checks: Sequence[Check]) -> None:
-    console.line(tables.gate_verdict(checks))
-    for check in tables.list_reasons(checks):
-        console.paragraph(tables.describe_check(check), indent=2)
+    console.line(gate_rules.gate_verdict(checks))
+    for check in gate_rules.list_reasons(checks):
+        console.paragraph(gate_rules.describe_check(check), indent=2)
 
 
 def _show_effect(effect: DataEffect | None) -> None:

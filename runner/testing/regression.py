@@ -11,7 +11,7 @@ from typing import Any
 from runner.comparison.compare import TableStatistics
 from runner.comparison.gate import EXIT_CODES, Gate, check_gate, find_exit_code, load_gate
 from runner.comparison.locked import ask_locked_split
-from runner.comparison.report import data, tables
+from runner.comparison.report import data, gate_rules, tables
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build_settings
 from runner.datasets.dataset import Dataset
@@ -73,8 +73,8 @@ def assert_no_regression(
         checks = ask_locked_split(rules, comparison, open_store(place).run_files)
     else:
         checks = check_gate(rules, comparison)
-    unmet = tables.list_open_checks(checks)
-    lines = [tables.gate_verdict(checks), *(f"  {tables.describe_check(check)}" for check in unmet)]
+    unmet = gate_rules.list_open_checks(checks)
+    lines = [gate_rules.gate_verdict(checks), *(f"  {gate_rules.describe_check(check)}" for check in unmet)]
     if find_exit_code(rules, checks) == EXIT_CODES["pass"]:
         if unmet and rules.undecided == "warn":
             warnings.warn("\n".join(lines), UndecidedWarning, stacklevel=2)

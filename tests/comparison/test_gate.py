@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.gate import Check, Gate, check_gate, conclude, find_exit_code
-from runner.comparison.report.tables import describe_check
+from runner.comparison.report.gate_rules import describe_check
 from runner.config.objects import ConfigError
 from runner.evaluation.result import Result
 from runner.statistics.paired_tests import PAIRED_TESTS

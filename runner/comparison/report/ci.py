@@ -8,7 +8,7 @@ from typing import Literal
 
 from runner.comparison.compare import Change, Comparison
 from runner.comparison.gate import Check, Gate, Verdict
-from runner.comparison.report import tables
+from runner.comparison.report import gate_rules, tables
 from runner.pages.junit import JUnitCase, JUnitSuite, render_junit
 from runner.pages.numbers import gist, score
 
@@ -50,7 +50,7 @@ def _case(check: Check, outcomes: Mapping[Verdict, Outcome]) -> JUnitCase:
     others = {"errors": f"at most {check.limit:g} errors", "locked": f"every rule, at the locked split {check.measure}"}
     name = f"{check.measure} {limits[check.rule]}" if check.rule in limits else others[check.rule]
     of_type = f", queries of type {check.type}" if check.type else ""
-    return JUnitCase(f"gate.{check.rule}", name + of_type, outcomes[check.verdict], tables.describe_check(check))
+    return JUnitCase(f"gate.{check.rule}", name + of_type, outcomes[check.verdict], gate_rules.describe_check(check))
 
 
 def is_github(wanted: Literal["auto", "always", "never"]) -> bool:
@@ -65,9 +65,9 @@ def iter_annotations(comparison: Comparison, checks: Sequence[Check], queries: i
     a rule does not pass, otherwise notices.
     """
     levels = {"fail": "error", "undecided": {"fail": "error", "warn": "warning", "pass": "notice"}[gate.undecided]}
-    unmet = tables.list_open_checks(checks)
+    unmet = gate_rules.list_open_checks(checks)
     for check in unmet:
-        yield _annotate(levels[check.verdict], "Retrieval gate", tables.describe_check(check))
+        yield _annotate(levels[check.verdict], "Retrieval gate", gate_rules.describe_check(check))
     level = "warning" if unmet else "notice"
     for system in range(1, len(comparison.labels)):
         for change in tables.losses(comparison, system)[:queries]:

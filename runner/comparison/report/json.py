@@ -10,7 +10,7 @@ import orjson
 from runner.comparison.compare import Change, Comparison, Versus, summarise_times
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, conclude
-from runner.comparison.report import tables
+from runner.comparison.report import gate_rules, tables
 from runner.comparison.report.data import convert_effect
 from runner.comparison.report.steps import convert_steps
 from runner.comparison.unjudged import bound_slices
@@ -83,10 +83,10 @@ def convert_checks(checks: Sequence[Check]) -> dict[str, Any]:
     return {
         "verdict": conclude(checks),
         "passed": conclude(checks) == "pass",
-        "violations": [tables.describe_check(check) for check in checks if check.verdict == "fail"],
-        "undecided": [tables.describe_check(check) for check in checks if check.verdict == "undecided"],
+        "violations": [gate_rules.describe_check(check) for check in checks if check.verdict == "fail"],
+        "undecided": [gate_rules.describe_check(check) for check in checks if check.verdict == "undecided"],
         "checks": [
-            vars(check) | {"cost": tables.describe_cost(check), "reason": tables.describe_check(check)}
+            vars(check) | {"cost": gate_rules.describe_cost(check), "reason": gate_rules.describe_check(check)}
             for check in checks
         ],
     }

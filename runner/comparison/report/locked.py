@@ -9,7 +9,7 @@ import orjson
 
 from runner.comparison.compare import Comparison
 from runner.comparison.gate import Check
-from runner.comparison.report import tables
+from runner.comparison.report import gate_rules, tables
 from runner.comparison.report.json import convert_checks
 from runner.comparison.report.sections import describe_gate
 from runner.pages.markdown import escape
@@ -26,7 +26,7 @@ WHY = (
 def answers_markdown(comparison: Comparison, checks: Sequence[Check]) -> str:
     """Return the answers for a comment on a pull request."""
     title = f"# {escape(tables.heading(comparison))}"
-    return "\n\n".join([title, *describe_gate(checks, tables.describe_check), WHY]) + "\n"
+    return "\n\n".join([title, *describe_gate(checks, gate_rules.describe_check), WHY]) + "\n"
 
 
 def answers_json(comparison: Comparison, checks: Sequence[Check]) -> str:
@@ -41,4 +41,4 @@ def answers_json(comparison: Comparison, checks: Sequence[Check]) -> str:
 
 def answers_page(comparison: Comparison, checks: Sequence[Check]) -> str:
     """Return the answers as a page."""
-    return render(TEMPLATE, heading=tables.heading(comparison), checks=checks, tables=tables, why=WHY)
+    return render(TEMPLATE, heading=tables.heading(comparison), checks=checks, gate_rules=gate_rules, why=WHY)

@@ -12,7 +12,7 @@ from runner.comparison.compare import Comparison
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check
 from runner.comparison.queries import build_query_outcome
-from runner.comparison.report import tables
+from runner.comparison.report import gate_rules, tables
 from runner.comparison.report.sections import iter_sections
 from runner.config.report import Texts
 from runner.evaluation.report.rankings import (
@@ -73,6 +73,7 @@ def comparison_page(
         comparison=comparison,
         checks=checks,
         comparison_tables=tables,
+        gate_rules=gate_rules,
         few=comparison.headline,
         figures=figures,
         limit=QUERIES,

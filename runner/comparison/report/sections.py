@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from runner.comparison.compare import Change, Comparison
 from runner.comparison.data_effect import DataEffect
 from runner.comparison.gate import Check, Verdict, conclude
-from runner.comparison.report import bounds, data, steps, tables
+from runner.comparison.report import bounds, data, gate_rules, steps, tables
 from runner.pages.markdown import escape, render_sections
 from runner.pages.numbers import format_signed, score
 from runner.pages.sections import ReportSection
@@ -26,7 +26,7 @@ def comparison_markdown(
     parts = [
         f"# {escape(tables.heading(comparison))}",
         *(f"**{escape(verdict)}**" for verdict in tables.verdicts(comparison)),
-        *describe_gate(checks, tables.describe_check),
+        *describe_gate(checks, gate_rules.describe_check),
         *render_sections(iter_sections(comparison, checks, effect, queries)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -35,8 +35,8 @@ def comparison_markdown(
 def describe_gate(checks: Sequence[Check], describe_check: Callable[[Check], str]) -> Iterator[str]:
     """Yield the verdict of a gate and its reasons."""
     if checks:
-        yield f"{MARKS[conclude(checks)]} {escape(tables.gate_verdict(checks))}"
-    if reasons := tables.list_reasons(checks):
+        yield f"{MARKS[conclude(checks)]} {escape(gate_rules.gate_verdict(checks))}"
+    if reasons := gate_rules.list_reasons(checks):
         yield "\n".join(f"- {escape(describe_check(check))}" for check in reasons)
 
 
@@ -47,7 +47,7 @@ def iter_sections(
     few, others = comparison.headline, list(enumerate(comparison.labels[1:], 1))
     suffixes = {i: f" of {label}" if len(others) > 1 else "" for i, label in others}
     differences = [f"Differences: {label}" if len(others) > 1 else "Differences" for _, label in others]
-    yield ReportSection("Rules", tables.gate_table(checks), "rules", folded=True)
+    yield ReportSection("Rules", gate_rules.gate_table(checks), "rules", folded=True)
     if effect is not None:
         yield ReportSection(data.TITLE, data.effect_table(effect), "summary", " ".join(data.describe(effect)))
     yield ReportSection("Measures", tables.measures_table(comparison, few), "measures")

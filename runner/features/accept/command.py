@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from pydantic.dataclasses import dataclass as settings
 
 from runner.comparison.gate import Gate, find_exit_code
-from runner.comparison.report.tables import gate_verdict, warn_undecided
+from runner.comparison.report.gate_rules import gate_verdict, warn_undecided
 from runner.config.addresses import LocalPath
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import check_read, settle

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass as settings
 
 from runner.comparison.compare import TableStatistics
 from runner.comparison.gate import Check, Gate, find_exit_code
-from runner.comparison.report.tables import gate_verdict, list_reasons, warn_undecided
+from runner.comparison.report.gate_rules import gate_verdict, list_reasons, warn_undecided
 from runner.config.addresses import LocalPath
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings

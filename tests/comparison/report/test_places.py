@@ -16,7 +16,7 @@ from retrievers.choices import list_choices
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.gate import Gate, check_gate
 from runner.comparison.leaderboard import build_leaderboard
-from runner.comparison.report import tables
+from runner.comparison.report import gate_rules, tables
 from runner.comparison.report.ci import comparison_junit, iter_annotations
 from runner.comparison.report.json import comparison_json
 from runner.comparison.report.page import comparison_page
@@ -93,7 +93,7 @@ def list_texts(pair: tuple[Result, Result], comparison: Comparison) -> Iterator[
     """Yield the texts that show a verdict on two results, by their place."""
     checks = check_gate(RULES, comparison)
     yield "terminal", " ".join(tables.verdicts(comparison))
-    yield "gate", " ".join(map(tables.describe_check, checks))
+    yield "gate", " ".join(map(gate_rules.describe_check, checks))
     yield "comparison.md", comparison_markdown(comparison, checks)
     yield "comparison.html", comparison_page(comparison, checks)
     yield "JUnit", comparison_junit(comparison, checks, RULES)

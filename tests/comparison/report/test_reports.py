@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from runner.comparison.compare import Comparison, TableStatistics, compare_results
 from runner.comparison.gate import Check, Gate, check_gate
-from runner.comparison.report import tables
+from runner.comparison.report import gate_rules, tables
 from runner.comparison.report.json import comparison_json
 from runner.comparison.report.page import comparison_page
 from runner.comparison.report.sections import comparison_markdown
@@ -118,22 +118,22 @@ def test_the_number_of_queries_needed_is_omitted_if_unknown() -> None:
 def test_undecided_rules_are_counted_in_the_verdict() -> None:
     drop = Check("b", "drop", "RR", "rare", 1, 0, 0.05, p=0.25, verdict="undecided")
     floor = Check("b", "floor", "RR", "", 1, 0, 0.05, verdict="fail")
-    assert tables.gate_verdict([drop]) == "gate undecided: 1 of 1 rules undecided, no rule violated"
-    assert tables.gate_verdict([drop, floor]) == "gate failed: 1 of 2 rules violated, 1 undecided"
-    assert tables.list_reasons([drop, floor]) == [floor, drop]
+    assert gate_rules.gate_verdict([drop]) == "gate undecided: 1 of 1 rules undecided, no rule violated"
+    assert gate_rules.gate_verdict([drop, floor]) == "gate failed: 1 of 2 rules violated, 1 undecided"
+    assert gate_rules.list_reasons([drop, floor]) == [floor, drop]
     for more, expected in (
         (math.nan, "it is unknown how many more queries would decide it"),
         (math.inf, "no number of such queries would decide it"),
         (1234.5, "about 1,235 more queries would decide it, 412 of them on which the systems differ"),
     ):
-        described = tables.describe_check(replace(drop, more=more, differing=more / 3, queries=30))
+        described = gate_rules.describe_check(replace(drop, more=more, differing=more / 3, queries=30))
         assert f"not significant (p = 0.250 with 30 queries); {expected}" in described
 
 
 def test_errors_are_counted_and_measures_are_measured() -> None:
     errors = Check("b", "errors", "errors", "", 0, 3, 1, verdict="fail")
     drop = Check("b", "drop", "RR", "", 1.0, 0.0, 0.05, p=0.25, verdict="undecided")
-    shown = tables.gate_table([drop, errors]).texts()
+    shown = gate_rules.gate_table([drop, errors]).texts()
     assert [row[5:8] for row in shown] == [["0", "3", "1"], ["1.0000", "0.0000", "0.05"]]
     assert [row[0] for row in shown] == ["fail", "undecided"]
 
@@ -262,7 +262,7 @@ def test_no_table_is_wider_than_the_terminal(
     comparison, checks = three
     for table in (
         tables.measures_table(comparison), tables.differences_table(comparison, 1), tables.types_table(comparison),
-        tables.times_table(comparison), tables.agreement_table(comparison), tables.gate_table(checks),
+        tables.times_table(comparison), tables.agreement_table(comparison), gate_rules.gate_table(checks),
         tables.changes_table(comparison.list_changes(1), "nDCG@10"), tables.systems_table(comparison),
     ):  # fmt: skip
         assert table.rows

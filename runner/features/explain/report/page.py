@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runner.comparison.gate import Check
-from runner.comparison.report.tables import gate_verdict
+from runner.comparison.report.gate_rules import gate_verdict
 from runner.features.explain.report import tables
 from runner.features.explain.report.sections import iter_sections
 from runner.features.explain.report.waterfall import build_waterfall

@@ -9,7 +9,7 @@ import numpy as np
 
 from runner.comparison.gate import Check
 from runner.comparison.notes import list_some
-from runner.comparison.report import tables as comparison_tables
+from runner.comparison.report import gate_rules
 from runner.comparison.report.significance import in_words
 from runner.comparison.report.tables import bounds
 from runner.features.explain.causes import ADDED, CHANGED, REMOVED, REWORDED
@@ -284,10 +284,10 @@ def about(explanation: Explanation) -> list[str]:
 def describe_check(check: Check) -> str:
     """Return in a line whether a rule is followed."""
     if check.rule != "drop" or check.after != check.after:
-        return comparison_tables.describe_check(check)
+        return gate_rules.describe_check(check)
     what = f"{check.measure} of type {check.type}" if check.type else check.measure
     effect = f"{check.system}: effect on {what} {format_signed(check.after)}"
-    return f"{effect}: {comparison_tables.describe_proof(check)}"
+    return f"{effect}: {gate_rules.describe_proof(check)}"
 
 
 def gate_table(checks: Sequence[Check]) -> Table:
@@ -306,7 +306,7 @@ def gate_table(checks: Sequence[Check]) -> Table:
     ]
     rows = [
         [c.verdict, c.system, c.rule, c.measure, c.type, c.after, c.limit, c.p]
-        for c in [*comparison_tables.list_open_checks(checks), *(c for c in checks if c.verdict == "pass")]
+        for c in [*gate_rules.list_open_checks(checks), *(c for c in checks if c.verdict == "pass")]
     ]
     return Table(columns, rows)
 
