@@ -18,6 +18,7 @@ from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
+from runner.comparison.notes import judge_command
 from runner.comparison.report.significance import describe_untestable
 from runner.config.addresses import LocalPath
 from runner.config.arguments import arguments
@@ -26,7 +27,9 @@ from runner.config.values import resolve_config
 from runner.evaluation.records import save_record
 from runner.evaluation.result import Result
 from runner.pages import console
-from runner.results.lookup import Named, as_typed, results_called
+from runner.pages.numbers import missing, score4
+from runner.results.lookup import Named, as_typed, find_run_id, results_called
+from runner.sweep.report.board_columns import shorten_run
 
 NAME = re.compile(r"\w[\w.-]*")
 
@@ -77,8 +80,13 @@ def main(cfg: DictConfig) -> int:
     promotion = _save(results[0], baselines / name, own.promote)
     console.document(lambda: {"baseline": str(baselines / name), **promotion})
     result = results[0].result
-    console.line(f"{baselines / name}: {result.name}, {result.primary} {result.means[result.primary]:.4f}")
-    if warning := describe_untestable(result):
+    mean = result.means[result.primary]
+    console.line(f"{baselines / name}: {result.name}, {result.primary} {score4(mean)}")
+    if missing(mean):
+        run = find_run_id(results[0].source)
+        judge = f"; judge the hits: {judge_command([shorten_run(run)], tracking.overrides())}" if run else ""
+        console.note(f"no query has gold, so nothing can be compared until the dataset has judgments{judge}")
+    elif warning := describe_untestable(result):
         console.note(warning)
     words_to_compare = [f"baseline=baseline:{name}", "candidate=RUN", *tracking.overrides()]
     if baselines != Path("baselines"):

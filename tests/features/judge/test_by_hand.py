@@ -102,6 +102,22 @@ def test_without_judgments_the_last_line_is_the_command_that_judges_the_hits(
     assert "desk of anna: 0 of 40 pairs are judged" in capsys.readouterr().out
 
 
+def test_a_baseline_without_gold_is_compared_once_it_is_judged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retriever=bm25", *DATA]) == 0
+    assert main(["promote", "run=latest", "name=main"]) == 0
+    shown = capsys.readouterr()
+    assert "baselines/main: bm25, nDCG@10 \N{EN DASH}" in shown.out
+    note = next(line for line in shown.err.splitlines() if line.startswith("no query has gold"))
+    assert note.partition("; judge the hits: ")[2].startswith("python -m runner judge by=hand run=")
+    (here / "judged.tsv").write_text("query-id\tcorpus-id\tscore\nq0\tlighthouse_1\t1\nq1\tferry_2\t1\n")
+    assert main(["retriever=bm25", *DATA, "dataset.extra_qrels=judged.tsv", "--json"]) == 0
+    result = orjson.loads(capsys.readouterr().out)["result"]
+    assert main(["compare", "baseline=baseline:main", "candidate=latest", "gate=none", "--json"]) == 0
+    systems = orjson.loads(capsys.readouterr().out)["measures"]["nDCG@10"]["systems"].values()
+    assert [system["mean"] for system in systems] == [result["means"]["nDCG@10"]] * 2
+    assert 0 < result["means"]["nDCG@10"] < 1
+
+
 def test_a_number_of_queries_limits_the_desk(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
