@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from retrievers.store import Arrays, Key, SharedStore
+from retrievers.store import Arrays, Key, SharedStore, check_rows
 from retrievers.work import SHARD_TEXTS
 
 RESULTS_VERSION = "reuse 1"
@@ -60,8 +59,8 @@ class StoredVectors:
                 wanted[place[:2]].append((row, place[2]))
         copied: dict[int, NDArray[np.float32]] = {}
         for (key, size), rows in wanted.items():
-            arrays = self._store.borrow(key, len(rows) / size)
-            if arrays is not None and arrays["vectors"].shape[:1] == (size,):
+            arrays = self._store.borrow(key.with_check(check_rows, size, ("vectors",)), len(rows) / size)
+            if arrays is not None:
                 copied |= {row: arrays["vectors"][there] for row, there in rows}
         return copied
 
@@ -86,16 +85,22 @@ class StoredVectors:
         wanted: set[bytes] = set()
         places: dict[bytes, tuple[Key, int, int]] = {}
         for key in keys:
-            about: dict[str, Any] = dict(key.parts)
-            if key.kind != SHARD_TEXTS or about["encoder"] != self._encoder or about["shard"] not in shards:
+            about = dict(key.parts)
+            shard = shards.get(about.get("shard", "")) if about.get("encoder") == self._encoder else None
+            if shard is None:
                 continue
             wanted = wanted or {_hash(text) for part in parts for text in part}
-            if (arrays := self._store.borrow(key, 0)) is not None:
+            if (arrays := self._store.borrow(key.with_check(_check_hashes), 0)) is not None:
                 hashes = arrays["hashes"].tolist()
                 for row, name in enumerate(hashes):
                     if name in wanted:
-                        places[name] = shards[about["shard"]], len(hashes), row
+                        places[name] = shard, len(hashes), row
         return places
+
+
+def _check_hashes(arrays: Arrays) -> None:
+    if arrays["hashes"].dtype != _HASH or arrays["hashes"].ndim != 1:
+        raise ValueError(f"hashes are {arrays['hashes'].dtype} of shape {arrays['hashes'].shape}")
 
 
 def _hash(text: str) -> bytes:

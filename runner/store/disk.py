@@ -120,7 +120,7 @@ class DiskStore:
         """Return the keys of the entries of some kinds; none if the store cannot be read."""
         named = {kind.name: kind for kind in kinds}
         try:
-            stored = [entry for entry in self.shelf.list_entries() if entry.kind in named and entry.parts]
+            stored = [entry for entry in self.shelf.list_entries(*named) if entry.parts]
         except OSError:
             return []
         return [Key(named[entry.kind], entry.digest, tuple(sorted(entry.parts.items()))) for entry in stored]

@@ -182,11 +182,13 @@ def tidy(kind: Path) -> None:
                 left.unlink()
 
 
-def list_entries(store: Path) -> list[Entry]:
-    """Return all entries of a store, least recently used first."""
-    uses = _uses(store)
+def list_entries(store: Path, *kinds: str) -> list[Entry]:
+    """Return the entries of a store, least recently used first; with kinds, only those of these."""
+    uses, wanted = _uses(store), {_folder_of_kind(kind) for kind in kinds}
     entries = []
     for folder in _folders(store):
+        if wanted and folder.parent.name not in wanted:
+            continue
         with suppress(FileNotFoundError):  # another process may remove it
             entries.append(_entry(folder, tuple(uses.get(folder.name, ()))))
     return sorted(entries, key=lambda entry: (entry.used, entry.place))

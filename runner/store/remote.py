@@ -164,15 +164,17 @@ class ObjectShelf:
         self._copies.note_use(use, digests)
         self._objects.write(f"{USES}/{uuid.uuid4().hex}.jsonl", entries.format_note(use, digests))
 
-    def list_entries(self) -> list[Entry]:
-        """Return all entries, least recently used first. Raises `OSError`."""
+    def list_entries(self, *kinds: str) -> list[Entry]:
+        """Return the entries, least recently used first; with kinds, only those of these. Raises `OSError`."""
         objects = self._objects.list_all()
         uses: dict[str, list[EntryUse]] = {}
         for note in self._read_notes(objects).values():
             for use, digests in entries.parse_notes(note):
                 for digest in digests:
                     uses.setdefault(digest, []).append(use)
-        archives = [status for status in objects if _NAME.fullmatch(status.name)]
+        wanted = {kind.replace(" ", "_") for kind in kinds}
+        names = ((status, _NAME.fullmatch(status.name)) for status in objects)
+        archives = [status for status, name in names if name and (not wanted or name[1] in wanted)]
         heads = self._objects.read_heads([status.name for status in archives], _HEAD_BYTES)
         listed = [self._describe(status, heads[status.name], uses) for status in archives if status.name in heads]
         return sorted(listed, key=lambda entry: (entry.used, entry.place))

@@ -74,8 +74,8 @@ class Shelf(Protocol):
         """Record a use of entries. Raises `OSError`."""
         ...
 
-    def list_entries(self) -> list[Entry]:
-        """Return all entries, least recently used first."""
+    def list_entries(self, *kinds: str) -> list[Entry]:
+        """Return the entries, least recently used first; with kinds, only those of these."""
         ...
 
     def find_damage(self, entry: Entry) -> str | None:
@@ -158,9 +158,9 @@ class FolderShelf:
         """Append a use of entries to the file of this process. Raises `OSError`."""
         entries.note_use(self.folder, self._notes, use, digests)
 
-    def list_entries(self) -> list[Entry]:
-        """Return all entries, least recently used first."""
-        return entries.list_entries(self.folder)
+    def list_entries(self, *kinds: str) -> list[Entry]:
+        """Return the entries, least recently used first; with kinds, only those of these."""
+        return entries.list_entries(self.folder, *kinds)
 
     def find_damage(self, entry: Entry) -> str | None:
         """Read an entry in full and return what is damaged; None if it is intact or was removed."""

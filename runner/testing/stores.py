@@ -103,6 +103,7 @@ def _check_builds(open_shelf: Callable[[], Shelf], key: Key, name: str) -> None:
 def _check_entries(one: Shelf, two: Shelf, key: Key, name: str) -> None:
     """Check that the only entry is listed with its use, is intact, and is removed on request."""
     one.note_use(EntryUse(time.time(), "a dataset", "f" * 32, "a run"), [key.digest])
+    require(not two.list_entries("nothing"), f"{name}: list_entries lists entries of another kind")
     listed = two.list_entries()
     require(len(listed) == 1, f"{name}: list_entries should list 1 entry, not {len(listed)}")
     (entry,) = listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,9 @@ import pytest
 
 from retrievers.encoders import shards
 from retrievers.encoders.base import Vectors
-from retrievers.encoders.shards import embed_in_shards
+from retrievers.encoders.shards import embed_in_shards, split_shards
 from retrievers.store import Key, fingerprint
-from retrievers.work import DOCUMENT_VECTORS
+from retrievers.work import DOCUMENT_VECTORS, SHARD_TEXTS
 from runner.store import disk
 from runner.store.disk import DiskStore
 from tests.hashing import hash_texts
@@ -30,6 +31,10 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskStore:
     return DiskStore(tmp_path)
 
 
+def build_key(part: Sequence[str], model: str = "hashing") -> Key:
+    return Key.of(DOCUMENT_VECTORS, "tests.hashing", texts=fingerprint(*part), model=model)
+
+
 def embed(texts: Sequence[str], store: DiskStore, model: str = "hashing") -> list[str]:
     """Embed texts and check their vectors; return the texts that were encoded."""
     encoded: list[str] = []
@@ -38,10 +43,7 @@ def embed(texts: Sequence[str], store: DiskStore, model: str = "hashing") -> lis
         encoded.extend(part)
         return hash_texts(part)
 
-    def build_key(part: Sequence[str]) -> Key:
-        return Key.of(DOCUMENT_VECTORS, "tests.hashing", texts=fingerprint(*part), model=model)
-
-    vectors = embed_in_shards(texts, encode, build_key, store)
+    vectors = embed_in_shards(texts, encode, partial(build_key, model=model), store)
     assert np.array_equal(np.concatenate(vectors), hash_texts(texts))
     return encoded
 
@@ -73,13 +75,19 @@ def test_removed_entries_are_embedded_again(store: DiskStore) -> None:
     assert embed([*TEXTS, "new"], store) == [*TEXTS, "new"]
 
 
+def test_other_content_of_entries_with_hashes_is_ignored(store: DiskStore) -> None:
+    shard = build_key(next(iter(split_shards(TEXTS)))).digest
+    for wrong in (np.ones(300), np.zeros((3, 4), dtype="V16")):
+        parts = {"encoder": build_key(()).digest, "shard": shard, "shape": wrong.shape}
+        store.arrays(Key.of(SHARD_TEXTS, "tests.hashing", **parts), lambda wrong=wrong: {"hashes": wrong})  # type: ignore[misc]  # a default
+    store.arrays(Key.of(SHARD_TEXTS, "tests.hashing"), lambda: {"hashes": np.ones(1)})
+    assert embed([*TEXTS, "new"], store) == ["new"]
+
+
 def test_the_time_of_copied_vectors_is_that_of_their_encoding(tmp_path: Path, clock: Clock) -> None:
     def encode(part: Sequence[str]) -> Vectors:
         clock.now += len(part)
         return hash_texts(part)
-
-    def build_key(part: Sequence[str]) -> Key:
-        return Key.of(DOCUMENT_VECTORS, "tests.hashing", texts=fingerprint(*part))
 
     store = DiskStore(tmp_path / "timed")
     for texts in (TEXTS, TEXTS[::2], [*TEXTS[::3], "new"]):
