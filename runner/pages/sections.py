@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runner.config.features import list_features, load_function
+from runner.pages.explorer.figures import Plot
 from runner.pages.tables import Table
 
 
@@ -15,10 +16,10 @@ class ReportSection:
     """A table, tables by subtitle, or lines of text under a title and a note; a section without these is left out.
 
     `place` says where the page has it: `show(sections, place)` in the template; "" if the template itself shows it in
-    another form. If the page draws the plot with the id `figure`, the section is shown there instead. The script of the
-    page replaces a `fallback` by something interactive and hides it. `markdown` replaces the body in Markdown; ""
-    leaves the section out. Markdown folds it if it is `folded`. Terminal and notebook show it if it is `printed`: as a
-    "table", or as "errors", each message once with what it concerns.
+    another form. If the page draws the plot with the id `figure`, the section is shown there instead; a `plot` of its
+    own is drawn above the body. The script of the page replaces a `fallback` by something interactive and hides it.
+    `markdown` replaces the body in Markdown; "" leaves the section out. Markdown folds it if it is `folded`. Terminal
+    and notebook show it if it is `printed`: as a "table", or as "errors", each message once with what it concerns.
     """
 
     title: str
@@ -30,6 +31,7 @@ class ReportSection:
     markdown: str | None = None
     folded: bool = False
     printed: Literal["", "table", "errors"] = ""
+    plot: Plot | None = None
 
     @property
     def tables(self) -> Mapping[str, Table]:

@@ -138,7 +138,7 @@ def test_printed_sections_of_a_sweep_are_in_the_terminal_and_in_notebooks(
     printed = [section.title for section in iter_sweep_sections(board, results) if section.printed]
     assert printed == [
         "Pareto front",
-        "Under load, 50 requests/s",
+        "Under load",
         "Cheapest settings with recall 0.95",
         "Dropped by the race",
         "1 failed",

@@ -14,9 +14,7 @@ from runner.config.values import check_read, settle
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import build_experiment
 from runner.features.load.load_test import LoadResult, run_load_test
-from runner.features.load.report.page import load_page
-from runner.features.load.report.sections import iter_sections, load_markdown
-from runner.features.load.report.tables import describe_load, rates_table
+from runner.features.load.report import describe_load, iter_sections, load_markdown, load_page, rates_table
 from runner.features.load.settings import LoadSettings
 from runner.pages import console
 from runner.pages.output import write_texts, writing_to

@@ -39,6 +39,16 @@ class ServerAddress:
         self.requests = [write_request(request) for request in requests]
         self.idle: list[_Connection] = []
 
+    def open_socket(self) -> socket.socket:
+        """Return a socket that begins to connect."""
+        opened = socket.socket(self.family, socket.SOCK_STREAM)
+        opened.setblocking(False)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self.context is not None:
+            opened = self.context.wrap_socket(opened, server_hostname=self.host, do_handshake_on_connect=False)
+        opened.connect_ex(self.place)
+        return opened
+
 
 def write_request(request: httpx.Request) -> bytes:
     """Return a request as it is sent."""
@@ -54,11 +64,19 @@ def read_response(content: bytes) -> httpx.Response:
     headers = [(name.strip(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
     if _CHUNKED.search(head):
         parts, at = [], 0
-        while size := int(body[at : (start := body.index(b"\r\n", at) + 2) - 2].partition(b";")[0], 16):
-            parts.append(body[start : start + size])
-            at = start + size + 2
+        while (chunk := _find_chunk(body, at)) and chunk.start < chunk.stop:
+            parts.append(body[chunk])
+            at = chunk.stop + 2
         body = b"".join(parts)
     return httpx.Response(int(first.split(b" ", 2)[1]), headers=headers, content=body)
+
+
+def _find_chunk(content: bytes, at: int | None) -> slice | None:
+    """Return where the data of the chunk are that begins at a position; None if it is not complete."""
+    if (line := content.find(b"\r\n", at)) < 0:
+        return None
+    end = line + 2 + int(content[at:line].partition(b";")[0], 16)
+    return slice(line + 2, end) if end + 2 <= len(content) else None
 
 
 @dataclass(eq=False)
@@ -76,10 +94,6 @@ class _Connection:
     end: int | None = 0
     is_chunked: bool = False
 
-    def expect(self, number: int, request: bytes) -> None:
-        """Begin with another request."""
-        self.number, self.out, self.reply, self.body = number, request, b"", 0
-
     def is_complete(self, is_closed: bool) -> bool:
         """Return whether the reply has been received, to its last byte."""
         while not self.body:
@@ -93,20 +107,11 @@ class _Connection:
             self.end = self.body + int(length[1]) if length else self.body
             if not (length or self.is_chunked or head[9:12] in (b"204", b"304")):
                 self.end = None  # it ends with the connection
-        if self.is_chunked:
-            return self._has_last_chunk()
+        while self.is_chunked:  # `end` is where the next chunk begins; the last one is empty
+            if (chunk := _find_chunk(self.reply, self.end)) is None or chunk.start == chunk.stop:
+                return chunk is not None and self.reply.find(b"\r\n\r\n", chunk.start - 2) >= 0
+            self.end = chunk.stop + 2
         return is_closed if self.end is None else len(self.reply) >= self.end
-
-    def _has_last_chunk(self) -> bool:
-        """Return whether the last chunk, which is empty, has been received; `end` is where the next chunk begins."""
-        while (at := self.reply.find(b"\r\n", self.end)) >= 0:
-            size = int(self.reply[self.end : at].partition(b";")[0], 16)
-            if not size:
-                return self.reply.find(b"\r\n\r\n", at) >= 0
-            if at + size + 4 > len(self.reply):
-                return False
-            self.end = at + size + 4
-        return False
 
 
 class HttpService:
@@ -131,16 +136,13 @@ class HttpService:
         while address.idle:
             connection = address.idle.pop()
             if now - connection.used < IDLE_S:
-                connection.expect(number, address.requests[query])
+                connection.number, connection.out = number, address.requests[query]
                 break
             self._close(connection)
         else:
             if not self._free:
                 return False
-            opened = socket.socket(address.family, socket.SOCK_STREAM)
-            opened.setblocking(False)
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            opened.connect_ex(address.place)
+            opened = address.open_socket()
             connection = _Connection(address, opened, number, address.requests[query])
             self._selector.register(opened, selectors.EVENT_READ | selectors.EVENT_WRITE, connection)
             self._free -= 1
@@ -196,19 +198,10 @@ class HttpService:
 
     def _complete(self, connection: _Connection) -> None:
         """Finish opening a connection, with TLS if the address needs it; raises `OSError`."""
-        opened, context = connection.socket, connection.address.context
-        if problem := opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        if problem := connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(problem, "connection failed")
-        if context is not None:
-            if not isinstance(opened, ssl.SSLSocket):
-                self._selector.unregister(opened)
-                secure = context.wrap_socket(
-                    opened, server_hostname=connection.address.host, do_handshake_on_connect=False
-                )
-                self._selector.register(secure, selectors.EVENT_READ | selectors.EVENT_WRITE, connection)
-                connection.socket = opened = secure
-            assert isinstance(opened, ssl.SSLSocket)  # noqa: S101 (mypy)
-            opened.do_handshake()
+        if isinstance(connection.socket, ssl.SSLSocket):
+            connection.socket.do_handshake()
         connection.is_ready = True
 
     def _read(self, connection: _Connection) -> None:
@@ -238,13 +231,12 @@ class HttpService:
             self._fail(connection, OSError(0, "the reply is not valid HTTP"))
 
     def _end(self, connection: _Connection, is_closed: bool) -> None:
-        number, reply = connection.number, connection.reply
+        number, reply, body, status = connection.number, connection.reply, connection.body, connection.reply[9:12]
         del self._open[number]
-        status = reply[9:12]
-        is_good = status[:1] == b"2"
-        self._ended.append((number, reply if is_good else Failure(f"HTTP {status.decode(errors='replace')}")))
-        connection.number = -1
-        if is_closed or _CLOSE.search(reply, 0, connection.body):
+        failure = Failure(f"HTTP {status.decode(errors='replace')}")
+        self._ended.append((number, reply if status.startswith(b"2") else failure))
+        connection.number, connection.reply, connection.body = -1, b"", 0
+        if is_closed or _CLOSE.search(reply, 0, body):
             self._close(connection)
         else:
             connection.used = time.monotonic()
@@ -254,7 +246,7 @@ class HttpService:
         """End the request of a connection that broke, and close it."""
         if connection.number >= 0:
             del self._open[connection.number]
-            self._ended.append((connection.number, Failure(f"{error.strerror or error}")))
+            self._ended.append((connection.number, Failure(_explain(error))))
         elif connection in connection.address.idle:
             connection.address.idle.remove(connection)
         self._close(connection)
@@ -263,3 +255,10 @@ class HttpService:
         self._selector.unregister(connection.socket)
         connection.socket.close()
         self._free += 1
+
+
+def _explain(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = f"the certificate is not trusted: {error.verify_message}"
+        return f"{reason}; if it is right, set the environment variable SSL_CERT_FILE to a file with it"
+    return error.strerror or str(error)

@@ -38,8 +38,7 @@ _PER_S = 1_000_000
 class Latencies:
     """A histogram of latencies in milliseconds, with three significant digits (HdrHistogram).
 
-    Requests that timed out count as the time-out, a lower bound. `encoded` is the histogram in the format of
-    HdrHistogram, compressed, so that others can add it to theirs.
+    Requests that timed out count as the time-out, a lower bound. A percentile that too few requests exceed is NaN.
     """
 
     count: int
@@ -47,45 +46,42 @@ class Latencies:
     p95: float
     p99: float
     p99_9: float
-    largest: float
     curve: Sequence[tuple[float, float]]
-    encoded: str
 
     @classmethod
     def of(cls, seconds: NDArray[np.float64], timeout_s: float) -> Latencies:
         """Return the histogram of latencies of at most the time-out."""
         from hdrh.histogram import HdrHistogram
 
-        histogram = HdrHistogram(1, max(math.ceil(timeout_s * _PER_S), 2), 3)
-        for value in np.clip(np.round(seconds * _PER_S), 1, math.ceil(timeout_s * _PER_S)).astype(np.int64).tolist():
+        most = max(math.ceil(timeout_s * _PER_S), 2)
+        histogram = HdrHistogram(1, most, 3)
+        for value in np.clip(np.round(seconds * _PER_S), 1, most).astype(np.int64).tolist():
             if not histogram.record_value(value):  # otherwise it would be missing without a word
                 raise ValueError(f"a latency of {value} us does not fit in the histogram")
 
         def read(percentile: float) -> float:
-            return histogram.get_value_at_percentile(percentile) * 1000 / _PER_S if len(seconds) else math.nan
+            is_known = len(seconds) * (100 - percentile) >= 100
+            return histogram.get_value_at_percentile(percentile) * 1000 / _PER_S if is_known else math.nan
 
-        shares = {name: read(of) if len(seconds) * (100 - of) >= 100 else math.nan for name, of in PERCENTILES.items()}
-        drawn = [100 * (1 - 10 ** (-step / 10)) for step in range(51)]
-        curve = [(of, read(of)) for of in drawn if len(seconds) * (100 - of) >= 100]
-        return cls(len(seconds), **shares, largest=read(100.0), curve=curve, encoded=histogram.encode().decode())
+        curve = [(share, read(share)) for share in (100 * (1 - 10 ** (-step / 10)) for step in range(51))]
+        known = [(share, value) for share, value in curve if not math.isnan(value)]
+        return cls(len(seconds), **{name: read(share) for name, share in PERCENTILES.items()}, curve=known)
 
 
 @dataclass(frozen=True)
 class RateResult:
     """What happened at a rate, in requests per second; times are in milliseconds, latencies count from when due.
 
-    `offered` are the requests that came due per second while they arrived, `throughput` those that were answered, until
-    the last answer in this time. `kept_up` is whether the service did not fall behind (`BEHIND`). `quality` is the mean
-    of the measure over requests, 0 for those that failed or were late, `quality_answered` that over the answered ones,
-    both as `add_quality` adjusts them. `short` counts answers with fewer results than the query had in others.
-    `lag_p99` is how late the generator was, `waited` counts requests that had to wait for a free connection, and `cpu`
-    is the share of a core that the generator used. `stopped` says why the rate was not run to its end.
+    `throughput` are the answers per second while requests arrived, until the last of them. `kept_up` is whether the
+    service did not fall behind (`BEHIND`). `quality` is the mean of the measure over requests, 0 for those that failed
+    or were late, `quality_answered` that over the answered ones, both as `add_quality` adjusts them. `short` counts
+    answers with fewer results than the query had in others. `lag_p99` is how late the generator was, `waited` counts
+    requests that had to wait for a free connection, and `cpu` is the share of a core that the generator used. `stopped`
+    says why the rate was not run to its end.
     """
 
     rate: float
-    seconds: float
     requests: int
-    offered: float
     throughput: float
     answered: int
     failed: int
@@ -180,28 +176,23 @@ def add_quality(rates: Sequence[GradedRate], shares: NDArray[np.float64]) -> lis
     queries, values, answered = (
         np.concatenate([getattr(rate, name) for rate in rates]) for name in ("queries", "values", "answered")
     )
-    usual, sent = np.zeros(len(shares)), np.bincount(queries, minlength=len(shares)) > 0
-    counts = np.bincount(queries[answered], minlength=len(shares))
+    sent, counts = (np.bincount(of, minlength=len(shares)) for of in (queries, queries[answered]))
     sums = np.bincount(queries[answered], weights=values[answered], minlength=len(shares))
-    np.divide(sums, counts, out=usual, where=counts > 0)  # a query that was never answered is worth 0
+    usual = sums / np.maximum(counts, 1)  # a query that was never answered is worth 0
     usual[queries[np.isnan(values)]] = np.nan
-    counted = sent & ~np.isnan(usual)
-    weight = float(shares[counted].sum())
-    expected = float(usual[counted] @ shares[counted]) / weight if weight else math.nan
+    counted = (sent > 0) & ~np.isnan(usual)
+    expected = float(np.average(usual[counted], weights=shares[counted])) if counted.any() else math.nan
 
     def average(rate: GradedRate, mask: NDArray[np.bool_]) -> float:
         deviations = (rate.values - usual[rate.queries])[mask]
         deviations = deviations[~np.isnan(deviations)]
         return expected + float(deviations.mean()) if len(deviations) else math.nan
 
-    return [
-        replace(
-            rate.result,
-            quality=average(rate, np.ones(len(rate.values), dtype=np.bool_)),
-            quality_answered=average(rate, rate.answered),
-        )
-        for rate in rates
-    ]
+    def adjust(rate: GradedRate) -> RateResult:
+        everything = np.ones(len(rate.values), dtype=np.bool_)
+        return replace(rate.result, quality=average(rate, everything), quality_answered=average(rate, rate.answered))
+
+    return [adjust(rate) for rate in rates]
 
 
 def measure_rate(
@@ -210,14 +201,13 @@ def measure_rate(
     """Measure the traffic at a rate; `read` turns the reply to a query into ids. The quality is added later."""
     queries, states = traffic.schedule.queries, traffic.states.copy()
     replies, errors = [SearchReply()] * len(states), Counter[str]()
-    for number, reply in traffic.replies.items():
-        replies[number] = (
-            SearchReply(error=reply.reason) if isinstance(reply, Failure) else read(queries[number], reply)
-        )
-        if replies[number].error:  # also of a service that says so in a complete reply
+    for number, raw in traffic.replies.items():
+        reply = SearchReply(error=raw.reason) if isinstance(raw, Failure) else read(queries[number], raw)
+        if reply.error:  # also of a service that says so in a complete reply
             states[number] = FAILED
-            errors[replies[number].error] += 1
-            replies[number] = SearchReply()
+            errors[reply.error] += 1
+        else:
+            replies[number] = reply
     ended, answered = states != OPEN, states == ANSWERED
     longest = np.zeros(len(grader.dataset.queries), dtype=np.int64)
     sizes = np.array([len(reply.ids) for reply in replies], dtype=np.int64)
@@ -229,9 +219,7 @@ def measure_rate(
     reached = traffic.reached[~np.isnan(traffic.reached)] - due[~np.isnan(traffic.reached)]
     result = RateResult(
         rate=rate,
-        seconds=traffic.seconds,
         requests=int(np.count_nonzero(due <= traffic.seconds)),
-        offered=float(np.count_nonzero(due <= end)) / end if end else math.nan,
         throughput=len(done) / float(done[-1]) if len(done) else 0.0,
         answered=int(answered.sum()),
         failed=int(np.count_nonzero(states == FAILED)),

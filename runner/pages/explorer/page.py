@@ -41,6 +41,7 @@ SCRIPTS = (
 """The parts of the script, in the order in which they stand in a page. A live page also has `live`, before the last."""
 
 NO_SCORES = np.empty((0, 0))
+NO_QUERIES: Mapping[str, Any] = {"ids": [], "texts": [], "types": [], "expected": []}
 
 LIVE_POLICY = "base-uri 'none'; object-src 'none'; frame-ancestors 'none'"
 """The content security policy that a server sends with a page, in addition to the one in the page."""
@@ -56,14 +57,17 @@ def render_explorer(
 ) -> str:
     """Return a page from a template, the data of its script and the scores of its systems (systems x queries).
 
-    The template shows the `sections`, except for those whose figure is drawn.
+    The template shows the `sections`, except for those whose figure is drawn. A page of neither runs nor queries needs
+    no `columns` and `queries` in its data.
     The page has a policy by which the browser runs no other script: markup that came with the data would stay inert.
     """
-    script, planes = _load_script(place.live is not None), encode_scores(scores)
+    script, planes, sections = _load_script(place.live is not None), encode_scores(scores), list(sections)
     live = {} if place.live is None else {"live": place.live.to_dict()}
+    plots = [*data.get("plots", ()), *(section.plot.to_dict() for section in sections if section.plot)]
+    data = {"queries": NO_QUERIES, **data, "plots": plots}
     definitions = list_definitions(data)
     extra = {"columns": [_define_column(column) for column in data.get("columns", ())]}
-    drawn = {plot["id"] for plot in data.get("plots", ())}
+    drawn = {plot["id"] for plot in plots}
     shape = {key: planes[key] for key in ("systems", "queries", "low", "step")}
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return render(
@@ -79,7 +83,7 @@ def render_explorer(
         with_runs="settings" in data,
         data=encode_json({**data, **extra, **live, "scores": shape, "common_words": COMMON_WORDS}),
         scores=planes["planes"],
-        libraries=load_libraries() if data.get("plots") else [],
+        libraries=load_libraries() if plots else [],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ class Script:
     closes: bool = False
     delay_s: float = 0.0
     url: str = ""
+    tls: ssl.SSLContext | None = None
     bodies: list[dict[str, Any]] = field(default_factory=list)
 
 
@@ -54,7 +56,9 @@ def run_script(script: Script) -> Iterator[Script]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        script.url = f"http://127.0.0.1:{server.server_port}"
+        script.url = f"http{'s' if script.tls else ''}://127.0.0.1:{server.server_port}"
+        if script.tls:
+            server.socket = script.tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:

@@ -10,9 +10,11 @@ from typing import Any
 import orjson
 import pytest
 
+from retrievers.services.connection import load_certificates
 from runner.__main__ import main
 from runner.features.load.targets import is_this_machine
 from runner.testing.features import check_document
+from tests.features.load.certificates import write_certificate
 from tests.features.load.scripted_server import Script, run_script
 
 QUERIES = {"q0": "ferry", "q1": "tram", "q2": "bus", "q3": "boat"}
@@ -116,6 +118,28 @@ def test_a_host_that_is_not_this_machine_needs_consent(
     own = api(Script(lambda number, query: (200, []), url="http://192.0.2.7:9200"))
     assert main(["load", *words, *own]) == 2
     assert "If you may test it, add load.consent=192.0.2.7" in capsys.readouterr().err
+
+
+def test_a_service_with_a_certificate_of_its_own_is_tested_if_it_is_trusted(
+    words: Sequence[str],
+    script: Script,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Script(script.answer, tls=write_certificate(tmp_path / "own.pem"))
+    with run_script(script):
+        (rate,) = load(capsys, *words, *api(script), code=1)["rates"]
+        (reason,) = rate["errors"]
+        assert reason.startswith("the certificate is not trusted: self-signed certificate")
+        assert (rate["answered"], rate["stopped"]) == (0, "load.max_failed")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
+        load_certificates.cache_clear()
+        try:
+            (rate,) = load(capsys, *words, *api(script))["rates"]
+        finally:
+            load_certificates.cache_clear()
+    assert (rate["answered"], rate["quality"]) == (100, pytest.approx(0.75))
 
 
 def test_only_loopback_addresses_are_this_machine() -> None:

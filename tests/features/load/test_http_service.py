@@ -7,20 +7,23 @@ import math
 import socket
 import ssl
 import time
+from pathlib import Path
 
 import httpx
 import pytest
 
 from runner.features.load.generator import Failure, Reply
 from runner.features.load.http_service import HttpService, ServerAddress, read_response
+from tests.features.load.certificates import write_certificate
 from tests.features.load.scripted_server import Script, run_script
 
 PATIENCE_S = 20.0
 
 
-def open_service(url: str, connections: int = 8) -> HttpService:
+def open_service(url: str, connections: int = 8, trusted: Path | None = None) -> HttpService:
     requests = [httpx.Request("POST", f"{url}/find", json={"query": f"q{i}"}) for i in range(100)]
-    return HttpService([ServerAddress(httpx.URL(url), requests, ssl.create_default_context())], connections)
+    certificates = ssl.create_default_context(cafile=trusted)
+    return HttpService([ServerAddress(httpx.URL(url), requests, certificates)], connections)
 
 
 def collect(service: HttpService, count: int) -> dict[int, Reply]:
@@ -48,6 +51,46 @@ def test_replies_of_every_framing_are_read_to_their_end(framing: str) -> None:
         assert isinstance(reply, bytes)
         assert read_response(reply).json()["hits"][0]["id"] == f"q{number}"
     assert sorted(body["query"] for body in script.bodies) == ["q0", "q1", "q2", "q3"]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_requests_are_sent_over_tls(tmp_path: Path, chunked: bool) -> None:
+    script = Script(lambda number, query: (200, [query, "x" * 100_000]), chunked)
+    script.tls = write_certificate(tmp_path / "own.pem")
+    with run_script(script):
+        service = open_service(script.url, trusted=tmp_path / "own.pem")
+        for number in range(3):
+            assert service.send(number, number)
+        replies = collect(service, 3)
+        assert service.send(3, 3)  # a connection that is free again
+        replies |= collect(service, 1)
+        service.close()
+    hits = [read_response(reply).json()["hits"] for _, reply in sorted(replies.items()) if isinstance(reply, bytes)]
+    assert [own[0]["id"] for own in hits] == ["q0", "q1", "q2", "q3"]
+
+
+def test_a_certificate_that_is_not_trusted_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    script = Script(lambda number, query: (200, []), tls=write_certificate(tmp_path / "own.pem"))
+    with run_script(script):
+        service = open_service(script.url)
+        service.send(0, 0)
+        (reply,) = collect(service, 1).values()
+        assert service.send(1, 1)
+        service.close()
+    assert isinstance(reply, Failure)
+    assert reply.reason.startswith("the certificate is not trusted: self-signed certificate; ")
+    assert "SSL_CERT_FILE" in reply.reason
+    assert not script.bodies
+
+
+def test_a_server_without_tls_is_a_failure_of_an_https_address() -> None:
+    with run_script(Script(lambda number, query: (200, []))) as script:
+        service = open_service(script.url.replace("http:", "https:"))
+        service.send(0, 0)
+        (reply,) = collect(service, 1).values()
+        service.close()
+    assert isinstance(reply, Failure)
+    assert "SSL" in reply.reason
 
 
 def test_a_compressed_reply_is_decompressed_after_the_test() -> None:

@@ -14,9 +14,7 @@ from runner.datasets.dataset import Dataset
 from runner.features.load.generator import Failure, Reply
 from runner.features.load.load_test import LoadResult, RateRunner
 from runner.features.load.measuring import ReplyGrader, add_quality
-from runner.features.load.report import tables
-from runner.features.load.report.page import load_page
-from runner.features.load.report.sections import iter_sections, load_markdown
+from runner.features.load.report import errors_table, iter_sections, load_markdown, load_page, rates_table
 from runner.features.load.settings import LoadSettings
 from runner.features.load.targets import LoadTarget
 from runner.metrics.measures import parse
@@ -71,7 +69,7 @@ def test_a_service_below_its_capacity_keeps_up(rate: float) -> None:
     result = run(rates=[rate], duration_s=60)
     assert result.rates[0].kept_up
     assert math.isnan(result.saturation)
-    assert result.rates[0].throughput == pytest.approx(result.rates[0].offered, rel=0.05)
+    assert result.rates[0].throughput == pytest.approx(result.rates[0].requests / 60, rel=0.05)
 
 
 def test_late_answers_count_zero_in_the_quality_under_load() -> None:
@@ -120,12 +118,12 @@ def test_the_report_shows_every_figure() -> None:
     check_page(sections, load_page(result))
     check_markdown(sections, load_markdown(result))
     assert f"It saturates at {result.saturation:.3g} answers/s." in load_page(result)
-    texts = tables.rates_table(result).texts()
+    texts = rates_table(result).texts()
     assert [row[2] for row in texts] == ["yes", "yes", "no"]
     assert [row[7] for row in texts] == ["20.0%"] * 3
     assert [row[9] for row in texts] == [f"{rate.quality:.4f}" for rate in result.rates]
     assert [rate.quality for rate in result.rates] == pytest.approx([0.8] * 3, abs=1e-3)
-    assert tables.errors_table(result).texts() == [["HTTP 503", f"{sum(rate.failed for rate in result.rates):,}"]]
+    assert errors_table(result).texts() == [["HTTP 503", f"{sum(rate.failed for rate in result.rates):,}"]]
 
 
 def test_figures_are_logged_by_rate() -> None:

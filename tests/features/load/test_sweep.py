@@ -14,10 +14,12 @@ import pytest
 
 from runner.__main__ import main
 from runner.comparison.leaderboard import build_leaderboard
-from runner.features.load.sweep import build_rate_table, build_recall_table, iter_sweep_sections
+from runner.features.load.sweep import build_rates_table, build_recall_table, iter_sweep_sections, list_tested
+from runner.sweep.report.page import sweep_page
 from tests.features.load.scripted_server import Script, run_script
 from tests.features.load.test_command import QUERIES, api
 from tests.pages.factory import result
+from tests.pages.reading import read_explorer_data
 
 TOP_K = 3
 
@@ -133,14 +135,24 @@ def build_board() -> Any:
     return build_leaderboard(results, "nDCG@10"), results
 
 
-def test_a_table_of_each_rate_marks_the_pareto_front() -> None:
+def test_the_table_of_rates_marks_the_pareto_front() -> None:
     board, results = build_board()
     rows = [(row, results[row.position].diagnostics) for row in board.rows]
-    texts = build_rate_table(rows, "50", "nDCG@10").texts()
-    values = {FIGURES_BY_P99[row[5]]: (row[2], row[6], row[8]) for row in texts}
+    texts = build_rates_table(list(list_tested(rows, "50")), "nDCG@10").texts()
+    values = {FIGURES_BY_P99[row[6]]: (row[3], row[7], row[9]) for row in texts}
     assert values["fast"] == ("0.5000", "25.0%", "yes")
     assert values["slow"] == ("0.7000", "0.0%", "yes")
     assert values["worse"] == ("0.6000", "0.0%", "")
+
+
+def test_the_page_of_a_sweep_draws_quality_under_load_against_p99_with_its_front() -> None:
+    board, results = build_board()
+    page = sweep_page(board, results)
+    (plot,) = [plot for plot in read_explorer_data(page)["plots"] if plot["id"] == "load"]
+    assert plot["title"] == "nDCG@10 under load against p99"
+    points = {point["x"]: (point["rate"], point["y"], point["front"]) for point in plot["spec"]["data"]["values"]}
+    assert points == {20.0: ("50/s", 0.5, True), 90.0: ("50/s", 0.7, True), 95.0: ("50/s", 0.6, False)}
+    assert '<figure data-plot="load">' in page
 
 
 FIGURES_BY_P99 = {"20.0": "fast", "90.0": "slow", "95.0": "worse"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,15 +23,9 @@ MOST_TYPES = 20
 def inspection_page(inspection: Inspection) -> str:
     """Return the page of an inspection."""
     plots = list(_list_plots(inspection))
-    data: dict[str, Any] = {
-        "kind": "inspection",
-        "columns": [],
-        "plots": [plot.to_dict() for plot in plots],
-        "queries": {"ids": [], "texts": [], "types": [], "expected": []},
-    }
     return render_explorer(
         TEMPLATE,
-        data,
+        {"kind": "inspection", "plots": [plot.to_dict() for plot in plots]},
         sections=_list_sections(inspection),
         inspection=inspection,
         inspection_tables=tables,
