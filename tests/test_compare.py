@@ -18,6 +18,7 @@ from runner.config.objects import ConfigError
 from runner.evaluation.records import load_record, save_record
 from runner.evaluation.result import Result
 from runner.results.lookup import Named, as_typed
+from runner.results.promotions import load_promotions
 from runner.statistics.settings import Statistics
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import Sweep, this_time
@@ -377,6 +378,7 @@ def test_a_baseline_is_promoted_with_who_when_and_from_where(run: Run, here: Pat
     assert promotion["by"] == "Ada"
     assert promotion["source"] == f"run {logged.id}"
     assert promotion["at"].endswith("+00:00")
+    assert (promotion["low"], promotion["high"]) == pytest.approx(result("good").intervals["nDCG@10"])
     kept = load_record(here / "baselines" / "main")
     assert kept.means == pytest.approx(dict(result("good").means))
     assert kept.hits is not None
@@ -405,6 +407,17 @@ def test_a_baseline_is_replaced_only_when_that_is_said(run: Run, here: Path) -> 
     run("promote", "run=bad", "name=main", "promote.replace=true")
     assert load_record(here / "baselines" / "main").name == "bad"
     assert [folder.name for folder in (here / "baselines").iterdir()] == ["main"]
+
+
+def test_a_baseline_records_what_it_replaced(run: Run, here: Path) -> None:
+    for name in ("good", "bad", "good"):
+        run("promote", f"run={name}", "name=main", "promote.replace=true")
+    history = load_promotions(here / "baselines" / "main")
+    assert [promotion.run for promotion in history] == ["good", "bad", "good"]
+    means = [load_record(here / name).means["nDCG@10"] for name in ("good", "bad", "good")]
+    assert [promotion.mean for promotion in history] == pytest.approx(means)
+    assert means[0] != means[1]
+    assert not any(promotion.earlier for promotion in history)
 
 
 def test_a_promotion_that_fails_keeps_the_baseline(run: Run, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,8 @@ CORE = {
         settings={"": "runner.commands.promote.PromoteSettings"},
         documents=[
             Document(
-                "baseline name by at source run config_hash dataset_fingerprint git_commit primary mean",
+                "baseline name by at source run config_hash dataset_fingerprint git_commit primary mean low high "
+                "earlier",
                 "as in `promotion.json`, with the folder",
             )
         ],

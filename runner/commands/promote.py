@@ -6,11 +6,10 @@ import getpass
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import orjson
 from hydra.core.hydra_config import HydraConfig
@@ -28,7 +27,8 @@ from runner.evaluation.records import save_record
 from runner.evaluation.result import Result
 from runner.pages import console
 from runner.pages.numbers import missing, score4
-from runner.results.lookup import Named, as_typed, find_run_id, results_called
+from runner.results.lookup import Named, as_typed, baseline_names, find_run_id, results_called
+from runner.results.promotions import PROMOTION, PromotionRecord, load_promotions
 from runner.sweep.report.board_columns import shorten_run
 
 NAME = re.compile(r"\w[\w.-]*")
@@ -70,15 +70,14 @@ def main(cfg: DictConfig) -> int:
         raise ConfigError(f"run={words[0]}: matches several results; choose one: {choices}")
     if results[0].remark:
         console.note(f"run={results[0].remark}")
-    earlier = _load_promotion(baselines / name)
-    if earlier is not None and not own.promote.replace:
-        promoted = f"promoted by {earlier.get('by')} on {earlier.get('at')}"
-        origin = f", from {earlier.get('source')}, {promoted}" if earlier else ""
+    earlier = load_promotions(baselines / name)
+    if name in baseline_names(baselines) and not own.promote.replace:
+        origin = "".join(f", from {p.source}, promoted by {p.by} on {p.at.isoformat()}" for p in earlier[-1:])
         raise ConfigError(
             f"name={name}: already a baseline{origin}; choose another name, or set promote.replace=true to replace it"
         )
-    promotion = _save(results[0], baselines / name, own.promote)
-    console.document(lambda: {"baseline": str(baselines / name), **promotion})
+    promotion = _save(results[0], baselines / name, own.promote, earlier)
+    console.document(lambda: {"baseline": str(baselines / name), **asdict(promotion)})
     result = results[0].result
     mean = result.means[result.primary]
     console.line(f"{baselines / name}: {result.name}, {result.primary} {score4(mean)}")
@@ -95,38 +94,30 @@ def main(cfg: DictConfig) -> int:
     return 0
 
 
-def _load_promotion(folder: Path) -> Mapping[str, Any] | None:
-    """Return the promotion of the baseline in a folder: {} if it is unknown, None if there is no baseline."""
-    file = folder / "promotion.json"
-    if not file.is_file():
-        return {} if (folder / "result.json").is_file() else None
-    try:
-        content = orjson.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _save(named: Named, folder: Path, promote: Promotion) -> Mapping[str, Any]:
+def _save(named: Named, folder: Path, promote: Promotion, earlier: Sequence[PromotionRecord]) -> PromotionRecord:
     """Save a record and its promotion, and return the promotion; files are written beside the folder, then renamed."""
     result = named.result
-    promotion = {
-        "name": folder.name,
-        "by": promote.by or _find_user(),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "source": named.source,
-        "run": result.name,
-        "config_hash": result.config_hash,
-        "dataset_fingerprint": result.dataset.fingerprint,
-        "git_commit": result.environment.get("git_commit", ""),
-        "primary": result.primary,
-        "mean": result.means[result.primary],
-    }
+    low, high = result.intervals.get(result.primary, (None, None))
+    promotion = PromotionRecord(
+        name=folder.name,
+        by=promote.by or _find_user(),
+        at=datetime.now(UTC).replace(microsecond=0),
+        source=named.source,
+        run=result.name,
+        config_hash=result.config_hash,
+        dataset_fingerprint=result.dataset.fingerprint,
+        git_commit=result.environment.get("git_commit", ""),
+        primary=result.primary,
+        mean=result.means[result.primary],
+        low=low,
+        high=high,
+        earlier=earlier,
+    )
     new, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
     try:
         shutil.rmtree(new, ignore_errors=True)  # left by an interrupted command
         save_record(_cut(result, promote.depth), new)
-        (new / "promotion.json").write_bytes(orjson.dumps(promotion, option=orjson.OPT_INDENT_2) + b"\n")
+        (new / PROMOTION).write_bytes(orjson.dumps(asdict(promotion), option=orjson.OPT_INDENT_2) + b"\n")
         if folder.exists():
             shutil.rmtree(old, ignore_errors=True)
             folder.rename(old)

@@ -64,10 +64,10 @@ class Feature(NamedTuple):
     `Leaderboard` and its results; both yield `ReportSection`s. `apps` are by their path below the page of a choice of
     runs: the function takes the settings of `look`, the runs, consent and access, and returns a context manager, whose
     value is called with a choice of runs and returns their ASGI application. `pages` names the function that takes all
-    runs (`Runs`) and returns further pages of `look` by title, each as a function that returns its HTML. `figures` adds
-    figures to an evaluation whose config has settings under the feature's name: the function takes the `Experiment` and
-    the `Bench`, and returns them by name. `folder` is set where the feature is found; its `conf/` is searched for
-    config files.
+    runs (`Runs`) and the folder of baselines, and returns further pages of `look` by title, each as a function that
+    returns its HTML. `figures` adds figures to an evaluation whose config has settings under the feature's name: the
+    function takes the `Experiment` and the `Bench`, and returns them by name. `folder` is set where the feature is
+    found; its `conf/` is searched for config files.
     """
 
     command: Command | None = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -27,7 +28,6 @@ from runner.features.look.pages import PageBuilder
 from runner.features.look.results import StoredResults
 from runner.features.look.shown import ShownRuns, list_shown, resolve_runs
 from runner.pages.explorer.page import LIVE_POLICY
-from runner.tracking.fetching import Runs
 from runner.tracking.logged import Run
 from runner.web.guard import LoopbackAccess, LoopbackGuard
 from runner.web.server import STYLE
@@ -51,9 +51,11 @@ def open_apps(config: Mapping[str, Any], results: StoredResults, access: Loopbac
         }
 
 
-def create_look_app(builder: PageBuilder, apps: Apps, first: ShownRuns, access: LoopbackAccess) -> Starlette:
+def create_look_app(
+    builder: PageBuilder, apps: Apps, first: ShownRuns, baselines: Path, access: LoopbackAccess
+) -> Starlette:
     """Return the application for browsers that have access; it shows `first` at its root."""
-    pages = _LookPages(builder, first)
+    pages = _LookPages(builder, first, baselines)
     routes = [
         Route("/", pages.show_first),
         Route("/runs", pages.show_list),
@@ -71,22 +73,22 @@ def create_look_app(builder: PageBuilder, apps: Apps, first: ShownRuns, access: 
 class _LookPages:
     """What each route does; whatever reads runs does so in a thread."""
 
-    def __init__(self, builder: PageBuilder, first: ShownRuns) -> None:
-        self._builder, self._first = builder, first
+    def __init__(self, builder: PageBuilder, first: ShownRuns, baselines: Path) -> None:
+        self._builder, self._first, self._baselines = builder, first, baselines
 
     def show_first(self, request: Request) -> Response:
         return RedirectResponse(f"show/{self._first.key}/", 303)
 
     def show_list(self, request: Request) -> Response:
         runs = self._builder.results.runs
-        return HTMLResponse(render_list(list_shown(runs), self._first.key, list(_list_pages(runs))))
+        return HTMLResponse(render_list(list_shown(runs), self._first.key, list(self._list_pages())))
 
     async def show_added(self, request: Request) -> Response:
         """Show a page that a feature adds."""
 
         def build_page() -> Response:
             title = request.path_params["title"]
-            build = _list_pages(self._builder.results.runs).get(title)
+            build = self._list_pages().get(title)
             if build is None:
                 return RedirectResponse("/runs", 303)
             return HTMLResponse(build(), headers={"content-security-policy": LIVE_POLICY})
@@ -131,14 +133,13 @@ class _LookPages:
             app = HTMLResponse(render_message("This tab cannot be opened", _explain(error)), 409)
         await app(scope, receive, send)
 
+    def _list_pages(self) -> dict[str, Callable[[], str]]:
+        """Return the pages that features add, by title."""
+        runs, places = self._builder.results.runs, (f.pages for f in list_features().values() if f.pages)
+        return {title: build for p in places for title, build in load_function(p)(runs, self._baselines).items()}
+
     def _resolve(self, request: Request) -> ShownRuns:
         return resolve_runs(request.path_params["key"].split(","), self._builder.results.runs)
-
-
-def _list_pages(runs: Runs) -> dict[str, Callable[[], str]]:
-    """Return the pages that features add, by title."""
-    places = [feature.pages for feature in list_features().values() if feature.pages]
-    return {title: build for place in places for title, build in load_function(place)(runs).items()}
 
 
 async def _answer(respond: Callable[[], Response], as_page: bool = False) -> Response:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from runner.comparison.compare import TableStatistics
+from runner.config.addresses import LocalPath
 from runner.config.consent import Consent
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
@@ -33,6 +36,7 @@ class LookSettings:
     port: int = Field(default=8003, ge=0, le=65535)
     assessor: str | None = None
     depth: int = Field(default=10, ge=1)
+    baselines: LocalPath = "baselines"
     statistics: TableStatistics = TableStatistics()
 
 
@@ -50,7 +54,7 @@ def main(cfg: DictConfig) -> int:
     with bind_socket(LOOPBACK, own.port) as listener:
         access = LoopbackAccess(format_address(listener))
         with open_apps(config, results, access) as apps:
-            app = create_look_app(PageBuilder(results, own.statistics), apps, shown, access)
+            app = create_look_app(PageBuilder(results, own.statistics), apps, shown, Path(own.baselines), access)
             others = [run for run in list_shown(runs) if run not in shown.runs]
 
             def announce() -> None:

@@ -72,7 +72,7 @@ class Drift:
 
 def explain_fall(before: Sequence[WindowRecord], after: Sequence[WindowRecord], most: int = 20) -> Fall | None:
     """Return what changed between windows; None without judged searches on both sides."""
-    old, new = _pool(before), _pool(after)
+    old, new = pool_queries(before), pool_queries(after)
     if not (old and new):
         return None
     totals = [sum(record.searches for record in side.values()) for side in (old, new)]
@@ -116,7 +116,7 @@ def measure_drift(baseline: Sequence[WindowRecord], window: WindowRecord) -> Dri
     return Drift(*ratios)
 
 
-def _pool(records: Sequence[WindowRecord]) -> dict[str, QueryRecord]:
+def pool_queries(records: Sequence[WindowRecord]) -> dict[str, QueryRecord]:
     """Return the queries of several windows together."""
     pooled: dict[str, QueryRecord] = {}
     for record in records:

@@ -19,13 +19,13 @@ from runner.datasets.settings import build_dataset
 from runner.datasets.traffic.telemetry import Telemetry
 from runner.features.monitor.changes import Drift, explain_fall, measure_drift
 from runner.features.monitor.history import load_windows, log_windows
+from runner.features.monitor.page import monitor_page
 from runner.features.monitor.report import (
     Report,
     as_json,
     describe_power,
     heading,
     iter_sections,
-    monitor_page,
     verdict,
     warn,
     windows_table,
@@ -39,6 +39,7 @@ from runner.pages import console
 from runner.pages.output import create_folder, writing_to
 from runner.pages.progress import Status
 from runner.pages.tables import Table
+from runner.results.promotions import load_histories
 from runner.tracking.settings import Tracking
 
 ALARM = 1
@@ -66,7 +67,7 @@ def main(cfg: DictConfig) -> int:
         before = load_windows(tracking, own.monitor) if has_log else {}
         records, fresh, reading = _measure(source, golden, people, measure, own.monitor, before)
         status.note("comparing windows")
-        report = _follow(records, own.monitor, str(measure), reading, golden)
+        report = _follow(records, own, str(measure), reading, golden)
         page = monitor_page(report)
     if folder is not None:
         with writing_to(str(folder)):
@@ -139,8 +140,9 @@ def _measure(
 
 
 def _follow(
-    records: Sequence[WindowRecord], monitoring: Monitoring, measure: str, reading: str, golden: Golden | None
+    records: Sequence[WindowRecord], own: MonitorSettings, measure: str, reading: str, golden: Golden | None
 ) -> Report:
+    monitoring, promoted = own.monitor, load_histories(Path(own.baselines))
     watching: Watching = watch(records, monitoring)
     baseline = list(records[: monitoring.baseline])
     drifts = [
@@ -152,7 +154,7 @@ def _follow(
     later = records[max(start, monitoring.baseline) :]
     fall = explain_fall(baseline, later) if later else None
     texts = dict(zip(golden.ids, golden.texts, strict=True)) if golden else {}
-    return Report(monitoring, measure, reading, records, watching, drifts, fall, texts)
+    return Report(monitoring, measure, reading, records, watching, drifts, fall, texts, promoted)
 
 
 def _show(report: Report, folder: Path | None) -> None:

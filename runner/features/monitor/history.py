@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from runner.config.objects import ConfigError
 from runner.features.monitor.changes import Drift
+from runner.features.monitor.page import baselines_page
 from runner.features.monitor.settings import Monitoring
 from runner.features.monitor.watching import ANSWERED, QUALITY, Watching
 from runner.features.monitor.windows import WindowRecord
 from runner.metrics.measures import Measure
+from runner.results.promotions import load_histories
 from runner.tracking.fetching import Runs
 from runner.tracking.logged import LoggedRun
 from runner.tracking.record import DatasetMade, metric_name, now
@@ -41,10 +44,14 @@ def load_windows(tracking: Tracking, monitoring: Monitoring) -> dict[str, Window
     return {start: records[start] for start in sorted(records)}
 
 
-def list_pages(runs: Runs) -> dict[str, Callable[[], str]]:
-    """Return the newest page of each monitor by title, as a function that reads it."""
+def list_pages(runs: Runs, baselines: Path) -> dict[str, Callable[[], str]]:
+    """Return the newest page of each monitor, and that of promoted baselines, by title, as a function."""
     newest = {run.name.rpartition(" ")[0]: run for run in sorted(runs.list_kind(KIND), key=lambda run: run.name)}
-    return {f"{name} over time": partial(runs.read_file, run, PAGE) for name, run in newest.items()}
+    pages: dict[str, Callable[[], str]] = {
+        f"{name} over time": partial(runs.read_file, run, PAGE) for name, run in newest.items()
+    }
+    promoted = load_histories(baselines)
+    return {**pages, "Baselines over time": partial(baselines_page, promoted)} if promoted else pages
 
 
 def log_windows(
@@ -84,11 +91,8 @@ def _list_figures(measure: Measure, record: WindowRecord, watching: Watching, i:
     if record.quality:
         figures |= {primary: record.quality.mean, f"{primary}_error": record.quality.error}
         figures["traffic/judged"] = record.quality.searches
-    if record.hits:
-        figures["hole_rate"] = record.unjudged / record.hits
-    if record.recorded:
-        figures["no_result_rate"] = record.empty / record.recorded
-    figures["failed_rate"] = record.failed / record.searches
+    figures |= {"hole_rate": record.hole_rate, "no_result_rate": record.no_result_rate}
+    figures["failed_rate"] = record.failed_rate
     figures |= {f"latency/{name}_ms": value for name, value in record.latency.items()}
     figures |= {f"slice/{name}": estimate.mean for name, estimate in record.slices.items()}
     figures |= {"drift/queries": drift.queries, "drift/scores": drift.scores}

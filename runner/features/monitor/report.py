@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from runner.features.monitor.changes import Drift, Fall
 from runner.features.monitor.settings import Monitoring
 from runner.features.monitor.watching import ANSWERED, QUALITY, WITHIN, Watched, Watching
-from runner.features.monitor.windows import WindowMean, WindowRecord
-from runner.pages.explorer.figures import Plot
-from runner.pages.explorer.page import render_explorer
-from runner.pages.explorer.specs import WIDE, Spec, create_tooltip
+from runner.features.monitor.windows import WindowRecord
 from runner.pages.numbers import (
     format_count,
     format_signed,
     gist,
     interval,
     milliseconds,
-    missing,
     number,
     percent,
     score,
 )
 from runner.pages.sections import ReportSection
 from runner.pages.tables import Column, Table
-
-TEMPLATE = Path(__file__).with_name("page.html.jinja")
+from runner.results.promotions import PromotionRecord
 
 MANY_HOLES = 0.2
 """The share of unjudged hits among the first ones from which a mean says little."""
@@ -38,7 +32,8 @@ MANY_HOLES = 0.2
 class Report:
     """The windows of a monitor, oldest first, with what is watched, how far each drifted, and what fell.
 
-    `reading` says what was read, and `texts` are those of judged queries by id.
+    `reading` says what was read, `texts` are those of judged queries by id, and `promoted` are the promotions of each
+    baseline by its name.
     """
 
     monitoring: Monitoring
@@ -49,6 +44,12 @@ class Report:
     drifts: Sequence[Drift]
     fall: Fall | None
     texts: Mapping[str, str]
+    promoted: Mapping[str, Sequence[PromotionRecord]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Return the name of each window: the day or the minute on which it starts."""
+        return [record.start[: 10 if self.monitoring.window.endswith("d") else 16] for record in self.records]
 
     def find(self, name: str) -> Watched | None:
         """Return what is known of a measure that is watched."""
@@ -116,9 +117,9 @@ def describe_power(report: Report) -> Iterator[str]:
 def warn(report: Report) -> Iterator[str]:
     """Yield why the newest figures say little."""
     last = report.records[-1]
-    if last.hits and last.unjudged / last.hits > MANY_HOLES:
+    if last.hole_rate > MANY_HOLES:
         yield (
-            f"{percent(last.unjudged / last.hits)} of the first hits of judged queries are not judged and count as "
+            f"{percent(last.hole_rate)} of the first hits of judged queries are not judged and count as "
             "irrelevant: judge them, or check that judgments and traces name documents in the same way"
         )
     if not any(record.quality for record in report.records):
@@ -132,44 +133,25 @@ def warn(report: Report) -> Iterator[str]:
 
 def windows_table(report: Report) -> Table:
     """Return the windows, oldest first."""
-    quality, columns = report.find(QUALITY), _window_columns(report)
-    rows = [
-        [
-            record.start[:10] if report.monitoring.window.endswith("d") else record.start[:16],
-            record.searches,
-            record.quality.searches if record.quality else 0,
-            record.quality.mean if record.quality else None,
-            (record.quality.low, record.quality.high) if record.quality else None,
-            record.unjudged / record.hits if record.hits else None,
-            record.empty / record.recorded if record.recorded else None,
-            record.failed / record.searches,
-            record.latency.get("p95"),
-            drift.queries,
-            drift.scores,
-            float(quality.course.evidence[i]) if quality else None,
+    columns = [
+        Column("window"), Column("searches", number, numeric=True, spare=3),
+        Column("judged", number, numeric=True, spare=1), Column(report.measure, score, numeric=True),
+        Column("95% interval", interval, numeric=True), Column("holes", percent, numeric=True, spare=2),
+        Column("no result", percent, numeric=True), Column("failed", percent, numeric=True, spare=4),
+        Column("p95 ms", milliseconds, numeric=True, spare=2), Column("query drift", number, numeric=True, spare=5),
+        Column("score drift", number, numeric=True, spare=6), Column("evidence", number, numeric=True), Column("alarm"),
+    ]  # fmt: skip
+    evidence = [watched.course.evidence.tolist() for watched in report.watching.watched if watched.name == QUALITY]
+    rows = []
+    for i, (record, drift) in enumerate(zip(report.records, report.drifts, strict=True)):
+        mean = record.quality
+        rows.append([
+            report.names[i], record.searches, mean.searches if mean else 0, mean.mean if mean else None,
+            (mean.low, mean.high) if mean else None, record.hole_rate, record.no_result_rate, record.failed_rate,
+            record.latency.get("p95"), drift.queries, drift.scores, evidence[0][i] if evidence else None,
             ", ".join(w.name for w in report.watching.watched if w.course.alarms[i]),
-        ]
-        for i, (record, drift) in enumerate(zip(report.records, report.drifts, strict=True))
-    ]
+        ])  # fmt: skip
     return Table(columns, rows)
-
-
-def _window_columns(report: Report) -> list[Column]:
-    return [
-        Column("window"),
-        Column("searches", number, numeric=True, spare=3),
-        Column("judged", number, numeric=True, spare=1),
-        Column(report.measure, score, numeric=True),
-        Column("95% interval", interval, numeric=True),
-        Column("holes", percent, numeric=True, spare=2),
-        Column("no result", percent, numeric=True),
-        Column("failed", percent, numeric=True, spare=4),
-        Column("p95 ms", milliseconds, numeric=True, spare=2),
-        Column("query drift", number, numeric=True, spare=5),
-        Column("score drift", number, numeric=True, spare=6),
-        Column("evidence", number, numeric=True),
-        Column("alarm"),
-    ]
 
 
 def slices_table(report: Report) -> Table:
@@ -194,27 +176,22 @@ def slices_table(report: Report) -> Table:
 def iter_sections(report: Report) -> Iterator[ReportSection]:
     """Yield the sections of the page; those on what fell are printed, too."""
     yield ReportSection("Slices", slices_table(report), "time", printed="table")
+    yield ReportSection("What an alarm means", [f"{t}." for t in (*warn(report), *describe_power(report))], "time")
     if (fall := report.fall) is not None:
         scope = (
             f"{fall.first[:10]} to {fall.last[:10]} against the baseline: {score(fall.before)} to {score(fall.after)}."
         )
-        parts = Table(
-            [Column("part"), Column(f"change of {report.measure}", format_signed, numeric=True)],
-            [[name, value] for name, value in fall.parts.items()],
-        )
+        columns = [Column("part"), Column(f"change of {report.measure}", format_signed, numeric=True)]
+        parts = Table(columns, list(fall.parts.items()))
         yield ReportSection("What changed", parts, "fall", f"{scope} The parts add up.", printed="table")
         yield ReportSection("Queries that got worse", _queries_table(report, fall), "fall", printed="table")
         note = "Gold that was served for these queries before, and for them no longer."
-        gone = Table(
-            [Column("document", least=20), Column("queries", number, numeric=True)],
-            [[*row] for row in fall.gone.items()],
-        )
+        columns = [Column("document", least=20), Column("queries", number, numeric=True)]
+        gone = Table(columns, list(fall.gone.items()))
         yield ReportSection("Gold no longer served", gone, "fall", note, printed="table")
-        words = Table(
-            [Column("word"), Column("before", percent, numeric=True), Column("after", percent, numeric=True)],
-            [[word, *shares] for word, shares in fall.words.items()],
-        )
         note = "Words whose share of searches has grown beyond chance (z of the log-odds at least 3)."
+        columns = [Column("word"), Column("before", percent, numeric=True), Column("after", percent, numeric=True)]
+        words = Table(columns, [[word, *shares] for word, shares in fall.words.items()])
         yield ReportSection("New kinds of queries", words, "fall", note, printed="table")
     yield ReportSection("All windows", windows_table(report), "windows")
 
@@ -225,109 +202,11 @@ def _queries_table(report: Report, fall: Fall) -> Table:
         Column("searches", number, numeric=True, spare=1), Column("contribution", format_signed, numeric=True),
         Column("gold no longer served", lambda names: gist(", ".join(names), 60), spare=2, least=20),
     ]  # fmt: skip
-    return Table(
-        columns,
-        [
-            [report.texts.get(c.query, c.query), c.mean_before, c.mean_after, c.after, c.contribution, c.gone]
-            for c in fall.queries
-        ],
-    )
-
-
-def monitor_page(report: Report) -> str:
-    """Return the page of a monitor as one self-contained HTML file."""
-    plots = list(_list_plots(report))
-    data: dict[str, Any] = {
-        "kind": "monitor", "columns": [], "plots": [plot.to_dict() for plot in plots],
-        "queries": {"ids": [], "texts": [], "types": [], "expected": []},
-    }  # fmt: skip
-    sections = list(iter_sections(report))
-    return render_explorer(
-        TEMPLATE, data, sections=sections, report=report, heading=heading(report), verdict=verdict(report),
-        notes=[*warn(report), *describe_power(report)], figures=plots, last=report.records[-1],
-    )  # fmt: skip
-
-
-def _list_plots(report: Report) -> Iterator[Plot]:
-    columns = {QUALITY: [r.quality for r in report.records], ANSWERED: [r.answered for r in report.records]}
-    texts = {
-        QUALITY: "The mean over searches of judged queries, with its 95 % interval.",
-        ANSWERED: "The share of searches with at least one hit; a failed search has none.",
-    }
-    rule = "The line is the baseline, crosses are alarms, and dashes are new releases."
-    for name, estimates in columns.items():
-        if any(estimates):
-            spec = _draw_course(report, report.find(name), estimates)
-            yield Plot(name, report.title(name), f"{texts[name]} {rule}", spec, wide=True)
-    values = [
-        {"window": record.start[:16], "name": name, "value": value}
-        for record in report.records
-        for name, value in record.latency.items()
+    rows = [
+        [report.texts.get(c.query, c.query), c.mean_before, c.mean_after, c.after, c.contribution, c.gone]
+        for c in fall.queries
     ]
-    if values:
-        yield Plot("latency", "Latency", "Milliseconds of searches, by percentile.", _draw_lines(values, "ms"))
-    drifts = [
-        {"window": record.start[:16], "name": name, "value": value}
-        for record, drift in zip(report.records, report.drifts, strict=True)
-        for name, value in (("queries", drift.queries), ("scores", drift.scores))
-        if not missing(value)
-    ]
-    if drifts:
-        text = "The distance of words of queries, and of scores of first hits, from the baseline; 1 is usual."
-        yield Plot("drift", "Drift", text, _draw_lines(drifts, "usual distances"))
-
-
-def _list_releases(report: Report) -> list[dict[str, str]]:
-    """Return the windows in which a release is seen first, except for those of the first window."""
-    seen = {*report.records[0].releases}
-    marks = []
-    for record in report.records[1:]:
-        new = [name for name in record.releases if name not in seen]
-        seen |= {*new}
-        marks += [{"window": record.start[:16], "release": name} for name in new]
-    return marks
-
-
-def _draw_course(report: Report, watched: Watched | None, estimates: Sequence[WindowMean | None]) -> Spec:
-    values = [
-        {
-            "window": record.start[:16], "value": e.mean, "low": e.low, "high": e.high, "searches": e.searches,
-            "alarm": bool(watched and watched.course.alarms[i]),
-        }
-        for i, (record, e) in enumerate(zip(report.records, estimates, strict=True))
-        if e
-    ]  # fmt: skip
-    x = {"field": "window", "type": "temporal", "title": None, "axis": {"format": "%d %b"}}
-    y: Spec = {"type": "quantitative", "scale": {"zero": False}}
-    tooltip = create_tooltip("window", "value", "low", "high", "searches")
-    layers: list[Spec] = [
-        {"mark": {"type": "errorband", "color": "$series-0"}, "encoding": {
-            "x": x, "y": {**y, "field": "low", "title": None}, "y2": {"field": "high"}}},
-        {"mark": {"type": "line", "color": "$series-0", "point": True},
-         "encoding": {"x": x, "y": {**y, "field": "value", "title": None}, "tooltip": tooltip}},
-        {"transform": [{"filter": "datum.alarm"}],
-         "mark": {"type": "point", "shape": "cross", "size": 140, "color": "$bad", "filled": True, "angle": 45},
-         "encoding": {"x": x, "y": {**y, "field": "value"}, "tooltip": tooltip}},
-        {"data": {"values": _list_releases(report)}, "mark": {"type": "rule", "strokeDash": [4, 3], "color": "$muted"},
-         "encoding": {"x": x, "tooltip": create_tooltip("window", "release")}},
-    ]  # fmt: skip
-    if watched is not None:
-        rule = {"type": "rule", "color": "$muted"}
-        layers.append({"data": {"values": [{"baseline": watched.course.baseline}]}, "mark": rule,
-                       "encoding": {"y": {**y, "field": "baseline"}}})  # fmt: skip
-    return {**WIDE, "height": 240, "data": {"values": values}, "layer": layers}
-
-
-def _draw_lines(values: Sequence[Mapping[str, Any]], title: str) -> Spec:
-    name = {"field": "name", "type": "nominal", "sort": None, "title": None}
-    return {
-        **WIDE, "height": 200, "data": {"values": list(values)}, "mark": {"type": "line", "point": True},
-        "encoding": {
-            "x": {"field": "window", "type": "temporal", "title": None, "axis": {"format": "%d %b"}},
-            "y": {"field": "value", "type": "quantitative", "title": title},
-            "color": name, "shape": name, "tooltip": create_tooltip("window", "name", "value"),
-        },
-    }  # fmt: skip
+    return Table(columns, rows)
 
 
 def as_json(report: Report) -> dict[str, Any]:

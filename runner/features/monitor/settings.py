@@ -38,5 +38,6 @@ class MonitorSettings:
 
     monitor: Monitoring
     people: LocalPath | None = None
+    baselines: LocalPath = "baselines"
     output: LocalPath | None = None
     log: bool = True

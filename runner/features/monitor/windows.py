@@ -9,14 +9,16 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic.dataclasses import dataclass as checked
 
-from retrievers.base import NOTHING, create_empty_rankings
+from retrievers.base import NOTHING
+from retrievers.services.replies import SearchReply, join_replies
 from retrievers.store import fingerprint
 from runner.datasets.base import Judgments, Qrel
 from runner.datasets.dataset import Dataset
@@ -88,40 +90,60 @@ class WindowRecord:
     scores: Sequence[float]
     releases: Mapping[str, int]
 
+    @property
+    def hole_rate(self) -> float:
+        """Return the share of unjudged hits among the first ones of judged queries, NaN without any."""
+        return self.unjudged / self.hits if self.hits else math.nan
+
+    @property
+    def no_result_rate(self) -> float:
+        """Return the share of recorded rankings that are empty, NaN without any."""
+        return self.empty / self.recorded if self.recorded else math.nan
+
+    @property
+    def failed_rate(self) -> float:
+        """Return the share of searches that failed without hits."""
+        return self.failed / self.searches
+
 
 @dataclass(frozen=True, eq=False)
 class Golden:
-    """Judged queries by the hash of their text, with the grades of documents by id, and what identifies them."""
+    """Judged queries with the grades of documents by id, and what identifies them."""
 
     ids: Sequence[str]
     texts: Sequence[str]
     grades: Sequence[Mapping[str, int]]
     identity: str
-    rows: Mapping[str, int] = field(default_factory=dict)
 
     @staticmethod
     def of(dataset: Dataset) -> Golden:
-        """Return the judgments of a dataset; the first of queries with the same text counts."""
+        """Return the judgments of a dataset."""
         names = [*dataset.documents.ids, *dataset.judgments.unknown_documents]
         grades: list[dict[str, int]] = [{} for _ in dataset.queries.ids]
         for query, document, grade in dataset.judgments.list_rows():
             grades[query][names[document]] = grade
-        rows: dict[str, int] = {}
-        for row, text in enumerate(dataset.queries.texts):
-            if any(grade > 0 for grade in grades[row].values()):
-                rows.setdefault(hash_query(text), row)
-        return Golden(dataset.queries.ids, dataset.queries.texts, grades, dataset.fingerprint, rows)
+        return Golden(dataset.queries.ids, dataset.queries.texts, grades, dataset.fingerprint)
 
     def replace_grades(self, qrels: Sequence[Qrel]) -> Golden:
-        """Return only the queries that other qrels judge, with their grades."""
-        numbers = {name: row for row, name in enumerate(self.ids)}
-        grades: list[dict[str, int]] = [{} for _ in self.ids]
+        """Return the queries with only the grades of other qrels."""
+        grades: dict[str, dict[str, int]] = {name: {} for name in self.ids}
         for query, document, grade in qrels:
-            if query in numbers:
-                grades[numbers[query]][document] = grade
-        rows = {key: row for key, row in self.rows.items() if any(grade > 0 for grade in grades[row].values())}
+            if query in grades:
+                grades[query][document] = grade
         identity = fingerprint(self.identity, *(f"{query} {document} {grade}" for query, document, grade in qrels))
-        return Golden(self.ids, self.texts, grades, identity, rows)
+        return replace(self, grades=list(grades.values()), identity=identity)
+
+    @cached_property
+    def rows(self) -> Mapping[str, int]:
+        """Return the position of the query with gold that has a text, by the hash of the text; the first of several."""
+        known = [row for row, grades in enumerate(self.grades) if any(grade > 0 for grade in grades.values())]
+        return {hash_query(self.texts[row]): row for row in reversed(known)}
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """Return the number of each judged document."""
+        names = dict.fromkeys(name for grades in self.grades for name in grades)
+        return {name: number for number, name in enumerate(names)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,35 +186,27 @@ def judge_searches(
     traffic: Traffic, searches: Sequence[ServedSearch], golden: Golden, measure: Measure
 ) -> tuple[Sequence[ServedSearch], Judged]:
     """Return the searches of judged queries with recorded hits, and their values; equal rankings are scored once."""
-    depth = measure.cutoff or 10
     chosen = [s for s in searches if s.hits is not None and hash_query(s.query) in golden.rows]
-    keys = [(golden.rows[hash_query(s.query)], s.hits or b"") for s in chosen]
-    different = dict.fromkeys(keys)
-    examples = {key: search for key, search in zip(keys, chosen, strict=True)}
-    rankings = [[name for name, _ in traffic.list_hits(examples[key])] for key in different]
-    positions: dict[str, int] = {}
-    rows: list[tuple[int, int, int]] = []
-    places = create_empty_rankings(len(rankings), max(map(len, rankings), default=0))
-    for row, ((query, _), names) in enumerate(zip(different, rankings, strict=True)):
-        places.documents[row, : len(names)] = [positions.setdefault(name, len(positions)) for name in names]
-        places.scores[row, : len(names)] = -np.arange(len(names))
-        rows += [(row, positions.setdefault(d, len(positions)), grade) for d, grade in golden.grades[query].items()]
-    if not rankings:
-        empty = np.empty(0, dtype=np.int64)
-        return [], Judged(empty, np.empty(0), empty, empty, [])
-    grader = Grader(Judgments.of(rows), len(rankings), len(positions))
-    values = grader.score(places, [measure]).values[0]
-    grades = grader.grades(places)[:, :depth]
-    there = places.documents[:, :depth] != NOTHING
-    gold = [
-        [name for name in names if golden.grades[query].get(name, 0) > 0]
-        for (query, _), names in zip(different, rankings, strict=True)
-    ]
-    number = {key: row for row, key in enumerate(different)}
+    keys = [(golden.rows[hash_query(s.query)], s.hits) for s in chosen]
+    examples = dict(zip(keys, chosen, strict=True))
+    names = [[name for name, _ in traffic.list_hits(search)] for search in examples.values()]
+    if not names:
+        none = np.empty(0, dtype=np.int64)
+        return [], Judged(none, np.empty(0), none, none, [])
+    grades = [golden.grades[query] for query, _ in examples]
+    replies = [SearchReply(ids, range(0, -len(ids), -1)) for ids in names]
+    rankings = join_replies(replies, golden.positions, max(map(len, names)))
+    rows = [(row, golden.positions[name], grade) for row, own in enumerate(grades) for name, grade in own.items()]
+    grader = Grader(Judgments.of(rows), len(names), len(golden.positions))
+    depth = measure.cutoff or 10
+    hits = rankings.documents[:, :depth] != NOTHING
+    unjudged = hits & (grader.grades(rankings)[:, :depth] < 0)
+    gold = [[name for name in ids if own.get(name, 0) > 0] for ids, own in zip(names, grades, strict=True)]
+    number = {key: row for row, key in enumerate(examples)}
     own = np.array([number[key] for key in keys])
     return chosen, Judged(
-        np.array([query for query, _ in keys]), values[own], there.sum(axis=1)[own],
-        (there & (grades < 0)).sum(axis=1)[own], [gold[row] for row in own.tolist()],
+        np.array([query for query, _ in keys]), grader.score(rankings, [measure]).values[0][own],
+        hits.sum(axis=1)[own], unjudged.sum(axis=1)[own], [gold[row] for row in own.tolist()],
     )  # fmt: skip
 
 
@@ -238,7 +252,7 @@ def record_window(
         hits=int(judged.hits.sum()) if judged else 0,
         unjudged=int(judged.unjudged.sum()) if judged else 0,
         quality=_estimate(corrected.values, corrected.queries, [s.weight for s in chosen]) if corrected else None,
-        answered=_estimate(answered, _number([hash_query(s.query) for s in known]), [s.weight for s in known]),
+        answered=_estimate(answered, [hash_query(s.query) for s in known], [s.weight for s in known]),
         slices=_slice(chosen, corrected, monitoring) if corrected else {},
         latency=dict(zip(("p50", "p95", "p99"), percentiles, strict=False)),
         queries=_by_query(judged, golden) if golden and judged else {},
@@ -248,7 +262,9 @@ def record_window(
     )
 
 
-def _estimate(values: Floats, queries: NDArray[np.int64], weights: Sequence[float]) -> WindowMean | None:
+def _estimate(
+    values: Floats, queries: NDArray[np.int64] | Sequence[str], weights: Sequence[float]
+) -> WindowMean | None:
     """Return the mean over searches, whose independent units are different queries; None with fewer than two."""
     from scipy.special import stdtrit
 
@@ -262,11 +278,6 @@ def _estimate(values: Floats, queries: NDArray[np.int64], weights: Sequence[floa
     if values.min() == values.max():  # without a spread, as for any other mean
         low, high = mean_interval(values, 0.95, clusters).tolist()
     return WindowMean(mean, error, degrees, low, high, len(values))
-
-
-def _number(texts: Sequence[str]) -> NDArray[np.int64]:
-    numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(text, len(numbers)) for text in texts], dtype=np.int64)
 
 
 def _slice(chosen: Sequence[ServedSearch], judged: Judged, monitoring: Monitoring) -> dict[str, WindowMean]:

@@ -94,7 +94,8 @@ def serve_store(tracking: Tracking, folder: Path, *words: str, sweep: str | None
         listener.listen()
         access = LoopbackAccess(format_address(listener))
         with open_apps({"depth": 10, "assessor": "anna"}, results, access) as apps:
-            app = create_look_app(PageBuilder(results, TableStatistics(permutations=100)), apps, shown, access)
+            builder = PageBuilder(results, TableStatistics(permutations=100))
+            app = create_look_app(builder, apps, shown, Path("baselines"), access)
             server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
             thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
             thread.start()

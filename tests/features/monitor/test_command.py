@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from runner.__main__ import main
+from runner.evaluation.records import load_record
 from runner.testing.features import check_document
 from runner.tracking.fetching import Runs
 from runner.tracking.settings import Tracking
@@ -245,7 +246,59 @@ def test_new_releases_are_marked_on_the_page(here: Path) -> None:
     main(watch("output=page", "log=false"))
     (quality, *_) = read_explorer_data((here / "page" / "monitor.html").read_text())["plots"]
     marks = [layer["data"]["values"] for layer in quality["spec"]["layer"] if "data" in layer]
-    assert [mark["release"] for mark in marks[0]] == ["1.1", "1.2"]
+    assert [mark["mark"] for mark in marks[0]] == ["1.1", "1.2"]
+
+
+def test_each_window_leads_to_its_queries_the_largest_loss_first(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_traces(here / "traces" / "a.jsonl", [*[1.0] * 8, 0.9], gone=(3,))
+    main(watch("output=page", "log=false"))
+    data = read_explorer_data((here / "page" / "monitor.html").read_text())
+    opens = [plot["spec"]["usermeta"] for plot in data["plots"] if plot["id"] == "quality"]
+    assert opens == [{"opens": {"field": "window", "tab": "queries"}}]
+    columns = {column["id"]: column["values"] for column in data["columns"]}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    points = data["plots"][0]["spec"]["data"]["values"]
+    (last,) = [row for row in rows if row["window"] == points[-1]["window"] and row["text"] == "Question 3"]
+    assert (last["value"], last["before"], last["gone"]) == (0.0, 1.0, "d3")
+    assert last["contribution"] == pytest.approx(-last["searches"] / 120)
+    for point in points:  # the rows of a window are what its mean is over
+        own = [row for row in rows if row["window"] == point["window"]]
+        assert sum(row["searches"] for row in own) == 120
+        assert sum(row["searches"] * row["value"] for row in own) / 120 == pytest.approx(point["value"])
+    assert data["order"] == "contribution"
+
+
+def test_promoted_baselines_are_marks_and_a_history_on_the_page(
+    here: Path, tracking: Tracking, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_traces(here / "traces" / "a.jsonl", [0.8] * 2)
+    words = ["dataset=beir", "dataset.path=golden", "tracking.background=false", "metrics.primary=RR"]
+    for found in (30, 10):
+        Path(f"{found}.trec").write_text("".join(f"q{i} Q0 d{i} 1 2.0 t\n" for i in range(found)))
+        assert main([*words, "retriever=run", f"retriever.path={found}.trec"]) == 0
+        assert main(["promote", "run=latest", "name=main", "promote.by=Ada", "promote.replace=true"]) == 0
+    capsys.readouterr()
+    main(watch("output=page"))
+    html = (here / "page" / "monitor.html").read_text()
+    plots = {plot["id"]: plot["spec"] for plot in read_explorer_data(html)["plots"]}
+    points = plots["promoted"]["data"]["values"]
+    results = [load_record(file.parent) for file in sorted(Path("mlruns").rglob("result.json"), key=age)]
+    assert [point["value"] for point in points] == pytest.approx([0.75, 0.25])
+    assert [(point["low"], point["high"]) for point in points] == [result.intervals["RR"] for result in results]
+    assert [point["line"] for point in points] == [f"main {results[0].dataset.fingerprint} RR"] * 2
+    marks = next(layer["data"]["values"] for layer in plots["quality"]["layer"] if "data" in layer)
+    assert [mark["mark"] for mark in marks] == ["1.1", *(f"baseline main: {result.name}" for result in results)]
+    with serve_store(tracking, here, "latest") as served:
+        page = served.client.get("/pages/Baselines%20over%20time").text
+        (run,) = set(re.findall(r'<a href="/show/(\w{32})/">', page)) - {served.shown.key}
+        assert served.client.get(f"/show/{run}/").status_code == 200
+        assert len(read_explorer_data(page)["plots"][0]["spec"]["data"]["values"]) == 2
+
+
+def age(file: Path) -> int:
+    return file.stat().st_mtime_ns
 
 
 def test_look_shows_the_newest_page_of_each_monitor(here: Path, tracking: Tracking) -> None:

@@ -238,9 +238,9 @@ class Board {
       byId(`tab-${state.tab}`).focus();
     };
     const title = showValue(/** @type {Column} */ (data.columns.find(column => column.id === this.options.main)), row);
-    const others = row === 0 ? [] : [create("button", {type: "button", click: () => compare(0)},
+    const others = row === 0 || !this.options.pins ? [] : [create("button", {type: "button", click: () => compare(0)},
       "Compare its queries with the best")];
-    const command = data.commands[row], [best, own] = [data.runs[0], data.runs[row]];
+    const command = data.commands?.[row], [best, own] = [data.runs?.[0], data.runs?.[row]];
     if (data.live && own) {
       others.push(create("a", {href: `../${own}/`}, "Queries and hits of this run"));
       if (row) others.push(create("a", {href: `../${best},${own}/`}, "Hits beside those of the best"));

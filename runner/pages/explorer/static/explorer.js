@@ -184,7 +184,7 @@ async function start(kept = null) {
   let decoding = null;
   const scores = () => (decoding ??= inflate(byId("explorer-scores").textContent || "")
     .then(planes => new Scores(data.scores, planes)));
-  const view = data.kind === "sweep" ? null
+  const view = ["sweep", "windows"].includes(data.kind) ? null
     : new (data.kind === "traces" ? TaskView : QueryView)(data, state, byId("query"));
   /** @param {number} row */
   const openQuery = row => {
@@ -195,7 +195,9 @@ async function start(kept = null) {
   };
   const board = new Board(data, state, scores, changed, view
     ? {main: "text", noun: data.noun || "queries", file: data.noun || "queries", example: data.example || "", pins: false, open: openQuery}
-    : {main: "label", noun: "combinations", file: "leaderboard", example: "", pins: true, open: null});
+    : data.kind === "windows"
+      ? {main: "text", noun: "queries", file: "queries", example: data.example || "", pins: false, open: null}
+      : {main: "label", noun: "combinations", file: "leaderboard", example: "", pins: true, open: null});
   const queries = document.getElementById("query-table") && new Queries(data, state, board, changed);
   /** @type {() => Record<string, any[]>} */
   const tables = () => ({...plotRows(data, state, board, plots.chosen.tradeoff?.cost || "",
@@ -205,6 +207,11 @@ async function start(kept = null) {
     const kind = plot.spec.usermeta.brush, all = tables();
     state.brush = rowsIn(brush, kind, kind === "lines" ? all.lines : all.rows);
     changed(plot.id);
+  }, (field, value, tab) => {
+    state.filter = board.filter.value = `${field} = "${value}"`;
+    state.tab = tab;
+    changed();
+    byId(`tab-${tab}`).focus();
   });
   const showTabs = buildTabs(state, changed);
 

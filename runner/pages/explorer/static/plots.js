@@ -28,11 +28,13 @@ class Plots {
    * @param {Data} data
    * @param {() => Record<string, any[]>} tables the rows that plots draw, by name
    * @param {(plot: Plot, brush: any, names: Record<string, string>) => void} select
+   * @param {(field: string, value: string, tab: string) => void} open show the rows of a mark in the main table
    */
-  constructor(data, tables, select) {
+  constructor(data, tables, select, open = () => {}) {
     this.data = data;
     this.tables = tables;
     this.select = select;
+    this.open = open;
     /** @type {Map<string, {view: any, plot: Plot}>} */
     this.views = new Map();
     /** @type {Record<string, Record<string, string>>} */
@@ -91,6 +93,10 @@ class Plots {
     // The caption and the tables of the figure say what the drawing shows.
     place.querySelector("svg.marks, canvas")?.setAttribute("aria-hidden", "true");
     place.querySelector("summary")?.setAttribute("aria-label", `Save the plot "${plot.title}"`);
+    const opens = plot.spec.usermeta?.opens;
+    if (opens) view.addEventListener("click", (/** @type {any} */ _, /** @type {any} */ item) => {
+      if (item?.datum?.[opens.field]) this.open(opens.field, item.datum[opens.field], opens.tab);
+    });
     if (plot.spec.usermeta?.brush) {
       let timer = 0;
       view.addSignalListener("brush", (/** @type {string} */ _, /** @type {any} */ brush) => {
