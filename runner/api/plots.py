@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from retrievers.extras import MissingPackageError, is_installed
-from runner.comparison.labels import abbreviate_labels
 from runner.comparison.leaderboard import Leaderboard
 from runner.evaluation.result import Result
 
@@ -28,12 +27,11 @@ def plot_leaderboards(boards: Sequence[Leaderboard]) -> Figure:
     height = 1.2 + 0.28 * max(map(len, shown), default=1)
     figure, panels = _open_figure(max(len(boards), 1), height)
     for panel, board, rows in zip(panels, boards, shown, strict=False):
-        labels = abbreviate_labels([row.label for row in rows], [row.swept for row in rows])
         for place, row in enumerate(rows):
             errors = [[row.mean - row.low], [row.high - row.mean]]
             filled = "none" if row.difference.significant else None
             panel.errorbar(row.mean, place, xerr=errors, fmt="o", color="C0", mfc=filled, capsize=2)
-        panel.set_yticks(range(len(rows)), labels)
+        panel.set_yticks(range(len(rows)), board.labels[: len(rows)])
         panel.invert_yaxis()
         panel.set_xlabel(f"{board.primary}, {board.statistics.confidence * 100:g}% intervals")
         panel.set_title(board.dataset.name if board.dataset else "")

@@ -172,6 +172,11 @@ def load_gate(name: str) -> Gate:
     return gate
 
 
+def find_allowed_loss() -> float:
+    """Return the largest drop of the primary measure that the default gate allows."""
+    return load_gate("default").drops[PRIMARY]
+
+
 def parse_measure(name: str) -> str:
     """Return the measure that a rule names; raises `MeasureError`."""
     return name if name in (PRIMARY, *UNRANKED_MEASURES) else str(parse(name))

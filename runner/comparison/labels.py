@@ -102,13 +102,14 @@ def _put_label(swept: Mapping[str, Any]) -> Mapping[str, Any]:
 def abbreviate_labels(labels: Sequence[str], swept: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return labels for a narrow table, from the swept settings of each result; `labels`, if these are not unique.
 
-    A setting with one value wherever it applies is left out, and so is the key of a word that is a value of this
-    setting only: `hybrid rrf rrf_k=10` stands for `retriever=hybrid encoder=lsa method=rrf rrf_k=10`.
+    A setting with one value is left out if the value of another setting implies it, and so is the key of a word that is
+    a value of this setting only: `hybrid rrf` stands for `retriever=hybrid encoder=lsa method=rrf rrf_k=10`.
     """
     swept = [*map(_put_label, swept)]
     keys, _ = split_swept(swept)
     values = {key: [format_setting(own[key]) for own in swept if key in own] for key in keys}
     varying = [key for key in keys if len(set(values[key])) > 1 or key == "retriever"]
+    varying = [key for key in keys if key in varying or not _is_implied(key, varying, swept)]
     seen = Counter(value for key in varying for value in set(values[key]))
     texts: list[list[str]] = [[] for _ in swept]
     for key in varying:
@@ -118,6 +119,22 @@ def abbreviate_labels(labels: Sequence[str], swept: Sequence[Mapping[str, Any]])
             texts[i].append(value if is_word or key == "retriever" else f"{_short(key, varying)}={value}")
     brief = [" ".join(words) for words in texts]
     return brief if all(brief) and len(set(brief)) == len(brief) else list(labels)
+
+
+def _is_implied(key: str, others: Sequence[str], swept: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether exactly the results with some values of another setting have a setting.
+
+    Nothing implies what is searched: a result without that setting searches other chunks or documents.
+    """
+    if key.partition(".")[0] in ("chunking", "dataset"):
+        return False
+    having = [own for own in swept if key in own]
+    rest = [own for own in swept if key not in own]
+    return any(
+        all(other in own for own in having)
+        and not any(other in own and own[other] in [its[other] for its in having] for own in rest)
+        for other in others
+    )
 
 
 def _find_differing_settings(results: Sequence[Result]) -> list[list[str]]:

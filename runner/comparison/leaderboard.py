@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from runner.comparison.comma_separated import format_csv
 from runner.comparison.comparability import ReportError, find_gold_differences
 from runner.comparison.criteria import Criterion, select_criteria
-from runner.comparison.labels import label_results, split_swept
+from runner.comparison.labels import abbreviate_labels, label_results, split_swept
 from runner.comparison.notes import describe_dataset, describe_unknown_hits, list_some, warn_holes, warn_unequal_holes
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
@@ -122,6 +122,11 @@ class Leaderboard:
     def units(self) -> int:
         """Return the number of clusters (or queries, without clusters) behind the primary mean."""
         return self.queries if self.clusters is None else self.clusters
+
+    @property
+    def labels(self) -> list[str]:
+        """Return the labels of the rows for narrow tables and sentences."""
+        return abbreviate_labels([row.label for row in self.rows], [row.swept for row in self.rows])
 
     @property
     def logged(self) -> bool:

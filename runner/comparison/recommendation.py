@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.comparison.criteria import COSTS
+from runner.comparison.gate import find_allowed_loss
 from runner.comparison.leaderboard import Leaderboard, LeaderboardRow
 from runner.pages.numbers import missing
 
@@ -27,6 +28,15 @@ class Recommendation:
     alike: Sequence[LeaderboardRow]
     cheapest: LeaderboardRow | None
     arbitrary: bool
+
+    @property
+    def is_harmless(self) -> bool:
+        """Return whether no row alike can be further from the best than the loss that the default gate allows.
+
+        Their intervals say so; without one, as where few queries differ, nothing is known.
+        """
+        margin, others = find_allowed_loss(), [row.difference for row in self.alike[1:]]
+        return all(-own.low <= margin and own.high <= margin for own in others)
 
 
 def recommend(board: Leaderboard) -> Recommendation | None:

@@ -13,6 +13,9 @@ from runner.comparison.leaderboard import Leaderboard
 from runner.evaluation.result import Result
 from runner.statistics.importance import Importance, estimate_importance
 
+FEWEST_OF_RANGE = 3
+"""The fewest values of a numeric setting that are a range, of which the best may be at an end."""
+
 
 @dataclass(frozen=True)
 class SweptSetting:
@@ -47,6 +50,21 @@ class SettingEffect:
         return max(means) - min(means)
 
 
+@dataclass(frozen=True)
+class RangeEnd:
+    """A numeric setting whose smallest or largest value that was tried the best combination has.
+
+    `next_value` is the next one; `is_significant` says whether the combination that differs in it alone is
+    significantly worse.
+    """
+
+    setting: str
+    value: object
+    next_value: object
+    is_largest: bool
+    is_significant: bool
+
+
 def list_settings(board: Leaderboard) -> list[SweptSetting]:
     """Return the swept settings that differ between combinations; the retriever comes first if it is not swept."""
     keys = _list_keys(board)
@@ -74,6 +92,29 @@ def measure_effects(board: Leaderboard) -> list[SettingEffect]:
         if len(means) > 1:
             effects.append(SettingEffect(key, means))
     return sorted(effects, key=lambda effect: (-effect.reach, effect.setting))
+
+
+def find_range_ends(board: Leaderboard) -> list[RangeEnd]:
+    """Return the settings of the best at an end of the three or more values that were tried with its other settings.
+
+    The ends of a weight, 0 and 1, do not count: there are no values beyond them.
+    """
+    best, ends = board.rows[0], []
+    for key in best.swept:
+        tried = {}
+        for row in board.rows:
+            number = _read_number(row.swept.get(key))
+            if number is not None and {**row.swept, key: best.swept[key]} == best.swept:
+                tried[number] = row
+        values, own = sorted(tried), _read_number(best.swept[key])
+        if len(values) < FEWEST_OF_RANGE or own not in (values[0], values[-1]):
+            continue
+        is_largest = own == values[-1]
+        if own == 0 or (own == 1 and is_largest and values[0] >= 0):
+            continue
+        after = tried[values[-2 if is_largest else 1]]
+        ends.append(RangeEnd(key, best.swept[key], after.swept[key], is_largest, after.difference.significant))
+    return ends
 
 
 def estimate_shares(board: Leaderboard, results: Sequence[Result]) -> list[Importance]:

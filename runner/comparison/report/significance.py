@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from runner.comparison.gate import PRIMARY, count_untestable, load_gate
+from runner.comparison.gate import count_untestable, find_allowed_loss
 from runner.evaluation.result import Result
 from runner.pages.numbers import format_count
 from runner.statistics.corrections import CORRECTIONS
@@ -36,7 +36,7 @@ def describe_limit(detectable: float, units: int, unit: str) -> str:
 
     `detectable` is the difference that a single test detects on `units` queries (clusters).
     """
-    limit = load_gate("default").drops[PRIMARY]
+    limit = find_allowed_loss()
     if detectable <= limit:
         return f"These {unit} can detect a loss of {limit:g}, the largest that the default gate allows."
     needed = math.ceil(units * (detectable / limit) ** 2)

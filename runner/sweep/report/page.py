@@ -31,6 +31,7 @@ from runner.sweep.report import selection, tables
 from runner.sweep.report import specs as sweep_specs
 from runner.sweep.report.columns import build_columns
 from runner.sweep.report.difficulty import hardest_note
+from runner.sweep.report.recommendation import describe_recommendation
 from runner.sweep.report.sections import iter_sections
 
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
@@ -74,6 +75,7 @@ def sweep_page(
         iter_sections(board, results, insight, HARDEST),
         scores,
         board=board,
+        advice=describe_recommendation(board),
         format_setting=format_setting,
         sweep_tables=tables,
         queries_note=hardest_note(results, board.primary),

@@ -17,6 +17,7 @@ from runner.pages.terminal import show_sections, show_table
 from runner.sweep.report import plan as plan_tables
 from runner.sweep.report import tables
 from runner.sweep.report.board_columns import list_board_columns
+from runner.sweep.report.recommendation import describe_recommendation
 from runner.sweep.report.sections import iter_sections
 from runner.sweep.work import Plan, SearchPlan
 
@@ -72,13 +73,13 @@ def show_recommendation(boards: Sequence[Leaderboard], overrides: Sequence[str] 
         where = f"{board.dataset.name}: " if several and board.dataset else ""
         if judging := tables.describe_judging(board, not several, overrides):
             out.print(Text(f"\n{where}{judging}", style="yellow"), soft_wrap=True)
-        if advice := tables.describe_recommendation(board):
+        if advice := describe_recommendation(board):
             out.print(Text(f"\n{where}{advice}", style="bold"))
 
 
 def _build_table(board: Leaderboard) -> Table:
     """Return the leaderboard with one line for each combination if possible, and a mark for those like the best."""
-    columns, labels = {of.id: of for of in list_board_columns(board) if of.shown}, tables.abbreviate(board)
+    columns, labels = {of.id: of for of in list_board_columns(board) if of.shown}, board.labels
     label = columns["label"].column
     label = replace(label, least=min(max(map(len, [label.title, *labels])), WIDEST_LABEL))
     columns["label"] = replace(columns["label"], column=label, value=lambda row: labels[row.rank - 1])

@@ -15,6 +15,7 @@ from runner.pages.markdown import escape, render_sections
 from runner.pages.numbers import score4
 from runner.pages.sections import ReportSection, iter_added
 from runner.sweep.report import difficulty, selection, tables
+from runner.sweep.report.recommendation import describe_recommendation
 
 
 def sweep_markdown(
@@ -31,7 +32,7 @@ def sweep_markdown(
         "# Retrieval sweep",
         escape(tables.board_heading(board)),
         *([f"**Best**: {escape(tables.describe_best(board))}"] if board.queries else []),
-        *([f"**{escape(advice)}**"] if (advice := tables.describe_recommendation(board)) else []),
+        *([f"**{escape(advice)}**"] if (advice := describe_recommendation(board)) else []),
         escape(tables.verdict(board)),
         *map(escape, tables.notices(board)),
         *([escape(judging)] if (judging := tables.describe_judging(board)) else []),

@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 
 from runner.comparison.criteria import COSTS, HOLE_RATE
-from runner.comparison.labels import abbreviate_labels
-from runner.comparison.leaderboard import FINALISTS, Leaderboard, LeaderboardRow
+from runner.comparison.leaderboard import FINALISTS, Leaderboard
 from runner.comparison.notes import judge_command, warn_most_holes
-from runner.comparison.recommendation import recommend
 from runner.comparison.report.significance import in_brief
 from runner.comparison.swept_settings import SettingEffect, estimate_shares
 from runner.comparison.systems import SystemsByDataset
@@ -109,7 +107,7 @@ def verdict(board: Leaderboard) -> str:
     differ = sum(row.difference.significant for row in board.rows)
     by = ", by cluster" if board.clusters is not None else ""
     test = f"(p < {board.statistics.alpha:g}, {in_brief(board.statistics.test, board.statistics.correction)}{by})"
-    queries = _name_queries(board)
+    queries = f"on {name_queries(board)}"
     if differ == n - 1:
         return (
             f"All {differ} others differ from the best {test}."
@@ -124,8 +122,9 @@ def verdict(board: Leaderboard) -> str:
     return f"{differ} of {n} {verb} from the best {test}; {alike} do not differ significantly {queries}."
 
 
-def _name_queries(board: Leaderboard) -> str:
-    return f"on these {observations(board.queries, board.clusters)}" if board.queries != 1 else "on this one query"
+def name_queries(board: Leaderboard) -> str:
+    """Return the queries behind the primary mean in words."""
+    return f"these {observations(board.queries, board.clusters)}" if board.queries != 1 else "this one query"
 
 
 def describe_detectable(board: Leaderboard) -> str:
@@ -150,45 +149,6 @@ def describe_search_gain(board: Leaderboard) -> str:
         f"By chance alone, a search of {gain.systems:,} equal systems gains {format_signed(gain.expected)} on these "
         f"queries; yours gained {format_signed(gain.observed)} (the best minus the mean of all)."
     )
-
-
-def abbreviate(board: Leaderboard) -> list[str]:
-    """Return the labels of the rows for narrow tables and sentences."""
-    return abbreviate_labels([row.label for row in board.rows], [row.swept for row in board.rows])
-
-
-def describe_recommendation(board: Leaderboard) -> str:
-    """Return what to use, and the cheapest row that does not differ from the best; "" if there is no choice."""
-    advice, chosen = recommend(board), board.selection
-    if advice is None:
-        return ""
-    labels, n = abbreviate(board), len(advice.alike)
-    queries = _name_queries(board)
-    if advice.arbitrary:
-        among = f"the best {n:,}" if advice.alike[-1].rank == n else f"{n:,} of {len(board.rows):,}"
-        return (
-            f"The choice among {among} does not matter {queries}: choosing the best gained no more than chance gives. "
-            f"Use the cheapest: {labels[advice.row.rank - 1]} ({board.primary} {score4(advice.row.mean)}"
-            f"{_describe_time(advice.row, ', ')})."
-        )
-    if chosen is not None and not chosen.is_on_reported_data:
-        return f"Use {describe_best(board)}."
-    use = f"Use {labels[0]} ({board.primary} {score4(board.rows[0].mean)})"
-    if n == 1:
-        return f"{use}; all others are significantly worse {queries}."
-    count = f"{n - 1:,} others do" if n > 2 else f"{labels[advice.alike[1].rank - 1]} does"
-    use = f"{use}; {count} not differ significantly from it {queries}."
-    if advice.cheapest is None:
-        return use
-    if advice.cheapest is advice.row:
-        return f"{use} It is also the cheapest of these ({_describe_time(advice.row)})."
-    return f"{use} The cheapest of these: {labels[advice.cheapest.rank - 1]} ({_describe_time(advice.cheapest)})."
-
-
-def _describe_time(row: LeaderboardRow, start: str = "") -> str:
-    cost = COSTS["median_ms"]
-    time = row.means.get(cost.name, math.nan)
-    return "" if math.isnan(time) else f"{start}{FORMATS[cost.format](time)} ms a query"
 
 
 def notices(board: Leaderboard) -> list[str]:

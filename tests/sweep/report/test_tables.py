@@ -12,7 +12,6 @@ import pytest
 from runner.comparison.criteria import COSTS
 from runner.comparison.leaderboard import FailedCombination, build_leaderboard
 from runner.comparison.swept_settings import measure_effects
-from runner.evaluation.result import Result
 from runner.statistics.comparison import compare_pairs
 from runner.statistics.settings import CorrectionName, Statistics, Test
 from runner.sweep.report import tables
@@ -232,46 +231,3 @@ def test_fewer_than_two_types_make_no_table(types: tuple[str, ...]) -> None:
 def test_intervals_are_called_by_the_confidence_of_the_leaderboard() -> None:
     board = build_leaderboard(sweep(2), PRIMARY, statistics=Statistics(confidence=0.57))
     assert tables.leaderboard_table(board).columns[3].title == "57% interval"
-
-
-def timed(name: str, quality: float, milliseconds: float) -> Result:
-    one = result(name, quality=quality, seed=ord(name))
-    return replace(one, timings=replace(one.timings, each_ms=[milliseconds] * 9))
-
-
-def test_the_recommendation_names_the_cheapest_of_those_like_the_best() -> None:
-    board = build_leaderboard([timed("a", 0.8, 0.25), timed("b", 0.81, 3.0), timed("c", 0.2, 0.01)], PRIMARY)
-    assert [row.difference.significant for row in board.rows] == [False, False, True]
-    best, second = tables.abbreviate(board)[:2]
-    assert tables.describe_recommendation(board) == (
-        f"Use {best} ({PRIMARY} {board.rows[0].mean:.4f}); {second} does not differ significantly from it on these 30 "
-        f"queries. The cheapest of these: {second} (0.25 ms a query)."
-    )
-
-
-def test_where_choosing_gains_no_more_than_chance_the_cheapest_is_recommended() -> None:
-    board = build_leaderboard([timed(name, 0.6, ms) for name, ms in zip("abc", (0.25, 2.0, 3.0), strict=True)], PRIMARY)
-    assert 0 < board.search_gain.observed < board.search_gain.expected
-    cheapest = next(row for row in board.rows if row.name == "a")
-    assert cheapest.rank == 2
-    assert tables.describe_recommendation(board) == (
-        "The choice among the best 3 does not matter on these 30 queries: choosing the best gained no more than chance "
-        f"gives. Use the cheapest: {tables.abbreviate(board)[1]} ({PRIMARY} {cheapest.mean:.4f}, 0.25 ms a query)."
-    )
-
-
-def test_the_recommendation_says_when_all_others_are_worse() -> None:
-    board = build_leaderboard([timed("a", 0.9, 3.0), timed("b", 0.2, 0.25)], PRIMARY)
-    assert tables.describe_recommendation(board).endswith("all others are significantly worse on these 30 queries.")
-
-
-def test_the_recommendation_counts_a_single_query_in_words() -> None:
-    board = build_leaderboard([result("a", queries=1), result("b", queries=1)], PRIMARY)
-    assert tables.describe_recommendation(board).startswith(
-        f"Use a ({PRIMARY} {board.rows[0].mean:.4f}); b does not differ "
-    )
-    assert " on this one query. " in tables.describe_recommendation(board)
-
-
-def test_a_single_combination_is_not_recommended() -> None:
-    assert tables.describe_recommendation(build_leaderboard([result()], PRIMARY)) == ""
