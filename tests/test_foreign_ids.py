@@ -88,3 +88,31 @@ def test_gold_that_no_hit_contains_is_counted_in_the_diagnostics(here: Path) -> 
     result = Bench(DiskStore(here / "store")).evaluate(experiment)
     assert result.diagnostics["gold_documents_in_no_hit"] == 2
     assert any(row == ["gold_documents_in_no_hit", 2] for row in diagnostics_table(result).rows)
+
+
+def test_a_run_of_other_documents_gets_no_verdict(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "qrels.tsv").write_text("".join(f"q{i}\t0\td{i}\t1\n" for i in range(9)))
+    for name, ids in (("good", "d"), ("fair", "dddddxxxx"), ("other", "x")):
+        run = {f"q{i}": [f"{ids[i % len(ids)]}{i}"] for i in range(9)}
+        (here / f"{name}.json").write_text(json.dumps(run))
+    data = ["dataset=judged", "dataset.qrels=qrels.tsv"]
+    sweep = ["-m", *data, "retriever=run", "retriever.path=good.json,fair.json,other.json", "tracking=none"]
+    assert main([*sweep, "--json"]) == 0
+    (board,) = json.loads(capsys.readouterr().out)["leaderboards"]
+    assert [(row["label"], row["mean"]) for row in board["rows"]] == [
+        ("path=good.json", 1.0),
+        ("path=fair.json", 5 / 9),
+    ]
+    ((name, error),) = (of.values() for of in board["failures"])
+    assert "other.json" in name
+    assert error.startswith("no hit has an id of any gold, so the scores say nothing; 0 of 9 queries")
+    assert error.endswith("hits have ids such as 'x0', judgments such as 'd0'; are they of the same documents?")
+
+    pair = ["compare", *data, "baseline=good.json", "candidate=[other.json,fair.json]"]
+    assert main([*pair, "gate=none"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "cannot be compared with good.json, because no hit of other.json has an id of any gold." in shown
+    assert "fair.json is not significantly worse than good.json in nDCG@10: -0.4444" in shown
+    assert "Warning: other.json is not compared: no hit has an id of any gold" in shown
+    assert main([*pair, "gate=default"]) == 1
+    assert "other.json: nDCG@10 cannot be measured" in " ".join(capsys.readouterr().out.split())

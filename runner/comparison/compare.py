@@ -34,7 +34,7 @@ from runner.comparison.families import (
 )
 from runner.comparison.headline import select_headline
 from runner.comparison.labels import label_results
-from runner.comparison.notes import describe_index_changes, list_some, warn_unequal_holes
+from runner.comparison.notes import describe_index_changes, explain_foreign_ids, list_some, warn_unequal_holes
 from runner.comparison.queries import QueryOutcome, build_query_outcome
 from runner.config.objects import build_settings
 from runner.evaluation.result import QueryTable, Result
@@ -56,7 +56,8 @@ NO_DIFFERENCE = 1e-12
 class TableStatistics(Statistics):
     """The test of the differences in a table; corrections for all pairs of systems by one measure do not apply.
 
-    Intervals are uncorrected: one excludes 0 where the uncorrected p-value is below 1 - `confidence`.
+    Intervals are uncorrected: one excludes 0 where the uncorrected p-value is below 1 - `confidence`. Only that of the
+    primary measure is corrected, for systems that were chosen by their scores.
     """
 
     correction: TableCorrection = Field(default="holm", repr=False)
@@ -305,6 +306,8 @@ def build_comparison(
             remarks.append(f"without {list_some(queries)}, because {why}")
     if warning := warn_unequal_holes(results, labels):
         remarks.insert(0, warning)
+    foreign = [(label, result) for label, result in zip(labels, results, strict=True) if result.has_foreign_ids]
+    remarks[:0] = [f"Warning: {label} is not compared: {explain_foreign_ids(result)}" for label, result in foreign]
     return Comparison(
         results=results,
         labels=labels,
@@ -355,8 +358,11 @@ def _cluster_labels(results: Sequence[Result]) -> Sequence[str]:
 
 
 def _score_shared_queries(results: Sequence[Result], measure: str) -> Floats:
+    """Return the scores of the queries that count for all results (m x n), NaN for results with foreign ids."""
     scores = np.array([score_queries(result, measure) for result in results], dtype=np.float64)
-    scores[:, np.isnan(scores).any(axis=0)] = np.nan
+    is_foreign = np.array([result.has_foreign_ids for result in results])
+    scores[:, np.isnan(scores[~is_foreign]).any(axis=0)] = np.nan
+    scores[is_foreign] = np.nan
     return scores
 
 
@@ -375,6 +381,7 @@ def _build_table(
     tested = compare_measures(compute_differences(scores[:, 1:], scores[:, :1]), families, statistics, clusters)
     if rivals:
         every = np.array([score_queries(result, measures[0]) for result in (*results, *rivals)], dtype=np.float64)
+        every[: len(results)][[result.has_foreign_ids for result in results]] = np.nan
         tested[0] = correct_for_choice(tested[0], every, statistics, choice_correction, clusters)
     table = {}
     for m, measure in enumerate(measures):

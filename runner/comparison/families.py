@@ -58,14 +58,16 @@ def correct_for_choice(
 ) -> list[Difference]:
     """Return the differences of systems from a baseline, corrected for all pairs of the systems they were chosen among.
 
-    The rows of `scores` are the baseline, the tested systems, and the others; `correction` is for all their pairs.
+    Their intervals, p-values and numbers of queries needed become those of a leaderboard of all these systems. The rows
+    of `scores` are the baseline, the tested systems, and the others; `correction` is for all their pairs.
     """
     fields = {name: getattr(statistics, name) for name in ("test", "confidence", "alpha", "permutations", "seed")}
     pairs = compare_pairs(scores, Statistics(**fields, correction=correction), clusters)
     rows = compare_to(0, scores, pairs, clusters)
     corrected = [rows.describe(row) for row in range(1, len(tested) + 1)]
+    of_choice = ("low", "high", "corrected", "significant", "needed")
     return [
-        replace(own, corrected=other.corrected, significant=other.significant, needed=other.needed)
+        replace(own, **{name: getattr(other, name) for name in of_choice})
         for own, other in zip(tested, corrected, strict=True)
     ]
 

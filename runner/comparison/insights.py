@@ -15,6 +15,9 @@ from runner.metrics.formulas import find_missed_cutoff
 from runner.statistics.prediction import Correlation, correlations, predict
 from runner.statistics.thresholds import ThresholdSettings, Tuning, Untunable, tune
 
+_RR = "RR"
+"""The measure whose value is one over the rank of the first gold."""
+
 
 @dataclass(frozen=True)
 class Insights:
@@ -78,6 +81,20 @@ def find_failures(result: Result, lexicon: Lexicon | None = None, by_meaning: bo
     return Insights(cutoff, run.depth, lexicon is not None, failures, by_meaning=by_meaning)
 
 
+def add_reached(insight: Insights, others: Mapping[str, Result]) -> Insights:
+    """Return insights whose failures name the other results, by label, that have gold within the cutoff.
+
+    The rank of the first gold is read from the reciprocal rank; results without it are left out.
+    """
+    reciprocal = {label: result.of(_RR) for label, result in others.items() if _RR in result.measures}
+    failures = []
+    for failure in insight.failures:
+        values = {label: float(of_queries[failure.query]) for label, of_queries in reciprocal.items()}
+        near = sorted((round(1 / value), label) for label, value in values.items() if value >= 1 / insight.cutoff)
+        failures.append(replace(failure, reached={label: rank for rank, label in near}))
+    return replace(insight, failures=failures)
+
+
 def _find_depths(losses: Losses, expected: Sequence[Sequence[str]]) -> dict[int, int]:
     """Return the queries with gold that the last step would read at a greater depth, and that depth."""
     queries = np.repeat(np.arange(len(expected)), [len(gold) for gold in expected]).tolist()
@@ -87,7 +104,7 @@ def _find_depths(losses: Losses, expected: Sequence[Sequence[str]]) -> dict[int,
 def _tunings(result: Result) -> tuple[Sequence[Tuning], str]:
     q, hits = result.queries, result.hits
     golds = np.array([len(expected) for expected in q.expected], dtype=np.int64)
-    ran = np.array([not error for error in q.errors], dtype=np.bool_)
+    ran = np.array([status not in ("unjudged", "error") for status in q.statuses], dtype=np.bool_)
     if hits is None or not (ran & (golds == 0)).any():
         return (), ""
     k = result.abstention.k

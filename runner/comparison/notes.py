@@ -39,6 +39,13 @@ def describe_unknown_hits(result: Result) -> str:
     )
 
 
+def explain_foreign_ids(result: Result) -> str:
+    """Return why a result whose hits have foreign ids is not compared, with examples of the ids if they are known."""
+    if result.dataset.documents:
+        return "no hit has an id of the dataset, so the scores say nothing; are they of the same documents?"
+    return "; ".join(["no hit has an id of any gold, so the scores say nothing", *result.warnings[:1]])
+
+
 def warn_holes(result: Result, label: str = "") -> str:
     """Return how many of the first hits are unjudged; "" if these are few, or few by design."""
     holes = result.holes

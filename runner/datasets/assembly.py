@@ -73,10 +73,11 @@ def assemble(source: SourceSettings, raw: Raw) -> Parts:
             f"{name}: {raw.qrels_name} contains no judgments for the {len(raw.queries)} queries; add some "
             "by dataset.extra_qrels=FILE or, to judge results by hand, set dataset.unjudged_queries=keep"
         )
+    unjudged = np.flatnonzero(_find_unjudged(raw, query_at, judged.values())[queries]).tolist()
     documents = _select_documents(source, len(raw.corpus), len(unknown), queries, judged.values())
     absent = tuple(compress(unknown, documents[len(raw.corpus) :]))
     kept = {
-        kind: replace(_select_judgments(own, queries, documents), unknown_documents=absent)
+        kind: replace(_select_judgments(own, queries, documents), unknown_documents=absent, unjudged=unjudged)
         for kind, own in judged.items()
     }
     intervals = _select_intervals(raw, query_at, document_at, queries, documents)
@@ -270,10 +271,7 @@ def _judgments(
 def _select_queries(
     source: SourceSettings, raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]
 ) -> NDArray[np.bool_]:
-    kept = np.zeros(len(raw.queries), dtype=np.bool_)
-    kept[[query_at[query] for query in raw.judged]] = True
-    for judgments in tables:
-        kept[judgments.queries] = True
+    kept = ~_find_unjudged(raw, query_at, tables)
     if source.unjudged_queries == "keep":
         kept[:] = True
     if source.unknown_judged == "drop":  # a query that lost all its gold must not pass for a true negative
@@ -282,6 +280,15 @@ def _select_queries(
             golds = np.bincount(judgments.queries[known & (judgments.grades > 0)], minlength=len(kept))
             kept &= (golds > 0) | (judgments.golds(len(kept)) == 0)
     return _sample(kept, source.max_queries, source.seed)
+
+
+def _find_unjudged(raw: Raw, query_at: Mapping[str, int], tables: Iterable[Judgments]) -> NDArray[np.bool_]:
+    """Return which queries have no judgment, and are not known to have none."""
+    unjudged = np.ones(len(raw.queries), dtype=np.bool_)
+    unjudged[[query_at[query] for query in raw.judged]] = False
+    for judgments in tables:
+        unjudged[judgments.queries] = False
+    return unjudged
 
 
 def _select_documents(

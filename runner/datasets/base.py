@@ -87,7 +87,8 @@ class Judgments:
     A grade above 0 is gold, 0 is judged irrelevant (a hard negative). A negative grade is neither: as in trec_eval, it
     is irrelevant for most measures, and not judged for Bpref and infAP. `unknown_documents` are ids that are judged but
     not in the corpus; their positions start at the size of the corpus. `by_search_type` are separate judgments for
-    retrievers with the given names. `intervals` give the uncertainty of estimated grades.
+    retrievers with the given names. `intervals` give the uncertainty of estimated grades. `unjudged` are the positions
+    of queries about which nothing is known; other queries without gold are no-result queries.
 
     With `spans`, gold is passages of documents: the grades are those of what is searched, chunks or documents, and
     the spans that none of these covers are among the `unknown_documents`.
@@ -100,6 +101,7 @@ class Judgments:
     by_search_type: Mapping[str, Judgments] = field(default_factory=dict)
     intervals: Sequence[GradeInterval] = ()
     spans: SpanGold | None = None
+    unjudged: Sequence[int] = ()
 
     @staticmethod
     def of(rows: Iterable[tuple[int, int, int]]) -> Judgments:

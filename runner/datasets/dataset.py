@@ -104,7 +104,7 @@ class Dataset:
         """Return the same queries and gold on chunks of the documents, or on the documents; spans judge each chunk."""
         documents, judgments = self.full_documents, self.judgments
         if judgments.spans is not None:
-            judgments = judgments.spans.judge(chunks)
+            judgments = replace(judgments.spans.judge(chunks), unjudged=judgments.unjudged)
         return replace(self, corpus=chunks, judgments=judgments, whole=None if chunks is documents else documents)
 
     @cached_property

@@ -176,7 +176,8 @@ def attach_spans(
         anchored=spans,
         similarity=similarity,
     )
-    return replace(dataset, judgments=gold.judge(dataset.corpus), exclude_self="false")
+    judgments = replace(gold.judge(dataset.corpus), unjudged=dataset.judgments.unjudged)
+    return replace(dataset, judgments=judgments, exclude_self="false")
 
 
 def measure_shares(starts: Words, ends: Words, first: int, last: int) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,12 +12,16 @@ from runner.evaluation.failures import QueryFailure
 
 @dataclass(frozen=True)
 class ClassSummary:
-    """The number of failures of a class, its advice, and `proof`: what rankings show about the remedy, or ""."""
+    """The number of failures of a class, its advice, and `proof`: what rankings show about the remedy, or "".
+
+    `first_step` is what to try first: another combination of the sweep if it has gold of these queries, or the advice.
+    """
 
     name: FailureLabel
     failures: int
     advice: FailureAdvice
     proof: str
+    first_step: str
 
 
 def summarize_failures(failures: Sequence[QueryFailure], cutoff: int, depth: int) -> list[ClassSummary]:
@@ -30,8 +35,19 @@ def summarize_failures(failures: Sequence[QueryFailure], cutoff: int, depth: int
         own = [failure for failure in failures if name in failure.labels]
         if own:
             proofs = filter(None, [_prove(name, own, cutoff, depth), _prove_depth(own)])
-            summaries.append(ClassSummary(name, len(own), advice, "; ".join(proofs)))
+            first_step = _choose_first_step(own, cutoff, advice)
+            summaries.append(ClassSummary(name, len(own), advice, "; ".join(proofs), first_step))
     return summaries
+
+
+def _choose_first_step(failures: Sequence[QueryFailure], cutoff: int, advice: FailureAdvice) -> str:
+    """Return the combination that has gold of the most queries, if any, and the advice unless that is all queries."""
+    counts = Counter(label for failure in failures for label in failure.reached)
+    if not counts:
+        return advice.first_step
+    (label, count), n = counts.most_common(1)[0], len(failures)
+    known = f"{label} has gold of {count} of {n} in its first {cutoff}: use it, or fuse both."
+    return known if count == n else f"{known} For the others: {advice.first_step}"
 
 
 def _prove_depth(failures: Sequence[QueryFailure]) -> str:

@@ -6,8 +6,8 @@ that need the texts are not assigned.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -123,7 +123,9 @@ class QueryFailure:
     judged irrelevant, or else one that has more overlap than gold and is not like it; `lead` is its score less that of
     the first gold. `unjudged` counts unjudged documents above gold, up to the cutoff; `lookalike` is the one most like
     gold, by the cosine `likeness`. `absent` are the ids of gold that the corpus lacks. `needed_depth` is a depth at
-    which the last step of the retriever reads gold that it does not read now. Unknown values are None.
+    which the last step of the retriever reads gold that it does not read now. Unknown values are None. `reached` are
+    other results of the same sweep that have gold within the cutoff, by label, with the rank of the first gold, best
+    first.
     """
 
     query: int
@@ -143,6 +145,7 @@ class QueryFailure:
     likeness: float | None = None
     absent: tuple[str, ...] = ()
     needed_depth: int | None = None
+    reached: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def labels(self) -> tuple[FailureLabel, ...]:

@@ -20,6 +20,7 @@ from runner.datasets.document_hashes import DocumentHashes
 from runner.evaluation.grades import Grades
 from runner.evaluation.losses import Losses
 from runner.metrics.abstention import Abstention
+from runner.metrics.foreign_ids import GOLD_IN_NO_HIT
 from runner.statistics.clusters import Clusters, number_clusters
 
 
@@ -351,6 +352,20 @@ class Result(Measurements):
         return (files,) if isinstance(files, str) else tuple(files or ())
 
     @property
+    def has_foreign_ids(self) -> bool:
+        """Return whether no hit is a document of the dataset or, without documents, gold of any query.
+
+        Then the figures are about the ids, and say nothing about the system.
+        """
+        holes = self.holes
+        if holes is None or not holes.hits or any(rate < 1 for rate in holes.rates.values()):
+            return False
+        if self.dataset.documents:
+            return holes.unknown == holes.hits
+        gold = {document for expected in self.queries.expected for document in expected}
+        return self.diagnostics.get(GOLD_IN_NO_HIT) == len(gold)
+
+    @property
     def unfinished(self) -> str:
         """Return why running it again may fill gaps in the result; "" if it has none."""
         if not self.settled:
@@ -371,7 +386,7 @@ class Result(Measurements):
 
 def count_statuses(result: Result) -> dict[str, int]:
     """Return the number of queries with each status."""
-    order = ("pass", "partial", "fail", "true_negative", "false_positive", "error")
+    order = ("pass", "partial", "fail", "true_negative", "false_positive", "unjudged", "error")
     statuses = list(result.queries.statuses)
     return {status: statuses.count(status) for status in order if status in statuses}
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from retrievers.base import Rankings
 from runner.metrics.scores import Grader, find_answered
 
-Status = Literal["pass", "partial", "fail", "true_negative", "false_positive", "error"]
+Status = Literal["pass", "partial", "fail", "true_negative", "false_positive", "unjudged", "error"]
 """The outcome of a query.
 
 With gold: the first gold is at rank 1 (pass), at a later rank up to the cutoff that `find_missed_cutoff` returns
-(partial), or not among these (fail). Without gold: no result, or some. Or an error.
+(partial), or not among these (fail). Without gold: no result, or some; or unjudged. Or an error.
 """
 
 _GOLD_AT = {"pass": "rank 1", "partial": "ranks 2 to {}", "fail": "not in the first {}"}
@@ -99,7 +99,7 @@ def _with_nan(content: Mapping[str, Any]) -> dict[str, Any]:
 def measure_abstention(grader: Grader, rankings: Rankings, thresholds: Sequence[float] = (), k: int = 10) -> Abstention:
     """Measure abstention without a threshold, then at each threshold, from the same rankings."""
     graded, best, ran = grader.grade(rankings), _best(rankings), find_answered(rankings)
-    answerable, no_result = ran & (grader.golds > 0), ran & (grader.golds == 0)
+    answerable, no_result = ran & (grader.golds > 0), ran & grader.is_no_result
     gold = graded.gold
     scores = rankings.scores[gold.queries, gold.ranks - 1]
 
@@ -138,6 +138,7 @@ def list_statuses(
     gold = graded.gold.select(_passes(rankings.scores[graded.gold.queries, graded.gold.ranks - 1], threshold))
     by_rule: list[tuple[Status, NDArray[np.bool_]]] = [
         ("error", ~find_answered(rankings)),
+        ("unjudged", (grader.golds == 0) & ~grader.is_no_result),
         ("false_positive", (grader.golds == 0) & (graded.returned > 0) & _passes(_best(rankings), threshold)),
         ("true_negative", grader.golds == 0),
         ("pass", gold.first == 1),

@@ -111,6 +111,13 @@ class Grader:
         """Return the number of gold documents of each query (queries,)."""
         return self.judgments.golds(self.n_queries).astype(np.int64)
 
+    @cached_property
+    def is_no_result(self) -> NDArray[np.bool_]:
+        """Return which queries are known to have no gold, so that the right result is empty (queries,)."""
+        is_no_result: NDArray[np.bool_] = self.golds == 0
+        is_no_result[list(self.judgments.unjudged)] = False
+        return is_no_result
+
     def find_counted(self, rankings: Rankings) -> NDArray[np.bool_]:
         """Return which queries count in means (queries,): those with gold that were searched without an error."""
         return (self.golds > 0) & find_answered(rankings)

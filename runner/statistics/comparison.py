@@ -205,11 +205,12 @@ def compare_pairs(
     alpha, seed, test = statistics.alpha, statistics.seed, PAIRED_TESTS[statistics.test]
     level, m = 1 - statistics.confidence, len(scores)
     correction = CORRECTIONS[statistics.correction]
-    if correction.find_joint_test and (run_joint_test := correction.find_joint_test(test)):
+    is_joint = m > 2 or correction.is_own_test  # a single pair is a single test, with its interval
+    if correction.find_joint_test and is_joint and (run_joint_test := correction.find_joint_test(test)):
         joint = run_joint_test(scores, statistics.permutations, seed, level=level, clusters=clusters)
 
         def find_levels(rows: Floats) -> Floats:
-            if m == 2:  # a single pair is a single test
+            if m == 2:
                 return np.full(len(rows), alpha)
             return joint.levels(rows) * alpha / level  # the joint test is inverted at the level of the intervals
 

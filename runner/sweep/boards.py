@@ -12,8 +12,9 @@ import numpy as np
 
 from retrievers.base import Corpus
 from runner.comparison.datasets import rank_systems
-from runner.comparison.insights import Insights, find_failures
+from runner.comparison.insights import Insights, add_reached, find_failures
 from runner.comparison.leaderboard import FailedCombination, Leaderboard, build_leaderboard, find_mean
+from runner.comparison.notes import explain_foreign_ids
 from runner.comparison.race import RaceRecord
 from runner.comparison.search import Search
 from runner.comparison.selection import WinnerSelection
@@ -82,7 +83,11 @@ class Board:
     @cached_property
     def best_rankings(self) -> BestRankings:
         """Return the rankings of the best combinations, for the report."""
-        return self.load(self.best)
+        loaded, results = self.load(self.best), list(self.results.values())
+        others = dict(
+            zip(self.leaderboard.labels, (results[row.position] for row in self.leaderboard.rows), strict=True)
+        )
+        return loaded._replace(insight=add_reached(loaded.insight, others))
 
 
 def build_boards(
@@ -93,9 +98,16 @@ def build_boards(
     course: SweepCourse,
     load: Callable[[Mapping[int, str]], BestRankings] = load_nothing,
 ) -> list[Board]:
-    """Return a leaderboard by the primary measure for each dataset; the first one lists all failures."""
+    """Return a leaderboard by the primary measure for each dataset; the first one lists all failures.
+
+    A result whose hits have foreign ids is a failure: its scores are not those of the system.
+    """
+    foreign = [result for result in results.values() if result.has_foreign_ids]
+    failures = [*failures, *(FailedCombination(result.name, explain_foreign_ids(result)) for result in foreign)]
     groups: dict[str, dict[str, Result]] = {}
     for combination, result in results.items():
+        if result.has_foreign_ids:
+            continue
         groups.setdefault(result.dataset.fingerprint, {})[combination] = result
     systems = rank_systems([list(group.values()) for group in groups.values()], primary)
     return [

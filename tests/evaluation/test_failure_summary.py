@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -126,6 +127,38 @@ def test_the_reports_of_a_sweep_have_the_failure_classes_of_the_best(here: Path)
     assert Page(look.html).table("class") == shown
 
 
+UNION = """\
+# @package _global_
+hydra: {mode: MULTIRUN}
+sweep:
+  union:
+    words: {retriever: bm25}
+    elsewhere: {retriever: run, retriever.path: elsewhere.trec}
+"""
+
+
+def test_advice_names_the_combination_that_has_the_gold(here: Path) -> None:
+    (here / "union.yaml").write_text(UNION)
+    (here / "elsewhere.trec").write_text("lamp Q0 ferry 1 2 x\nlamp Q0 lamp 2 1 x\n")
+    data = ["dataset=beir", "dataset.path=data", "dataset.unknown_judged=keep", *SETTINGS, "tracking.background=false"]
+    assert main(["experiment=union.yaml", *data]) == 0
+    (page,) = (here / "mlruns").rglob("report.html")
+    html = page.read_text()
+    steps = {row[0]: row[-2] for row in Page(html).table("class")}
+    advice = ADVICE["distractor overlap"].first_step
+    assert steps["distractor overlap"] == (
+        f"run has gold of 1 of 3 in its first 3: use it, or fuse both. For the others: {advice}"
+    )
+    assert steps["absent from the corpus"] == ADVICE["absent from the corpus"].first_step
+    data = read_explorer_data(html)
+    failures = {
+        data["queries"]["ids"][int(place)]: of["classes"] for place, of in data["systems"][0]["failures"].items()
+    }
+    meaning = ADVICE["distractor overlap"].meaning
+    assert failures["lamp"] == [["distractor overlap", f"{meaning} run has gold at rank 2: use it, or fuse both."]]
+    assert failures["gull"] == [["distractor overlap", f"{meaning} {advice}"]]
+
+
 def test_a_greater_depth_is_proposed_where_a_stored_ranking_shows_that_it_helps(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,5 +220,8 @@ def test_the_rankings_show_what_they_can_of_each_remedy() -> None:
         "unjudged above gold": (2, "1 document to judge"),
         "unclassified": (1, "gold of 1 of 1 is at ranks 11 to 100, within reach of a reranker"),
     }
+    near = [replace(failures[place], reached={"a": 3, "b": 5} if place else {"b": 2}) for place in range(3)]
+    (summary, _) = summarize_failures(near, 10, 100)
+    assert summary.first_step == "b has gold of 3 of 3 in its first 10: use it, or fuse both."
     shallow = {of.name: of.proof for of in summarize_failures(failures, 10, 10)}
     assert shallow["distractor overlap"] == shallow["specificity gap"] == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,16 @@ def test_max_t_is_that_of_the_test_and_holm_replaces_it_where_there_is_none(
     max_t = run_max_t(scores, seed=5)
     monkeypatch.setitem(PAIRED_TESTS, "t", replace(PAIRED_TESTS["t"], run_max_t=lambda *_, **__: max_t))  # type: ignore[arg-type]  # a dict
     assert compare_pairs(scores, Statistics(test="t", correction="maxt")).p_values is max_t.p_values
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_single_pair_is_the_single_test_of_the_same_differences(test: Test, scores: Floats) -> None:
+    of_pair, alone = Statistics(test=test), Statistics(test=test, correction="none")
+    for pair in combinations(scores, 2):
+        two = np.stack(pair)
+        own = compare(compute_differences(two[1:], two[0]), alone).describe(0)
+        pair_alone = compare_to(0, two, compare_pairs(two, of_pair)).describe(1)
+        assert vars(pair_alone) == pytest.approx(vars(own), rel=1e-9, abs=1e-12)
 
 
 def test_letters_tell_which_systems_differ_and_the_best_has_the_first(scores: Floats) -> None:

@@ -61,7 +61,16 @@ def describe_proof(check: Check) -> str:
         why = f"{hidden} could be hidden {on}, and {limit} is allowed (a loss is not significant, {p})"
     else:
         why = f"more than the {limit} that is allowed, but not significant ({p} {on})"
-    return f"{why}; {describe_more(check)}"
+    return f"{why}; {describe_more(check)}{_propose_floor(check)}"
+
+
+def _propose_floor(check: Check) -> str:
+    """Return the floor that fails an undecided rule without a test, where half of the baseline's value is lost."""
+    if check.after > check.before / 2:
+        return ""
+    floor = f"{{{check.measure}: {check.before - check.limit:.4g}}}"
+    setting = f"floors_by_type={{{check.type}: {floor}}}" if check.type else f"floors={floor}"
+    return f"; a floor fails such a loss without a test: '+gate.{setting}'"
 
 
 def describe_more(check: Check) -> str:

@@ -58,6 +58,10 @@ def _verdict(comparison: Comparison, i: int) -> str:
         sources = " and ".join(dict.fromkeys((comparison.sources[0], comparison.sources[i])))
         return f"{label} and {first} are the same result ({sources}); choose another candidate."
     own = versus.difference
+    foreign = [comparison.labels[place] for place in (i, 0) if comparison.results[place].has_foreign_ids]
+    if foreign:
+        where = "the dataset" if comparison.results[i].dataset.documents else "any gold"
+        return f"{label} cannot be compared with {first}, because no hit of {foreign[0]} has an id of {where}."
     if math.isnan(own.mean):
         return f"{label} cannot be compared with {first}, because no query has a value in all results."
     p = f"{'' if own.p < 0.001 else '= '}{p_value(own.p)}".replace("<", "< ")
@@ -289,7 +293,7 @@ def describe_statistics(comparison: Comparison) -> str:
     by = "" if clusters is None else f" and tested by cluster ({clusters:,} clusters of variants)"
     return (
         f"Differences are paired, query by query{by}; {in_words(s.test, s.correction)}; seed {s.seed}. "
-        f"{describe_families(comparison)} {_describe_intervals(s)}"
+        f"{describe_families(comparison)} {_describe_intervals(comparison)}"
     )
 
 
@@ -311,12 +315,19 @@ def describe_families(comparison: Comparison) -> str:
         text += f" The other measures of the gate are {corrected} for their {format_count(rules, 'test', 'tests')}."
     if exploratory := sizes.get("exploratory"):
         count = format_count(exploratory, "test", "tests")
-        text += f" All other measures are exploratory and {corrected} for their {count}."
+        text += f" All other measures are exploratory and {corrected} for their {count}, shown or not;"
+        text += " the command table counts only the measures that it shows."
     return text
 
 
-def _describe_intervals(statistics: TableStatistics) -> str:
+def _describe_intervals(comparison: Comparison) -> str:
     """Return how intervals and p-values are related."""
+    statistics, primary = comparison.statistics, comparison.primary
+    of_choice = f" The interval of {primary} holds for all pairs, as on the leaderboard." if comparison.among else ""
+    return f"{_describe_single_intervals(statistics)}{of_choice}"
+
+
+def _describe_single_intervals(statistics: TableStatistics) -> str:
     test = PAIRED_TESTS[statistics.test]
     if not test.is_about_mean:
         return (

@@ -29,7 +29,7 @@ def classes_table(insight: Insights) -> Table:
     ]
     n = len(insight.failures)
     rows = [
-        [of.name, of.failures, of.failures / n, of.advice.meaning, of.advice.first_step, of.proof]
+        [of.name, of.failures, of.failures / n, of.advice.meaning, of.first_step, of.proof]
         for of in summarize_failures(insight.failures, insight.cutoff, insight.depth)
     ]
     return Table(columns, rows)

@@ -15,6 +15,7 @@ _OUTCOMES: Mapping[str, Literal["passed", "failed", "error", "skipped"]] = {
     "true_negative": "passed",
     "fail": "failed",
     "false_positive": "failed",
+    "unjudged": "skipped",
     "error": "error",
 }
 

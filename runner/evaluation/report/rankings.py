@@ -238,14 +238,16 @@ _EVIDENCE = {
 
 def _describe_failure(failure: QueryFailure) -> dict[str, Any]:
     """Return the classes of a missed query with their advice, and its evidence, as pairs of a meaning and a value."""
-    advice = [(name, ADVICE[name]) for name in failure.labels]
+    reached = next(
+        (f"{label} has gold at rank {rank}: use it, or fuse both." for label, rank in failure.reached.items()), ""
+    )
     values = vars(failure)
     evidence = [
         [EVIDENCE[title], float(f"{values[name]:.4g}")] for name, title in _EVIDENCE.items() if values[name] is not None
     ]
     named = [["the document above the gold", failure.rival], ["similar to the gold", failure.lookalike]]
     return {
-        "classes": [[name, f"{of.meaning} {of.first_step}"] for name, of in advice],
+        "classes": [[name, f"{ADVICE[name].meaning} {reached or ADVICE[name].first_step}"] for name in failure.labels],
         "evidence": [*evidence, *(pair for pair in named if pair[1])],
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -125,7 +125,8 @@ class PaperTable:
 
     `baseline` is the system that signs refer to; if it is "", they refer to the best system of each column. `marks`
     says whether cells show signs, or letters for all pairs of systems in a column. `across` is empty unless at least
-    two systems have results on all of several datasets. `results` are those of a system (row) on a dataset (position).
+    two systems have results on all of several datasets. `results` are those of a system (row) on a dataset (position),
+    without those in `foreign`, whose hits have foreign ids.
     """
 
     systems: Sequence[str]
@@ -136,6 +137,7 @@ class PaperTable:
     cells: Sequence[Sequence[PaperCell | None]]
     across: Sequence[AcrossRow]
     results: Mapping[tuple[int, int], Result]
+    foreign: Collection[tuple[int, int]] = ()
     marks: Marks = "signs"
 
     @property
@@ -174,6 +176,11 @@ def build_paper_table(
     rows. Raises `ReportError`.
     """
     grid, systems, titles = _arrange(results, datasets, names or {})
+    foreign = [place for place, result in grid.items() if result.has_foreign_ids]
+    grid = {place: result for place, result in grid.items() if place not in foreign}
+    for dataset, title in enumerate(titles):
+        if all(column != dataset for _, column in grid):
+            raise ReportError(f"{title}: no hit of any result has an id of the dataset; leave it out")
     first = next(iter(grid.values()))
     chosen = list(measures) or [first.primary]
     grid, systems = _order_rows(grid, systems, order, chosen[0])
@@ -207,6 +214,7 @@ def build_paper_table(
         list(zip(*columns, strict=True)),
         across,
         grid,
+        foreign,
         marks or ("signs" if baseline else "letters"),
     )
 

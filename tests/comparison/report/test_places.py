@@ -139,7 +139,7 @@ def test_all_places_have_the_same_number_of_queries_needed(test: Any) -> None:
 
 
 @pytest.mark.parametrize("test", ["permutation", "t"])
-def test_results_chosen_among_others_have_the_p_value_of_the_leaderboard(test: Any) -> None:
+def test_results_chosen_among_others_have_the_figures_of_the_leaderboard(test: Any) -> None:
     others = [result(name, retriever=name, seed=seed, quality=0.5) for seed, name in enumerate("cdefg", 2)]
     pair = draw_pair(test, 0.07)
     board = build_leaderboard([*pair, *others], "nDCG@10", statistics=Statistics(test=test))
@@ -152,8 +152,10 @@ def test_results_chosen_among_others_have_the_p_value_of_the_leaderboard(test: A
     )
     expected = board.rows[1].difference
     assert (own.corrected, own.significant) == (pytest.approx(expected.corrected), expected.significant)
-    assert own.needed == pytest.approx(expected.needed, rel=0.01)
-    assert (own.p, own.low) == (alone.p, alone.low)
+    assert own.needed == expected.needed > alone.needed
+    assert (own.low, own.high) == pytest.approx((expected.low, expected.high))
+    assert own.low < alone.low < alone.high < own.high
+    assert own.p == alone.p
     assert alone.corrected < own.corrected < 0.9
     assert comparison.count_tests()["primary"] == 21
     assert "corrected for all pairs of 7 systems" in tables.verdicts(comparison)[0]

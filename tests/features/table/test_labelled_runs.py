@@ -144,3 +144,12 @@ def test_rows_are_in_the_order_that_is_set(here: Path, capsys: pytest.CaptureFix
     ):
         rows, _ = tabulate(capsys, "latest", f"order={order}", f"+names={names}", datasets=dataset)
         assert [*rows.items()] == [*expected.items()]
+
+
+def test_a_run_of_other_documents_is_left_out_and_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = here / "runs/delta.lucene.trec"
+    file.write_text(file.read_text().replace(" d", " other"))
+    assert main(["-m", *OF_EACH, "retriever.label=lucene,splade", *COLLECTIONS]) == 0
+    rows, shown = tabulate(capsys, "latest")
+    assert rows == {"lucene": [1, None, 1], "splade": [0.5, 1, 0.25]}
+    assert "Scores were left out where no hit has an id of the dataset (lucene on delta)." in shown

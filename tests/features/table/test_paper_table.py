@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from runner.comparison.comparability import ReportError
-from runner.evaluation.result import DatasetSummary, Result
+from runner.evaluation.result import DatasetSummary, Holes, Result
 from runner.features.table.paper_table import PaperTable, build_paper_table, name_column
 from runner.features.table.report.documents import table_csv
 from runner.statistics.across_datasets import compare_across, compute_mean_ranks
@@ -282,3 +282,13 @@ def test_two_different_results_of_a_system_on_a_dataset_are_refused() -> None:
 
 def test_columns_are_named_as_in_a_spreadsheet() -> None:
     assert [name_column(i) for i in (0, 25, 26, 51, 52, 701, 702)] == ["A", "Z", "AA", "AZ", "BA", "ZZ", "AAA"]
+
+
+def test_a_dataset_without_any_known_hit_is_refused_by_name() -> None:
+    foreign = Holes(10, 80, 80, 80, 80, {"10": 1.0})
+    results = [
+        replace(one, holes=foreign if one.dataset.name == "reef" else None) for one in make_results(2, DATASETS[:3])
+    ]
+    with pytest.raises(ReportError, match="reef: no hit of any result has an id of the dataset; leave it out"):
+        build_paper_table(results)
+    assert build_paper_table(results, datasets=["harbour", "delta"]).foreign == []

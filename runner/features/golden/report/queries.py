@@ -28,6 +28,7 @@ STATUSES = {
     "fail": "\N{BALLOT X} FAIL",
     "true_negative": "\N{CHECK MARK} TRUE NEGATIVE",
     "false_positive": "\N{BALLOT X} FALSE POSITIVE",
+    "unjudged": "? UNJUDGED",
     "error": "\N{WARNING SIGN} ERROR",
 }
 

@@ -122,7 +122,8 @@ def extend_corpus(dataset: Dataset, documents: Corpus) -> Dataset:
         positions = moved[own.documents]
         order = np.lexsort((positions, own.queries))
         tables = {name: move(table) for name, table in own.by_search_type.items()}
-        return Judgments(own.queries[order], positions[order], own.grades[order], absent, tables, own.intervals)
+        columns = own.queries[order], positions[order], own.grades[order]
+        return Judgments(*columns, absent, tables, own.intervals, unjudged=own.unjudged)
 
     return replace(dataset, corpus=documents, judgments=move(dataset.judgments))
 

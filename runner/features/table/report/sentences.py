@@ -26,12 +26,18 @@ def describe_table(table: PaperTable, best: str = "Bold") -> list[str]:
     ]
     if is_corrected and measures[1:]:
         together = f" and corrected for all {len(measures) - 1} on each dataset" if measures[2:] else ""
-        sentences.append(f"{measures[0]} is the primary measure; the others are exploratory{together}.")
+        sentences.append(
+            f"{measures[0]} is the primary measure; the others are exploratory{together}. The command compare counts "
+            "all measures on record, so its p-values may differ."
+        )
     if is_corrected and len(table.datasets) > 1:
         sentences.append("Datasets are not corrected for one another.")
     lacking = [f"{system} on {', '.join(titles)}" for system, titles in table.list_missing().items()]
     if lacking:
         sentences.append(f"A dash: no result ({'; '.join(lacking)}).")
+    if table.foreign:
+        foreign = "; ".join(f"{table.systems[row]} on {table.datasets[column]}" for row, column in table.foreign)
+        sentences.append(f"Scores were left out where no hit has an id of the dataset ({foreign}).")
     return sentences
 
 

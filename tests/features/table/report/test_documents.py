@@ -180,5 +180,6 @@ def test_the_caption_names_the_baseline_and_what_is_corrected(table: PaperTable)
     several = build_paper_table(make_results(), ["nDCG@10", "RR", "AP"], names={"k1=2": UNRULY})
     text = " ".join(describe_table(several))
     assert "nDCG@10 is the primary measure; the others are exploratory and corrected for all 2 on each dataset." in text
+    assert "The command compare counts all measures on record, so its p-values may differ." in text
     free = replace(table, statistics=replace(table.statistics, correction="none"))
     assert "for all pairs" not in " ".join(describe_table(free))
