@@ -105,14 +105,16 @@ def test_a_run_of_other_documents_gets_no_verdict(here: Path, capsys: pytest.Cap
     ]
     ((name, error),) = (of.values() for of in board["failures"])
     assert "other.json" in name
-    assert error.startswith("no hit has an id of any gold, so the scores say nothing; 0 of 9 queries")
+    assert error.startswith("no hit is gold of any query, so the scores say nothing; 0 of 9 queries")
     assert error.endswith("hits have ids such as 'x0', judgments such as 'd0'; are they of the same documents?")
 
     pair = ["compare", *data, "baseline=good.json", "candidate=[other.json,fair.json]"]
     assert main([*pair, "gate=none"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "cannot be compared with good.json, because no hit of other.json has an id of any gold." in shown
+    assert "cannot be compared with good.json, because no hit of other.json is gold of any query." in shown
     assert "fair.json is not significantly worse than good.json in nDCG@10: -0.4444" in shown
-    assert "Warning: other.json is not compared: no hit has an id of any gold" in shown
+    assert "p = 0.125; about" in shown, "a single test, which is not corrected"
+    assert "Gold lost by step: other.json" not in shown
+    assert "Warning: other.json is not compared: no hit is gold of any query" in shown
     assert main([*pair, "gate=default"]) == 1
     assert "other.json: nDCG@10 cannot be measured" in " ".join(capsys.readouterr().out.split())

@@ -17,6 +17,7 @@ from runner.comparison.insights import find_failures
 from runner.config.objects import build
 from runner.datasets.dataset import Dataset
 from runner.evaluation.failure_classes import ADVICE
+from runner.evaluation.failure_summary import choose_first_step
 from runner.evaluation.failures import Lexicon
 from runner.evaluation.records import load_record, write_trec
 from runner.evaluation.result import Hits, Result, ResultError
@@ -95,7 +96,7 @@ class RunResult(Result):
         columns = ("query_id", "query", "class", "meaning", "try_first", "gold", "gold_rank")
         rows = [
             (self.queries.ids[of.query], self.queries.texts[of.query], name, ADVICE[name].meaning,
-             ADVICE[name].first_step, of.gold, of.gold_rank)
+             choose_first_step(name, [of], insight.cutoff), of.gold, of.gold_rank)
             for of in insight.failures
             for name in of.labels
         ]  # fmt: skip

@@ -182,10 +182,15 @@ class Comparison:
         """Return the family that the tests of a measure are corrected in."""
         return find_family(measure, self.primary, self.rules)
 
+    @property
+    def candidates(self) -> list[int]:
+        """Return the positions of the systems that are compared with the first."""
+        return _list_candidates(self.results)
+
     def count_tests(self) -> dict[Family, int]:
         """Return the number of tests that the p-values of each family are corrected for."""
         sizes = Counter(self.find_family(measure) for measure in self.table)
-        tests = {family: count * (len(self.results) - 1) for family, count in sizes.items()}
+        tests = {family: count * len(self.candidates) for family, count in sizes.items()}
         return tests | ({"primary": math.comb(self.among, 2)} if self.among else {})
 
     def is_first(self, system: int) -> bool:
@@ -366,6 +371,12 @@ def _score_shared_queries(results: Sequence[Result], measure: str) -> Floats:
     return scores
 
 
+def _list_candidates(results: Sequence[Result]) -> list[int]:
+    """Return the positions of the results to compare with the first; those with foreign ids say nothing."""
+    others = [] if results[0].has_foreign_ids else range(1, len(results))
+    return [i for i in others if not results[i].has_foreign_ids]
+
+
 def _build_table(
     results: Sequence[Result],
     measures: Sequence[str],
@@ -377,17 +388,19 @@ def _build_table(
     """Return the means and differences by measure, the primary one first."""
     scores = np.array([_score_shared_queries(results, measure) for measure in measures])
     families = [find_family(measure, measures[0], rules) for measure in measures]
-    clusters = number_clusters(_cluster_labels(results))
-    tested = compare_measures(compute_differences(scores[:, 1:], scores[:, :1]), families, statistics, clusters)
-    if rivals:
-        every = np.array([score_queries(result, measures[0]) for result in (*results, *rivals)], dtype=np.float64)
-        every[: len(results)][[result.has_foreign_ids for result in results]] = np.nan
+    clusters, candidates = number_clusters(_cluster_labels(results)), _list_candidates(results)
+    tested = compare_measures(compute_differences(scores[:, candidates], scores[:, :1]), families, statistics, clusters)
+    if rivals and candidates:
+        compared = [results[0], *(results[i] for i in candidates), *rivals]
+        every = np.array([score_queries(result, measures[0]) for result in compared], dtype=np.float64)
         tested[0] = correct_for_choice(tested[0], every, statistics, choice_correction, clusters)
     table = {}
     for m, measure in enumerate(measures):
         first = compute_mean(scores[m, 0])
         table[measure] = [Versus(first)]
-        for i, difference in enumerate(tested[m], 1):
+        differences = dict(zip(candidates, tested[m], strict=True))
+        for i in range(1, len(results)):
+            difference = differences.get(i, Difference())
             relative = difference.mean / first if first else math.nan
             table[measure].append(Versus(compute_mean(scores[m, i]), difference, relative))
     return table

@@ -245,26 +245,30 @@ def _check_drops(gate: Gate, comparison: Comparison) -> list[list[Check]]:
     The drops of the primary measure over all queries are one family of tests, those of other measures another
     (`runner.comparison.families`), and those by type a third, so that many types do not weaken the other tests.
     """
-    others = range(1, len(comparison.results))
+    others, candidates = range(1, len(comparison.results)), comparison.candidates
     families: dict[str, list[tuple[Check, Floats]]] = {}
+    checks: dict[int, list[Check]] = {system: [] for system in others}
     for kind, measure, limit in iter_rules(gate.drops, gate.drops_by_type, "drops", comparison):
-        family = "types" if kind else comparison.find_family(measure)
+        name = "types" if kind else comparison.find_family(measure)
         scores = np.array([select_type(values, kind, comparison) for values in comparison.scores[measure]])
         for system in others:
             result, before, after = comparison.results[system], *(compute_mean(scores[i]) for i in (0, system))
             cost = result.abstention.everything.left_with_nothing if measure == TN_RATE else None
             check = Check(comparison.labels[system], "drop", measure, kind, before, after, limit, cost=cost)
-            families.setdefault(family, []).append((check, compute_differences(scores[system], scores[0])))
+            if system in candidates:
+                families.setdefault(name, []).append((check, compute_differences(scores[system], scores[0])))
+            else:
+                checks[system].append(judge_drop(check, gate))
     statistics, clusters = comparison.statistics, comparison.cluster_numbers
-    of_choice = {"primary": [versus.difference for versus in comparison.table[comparison.primary][1:]]}
-    checks = [
-        judge_drops(
+    of_choice = {"primary": [comparison.table[comparison.primary][i].difference for i in candidates]}
+    for family, rows in families.items():
+        judged = judge_drops(
             rows, gate, statistics, clusters,
-            systems=len(others), tested=of_choice.get(family) if comparison.among else None,
-        )
-        for family, rows in families.items()
-    ]  # fmt: skip
-    return [[check for family in checks for check in family[i :: len(others)]] for i in range(len(others))]
+            systems=len(candidates), tested=of_choice.get(family) if comparison.among else None,
+        )  # fmt: skip
+        for place, system in enumerate(candidates):
+            checks[system] += judged[place :: len(candidates)]
+    return [checks[system] for system in others]
 
 
 def judge_drops(

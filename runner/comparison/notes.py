@@ -42,8 +42,8 @@ def describe_unknown_hits(result: Result) -> str:
 def explain_foreign_ids(result: Result) -> str:
     """Return why a result whose hits have foreign ids is not compared, with examples of the ids if they are known."""
     if result.dataset.documents:
-        return "no hit has an id of the dataset, so the scores say nothing; are they of the same documents?"
-    return "; ".join(["no hit has an id of any gold, so the scores say nothing", *result.warnings[:1]])
+        return "no hit is in the dataset, so the scores say nothing; are the ids those of its documents?"
+    return "; ".join(["no hit is gold of any query, so the scores say nothing", *result.warnings[:1]])
 
 
 def warn_holes(result: Result, label: str = "") -> str:
@@ -90,7 +90,8 @@ def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
 
     With one right document for each query, the rates only say how often it was retrieved, and there is no warning.
     """
-    rates = [(result.holes.rate, i) for i, result in enumerate(results) if result.holes and result.holes.hits]
+    known = [(i, result) for i, result in enumerate(results) if not result.has_foreign_ids]
+    rates = [(result.holes.rate, i) for i, result in known if result.holes and result.holes.hits]
     (least, fewest), (most, worst) = min(rates, default=(0.0, 0)), max(rates, default=(0.0, 0))
     if most - least < UNFAIR_GAP or _is_known_item(results[worst].dataset):
         return ""

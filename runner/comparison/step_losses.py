@@ -38,6 +38,8 @@ def compare_steps(before: Result, after: Result, clusters: NDArray[np.int64] | N
     queries, first, second = after.queries, before.losses, after.losses
     if first is None or second is None or first.cutoff != second.cutoff:
         return []
+    if before.has_foreign_ids or after.has_foreign_ids:
+        return []
     if list(before.queries.ids) != list(queries.ids) or list(map(list, before.queries.expected)) != list(
         map(list, queries.expected)
     ):

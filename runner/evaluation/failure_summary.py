@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.evaluation.failure_classes import ADVICE, FailureAdvice, FailureLabel
@@ -14,7 +14,7 @@ from runner.evaluation.failures import QueryFailure
 class ClassSummary:
     """The number of failures of a class, its advice, and `proof`: what rankings show about the remedy, or "".
 
-    `first_step` is what to try first: another combination of the sweep if it has gold of these queries, or the advice.
+    `first_step` is what to try first, as in `choose_first_step`.
     """
 
     name: FailureLabel
@@ -35,19 +35,32 @@ def summarize_failures(failures: Sequence[QueryFailure], cutoff: int, depth: int
         own = [failure for failure in failures if name in failure.labels]
         if own:
             proofs = filter(None, [_prove(name, own, cutoff, depth), _prove_depth(own)])
-            first_step = _choose_first_step(own, cutoff, advice)
+            first_step = choose_first_step(name, own, cutoff)
             summaries.append(ClassSummary(name, len(own), advice, "; ".join(proofs), first_step))
     return summaries
 
 
-def _choose_first_step(failures: Sequence[QueryFailure], cutoff: int, advice: FailureAdvice) -> str:
-    """Return the combination that has gold of the most queries, if any, and the advice unless that is all queries."""
-    counts = Counter(label for failure in failures for label in failure.reached)
+def choose_first_step(name: FailureLabel, failures: Sequence[QueryFailure], cutoff: int) -> str:
+    """Return what to try first for missed queries of a class.
+
+    It is what has gold of the most of them within the cutoff: another combination of the sweep or else LSA. The advice
+    on the class is for the others.
+    """
+    near, advice, n = [_list_near(failure, cutoff) for failure in failures], ADVICE[name].first_step, len(failures)
+    counts = Counter(label for ranks in near for label in ranks)
     if not counts:
-        return advice.first_step
-    (label, count), n = counts.most_common(1)[0], len(failures)
-    known = f"{label} has gold of {count} of {n} in its first {cutoff}: use it, or fuse both."
-    return known if count == n else f"{known} For the others: {advice.first_step}"
+        return advice
+    label, count = counts.most_common(1)[0]
+    gold = f"gold of {count} of {n} in its first {cutoff}" if n > 1 else f"gold at rank {near[0][label]}"
+    known = f"{label} has {gold}: try to fuse both (retriever=hybrid)."
+    return known if count == n else f"{known} For the others: {advice}"
+
+
+def _list_near(failure: QueryFailure, cutoff: int) -> Mapping[str, int]:
+    """Return the ranks within the cutoff at which others have gold of a query, best first."""
+    if failure.reached or failure.semantic_rank is None or failure.semantic_rank > cutoff:
+        return failure.reached
+    return {"LSA": failure.semantic_rank}
 
 
 def _prove_depth(failures: Sequence[QueryFailure]) -> str:

@@ -147,7 +147,7 @@ def test_advice_names_the_combination_that_has_the_gold(here: Path) -> None:
     steps = {row[0]: row[-2] for row in Page(html).table("class")}
     advice = ADVICE["distractor overlap"].first_step
     assert steps["distractor overlap"] == (
-        f"run has gold of 1 of 3 in its first 3: use it, or fuse both. For the others: {advice}"
+        f"run has gold of 1 of 3 in its first 3: try to fuse both (retriever=hybrid). For the others: {advice}"
     )
     assert steps["absent from the corpus"] == ADVICE["absent from the corpus"].first_step
     data = read_explorer_data(html)
@@ -155,7 +155,9 @@ def test_advice_names_the_combination_that_has_the_gold(here: Path) -> None:
         data["queries"]["ids"][int(place)]: of["classes"] for place, of in data["systems"][0]["failures"].items()
     }
     meaning = ADVICE["distractor overlap"].meaning
-    assert failures["lamp"] == [["distractor overlap", f"{meaning} run has gold at rank 2: use it, or fuse both."]]
+    assert failures["lamp"] == [
+        ["distractor overlap", f"{meaning} run has gold at rank 2: try to fuse both (retriever=hybrid)."]
+    ]
     assert failures["gull"] == [["distractor overlap", f"{meaning} {advice}"]]
 
 
@@ -221,7 +223,16 @@ def test_the_rankings_show_what_they_can_of_each_remedy() -> None:
         "unclassified": (1, "gold of 1 of 1 is at ranks 11 to 100, within reach of a reranker"),
     }
     near = [replace(failures[place], reached={"a": 3, "b": 5} if place else {"b": 2}) for place in range(3)]
-    (summary, _) = summarize_failures(near, 10, 100)
-    assert summary.first_step == "b has gold of 3 of 3 in its first 10: use it, or fuse both."
+    steps = {of.name: of.first_step for of in summarize_failures([*near, *failures[3:]], 10, 100)}
+    assert steps["vocabulary mismatch"] == "b has gold of 3 of 3 in its first 10: try to fuse both (retriever=hybrid)."
+    assert steps["specificity gap"] == ADVICE["specificity gap"].first_step
+    by_lsa = [QueryFailure(n, ("specificity gap",), "a", semantic_rank=rank) for n, rank in enumerate((9, 11))]
+    (summary,) = summarize_failures(by_lsa, 10, 100)
+    advice = ADVICE["specificity gap"].first_step
+    assert summary.first_step == (
+        f"LSA has gold of 1 of 2 in its first 10: try to fuse both (retriever=hybrid). For the others: {advice}"
+    )
+    (summary,) = summarize_failures(by_lsa[:1], 10, 100)
+    assert summary.first_step == "LSA has gold at rank 9: try to fuse both (retriever=hybrid)."
     shallow = {of.name: of.proof for of in summarize_failures(failures, 10, 10)}
     assert shallow["distractor overlap"] == shallow["specificity gap"] == ""

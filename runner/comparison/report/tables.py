@@ -60,12 +60,12 @@ def _verdict(comparison: Comparison, i: int) -> str:
     own = versus.difference
     foreign = [comparison.labels[place] for place in (i, 0) if comparison.results[place].has_foreign_ids]
     if foreign:
-        where = "the dataset" if comparison.results[i].dataset.documents else "any gold"
-        return f"{label} cannot be compared with {first}, because no hit of {foreign[0]} has an id of {where}."
+        what = "in the dataset" if comparison.results[i].dataset.documents else "gold of any query"
+        return f"{label} cannot be compared with {first}, because no hit of {foreign[0]} is {what}."
     if math.isnan(own.mean):
         return f"{label} cannot be compared with {first}, because no query has a value in all results."
     p = f"{'' if own.p < 0.001 else '= '}{p_value(own.p)}".replace("<", "< ")
-    candidates = len(comparison.results) - 1
+    candidates = len(comparison.candidates)
     family = f"all pairs of {comparison.among:,} systems" if comparison.among else f"{candidates:,} candidates"
     significance = f"p {p}"
     if candidates > 1 or comparison.among:

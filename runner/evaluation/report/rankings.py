@@ -13,6 +13,7 @@ from retrievers.base import NOTHING, Corpus
 from runner.comparison.insights import Insights
 from runner.config.report import Texts
 from runner.evaluation.failure_classes import ADVICE
+from runner.evaluation.failure_summary import choose_first_step
 from runner.evaluation.failures import QueryFailure
 from runner.evaluation.report.insights import EVIDENCE
 from runner.evaluation.result import Hits, QueryTable, Result, without_metadata
@@ -189,7 +190,7 @@ def build_rankings(
             system["scores"][i] = [float(f"{s:.6g}") for s in result.hits.rankings.scores[i, : len(shown)].tolist()]
             system["grades"][i] = result.hits.grades[i, : len(shown)].tolist()
     for system, insight in zip(systems, insights, strict=False):
-        system["failures"] = {str(f.query): _describe_failure(f) for f in insight.failures}
+        system["failures"] = {str(f.query): _describe_failure(f, insight.cutoff) for f in insight.failures}
     return {"documents": table.to_dict(), "systems": systems, "gold": gold}
 
 
@@ -236,18 +237,17 @@ _EVIDENCE = {
 }  # fmt: skip
 
 
-def _describe_failure(failure: QueryFailure) -> dict[str, Any]:
+def _describe_failure(failure: QueryFailure, cutoff: int) -> dict[str, Any]:
     """Return the classes of a missed query with their advice, and its evidence, as pairs of a meaning and a value."""
-    reached = next(
-        (f"{label} has gold at rank {rank}: use it, or fuse both." for label, rank in failure.reached.items()), ""
-    )
     values = vars(failure)
     evidence = [
         [EVIDENCE[title], float(f"{values[name]:.4g}")] for name, title in _EVIDENCE.items() if values[name] is not None
     ]
     named = [["the document above the gold", failure.rival], ["similar to the gold", failure.lookalike]]
     return {
-        "classes": [[name, f"{ADVICE[name].meaning} {reached or ADVICE[name].first_step}"] for name in failure.labels],
+        "classes": [
+            [name, f"{ADVICE[name].meaning} {choose_first_step(name, [failure], cutoff)}"] for name in failure.labels
+        ],
         "evidence": [*evidence, *(pair for pair in named if pair[1])],
     }
 

@@ -176,14 +176,14 @@ def build_paper_table(
     rows. Raises `ReportError`.
     """
     grid, systems, titles = _arrange(results, datasets, names or {})
+    first = next(iter(grid.values()))
+    chosen = list(measures) or [first.primary]
+    grid, systems = _order_rows(grid, systems, order, chosen[0])
     foreign = [place for place, result in grid.items() if result.has_foreign_ids]
     grid = {place: result for place, result in grid.items() if place not in foreign}
     for dataset, title in enumerate(titles):
         if all(column != dataset for _, column in grid):
             raise ReportError(f"{title}: no hit of any result has an id of the dataset; leave it out")
-    first = next(iter(grid.values()))
-    chosen = list(measures) or [first.primary]
-    grid, systems = _order_rows(grid, systems, order, chosen[0])
     if baseline and baseline not in systems:
         raise ReportError(f"baseline={baseline}: no such system; choose from {', '.join(systems)}")
     statistics = resolve_correction(statistics)
@@ -273,8 +273,9 @@ def _order_rows(
         return dict(grid), list(systems)
 
     def key(row: int) -> tuple[float, str]:
-        scores = [compute_mean(result.of(primary)) for (own, _), result in grid.items() if own == row]
-        return -sum(scores) / len(scores) if order == "score" else 0, systems[row].casefold()
+        known = [result for (own, _), result in grid.items() if own == row and not result.has_foreign_ids]
+        scores = [compute_mean(result.of(primary)) for result in known]
+        return -sum(scores) / max(len(scores), 1) if order == "score" else 0, systems[row].casefold()
 
     rows = sorted(range(len(systems)), key=key)
     moved = {(rows.index(row), column): result for (row, column), result in grid.items()}

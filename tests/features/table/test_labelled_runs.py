@@ -153,3 +153,6 @@ def test_a_run_of_other_documents_is_left_out_and_named(here: Path, capsys: pyte
     rows, shown = tabulate(capsys, "latest")
     assert rows == {"lucene": [1, None, 1], "splade": [0.5, 1, 0.25]}
     assert "Scores were left out where no hit has an id of the dataset (lucene on delta)." in shown
+    rows, shown = tabulate(capsys, "latest", "order=score", datasets="delta")
+    assert [*rows.items()] == [("splade", [1]), ("lucene", [None])]
+    assert "(lucene on delta)" in shown
