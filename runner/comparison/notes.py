@@ -76,13 +76,13 @@ def _is_telling(rate: float, cutoff: int, data: DatasetSummary, least: float) ->
     With fewer judgments than half of the first hits, as where each query has one right document, most hits have none by
     design. Then only a rate of 1 says something: no judged document was retrieved.
     """
-    has_few = _is_known_item(data) or data.judgments < data.queries * cutoff / 2
+    has_few = is_known_item(data.judgments, data.queries) or data.judgments < data.queries * cutoff / 2
     return rate >= (1 if has_few else least)
 
 
-def _is_known_item(data: DatasetSummary) -> bool:
+def is_known_item(judgments: int, queries: int) -> bool:
     """Return whether queries have one right document each, in the mean fewer than two judgments."""
-    return data.judgments < 2 * data.queries
+    return judgments < 2 * queries
 
 
 def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
@@ -93,7 +93,8 @@ def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
     known = [(i, result) for i, result in enumerate(results) if not result.has_foreign_ids]
     rates = [(result.holes.rate, i) for i, result in known if result.holes and result.holes.hits]
     (least, fewest), (most, worst) = min(rates, default=(0.0, 0)), max(rates, default=(0.0, 0))
-    if most - least < UNFAIR_GAP or _is_known_item(results[worst].dataset):
+    data = results[worst].dataset
+    if most - least < UNFAIR_GAP or is_known_item(data.judgments, data.queries):
         return ""
     cutoffs = {result.holes.cutoff for result in (results[fewest], results[worst]) if result.holes}
     return (

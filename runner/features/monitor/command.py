@@ -10,6 +10,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from retrievers.files import replace_texts
+from runner.comparison.notes import MANY_HOLES
 from runner.config.objects import ConfigError, build, build_settings
 from runner.config.values import resolve_config
 from runner.datasets import files
@@ -154,7 +155,8 @@ def _follow(
     later = records[max(start, monitoring.baseline) :]
     fall = explain_fall(baseline, later) if later else None
     texts = dict(zip(golden.ids, golden.texts, strict=True)) if golden else {}
-    return Report(monitoring, measure, reading, records, watching, drifts, fall, texts, promoted)
+    holes = 1.0 if golden and golden.is_known_item else MANY_HOLES
+    return Report(monitoring, measure, reading, records, watching, drifts, fall, texts, promoted, holes)
 
 
 def _show(report: Report, folder: Path | None) -> None:

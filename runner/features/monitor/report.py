@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from runner.comparison.notes import MANY_HOLES
 from runner.features.monitor.changes import Drift, Fall
 from runner.features.monitor.settings import Monitoring
 from runner.features.monitor.watching import ANSWERED, QUALITY, WITHIN, Watched, Watching
@@ -24,16 +25,13 @@ from runner.pages.sections import ReportSection
 from runner.pages.tables import Column, Table
 from runner.results.promotions import PromotionRecord
 
-MANY_HOLES = 0.2
-"""The share of unjudged hits among the first ones from which a mean says little."""
-
 
 @dataclass(frozen=True, eq=False)
 class Report:
     """The windows of a monitor, oldest first, with what is watched, how far each drifted, and what fell.
 
     `reading` says what was read, `texts` are those of judged queries by id, and `promoted` are the promotions of each
-    baseline by its name.
+    baseline by its name. From the share `holes` of unjudged hits on, a mean says little.
     """
 
     monitoring: Monitoring
@@ -45,6 +43,7 @@ class Report:
     fall: Fall | None
     texts: Mapping[str, str]
     promoted: Mapping[str, Sequence[PromotionRecord]] = field(default_factory=dict)
+    holes: float = MANY_HOLES
 
     @property
     def names(self) -> list[str]:
@@ -117,7 +116,7 @@ def describe_power(report: Report) -> Iterator[str]:
 def warn(report: Report) -> Iterator[str]:
     """Yield why the newest figures say little."""
     last = report.records[-1]
-    if last.hole_rate > MANY_HOLES:
+    if last.hole_rate >= report.holes:
         yield (
             f"{percent(last.hole_rate)} of the first hits of judged queries are not judged and count as "
             "irrelevant: judge them, or check that judgments and traces name documents in the same way"

@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass as checked
 from retrievers.base import NOTHING
 from retrievers.services.replies import SearchReply, join_replies
 from retrievers.store import fingerprint
+from runner.comparison.notes import is_known_item
 from runner.datasets.base import Judgments, Qrel
 from runner.datasets.dataset import Dataset
 from runner.datasets.traffic.queries import hash_query
@@ -123,6 +124,11 @@ class Golden:
         for query, document, grade in dataset.judgments.list_rows():
             grades[query][names[document]] = grade
         return Golden(dataset.queries.ids, dataset.queries.texts, grades, dataset.fingerprint)
+
+    @property
+    def is_known_item(self) -> bool:
+        """Return whether queries have one right document each, so that most hits are unjudged by design."""
+        return is_known_item(sum(len(self.grades[row]) for row in self.rows.values()), len(self.rows))
 
     def replace_grades(self, qrels: Sequence[Qrel]) -> Golden:
         """Return the queries with only the grades of other qrels."""

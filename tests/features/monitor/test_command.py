@@ -217,6 +217,17 @@ def test_what_cannot_be_measured_is_said(here: Path, capsys: pytest.CaptureFixtu
     assert "33.3% of the first hits of judged queries are not judged" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("judged", "warns"), [(("d",), False), (("d", "z"), True)])
+def test_unjudged_hits_are_a_warning_unless_each_query_has_one_right_document(
+    here: Path, capsys: pytest.CaptureFixture[str], judged: Sequence[str], warns: bool
+) -> None:
+    write_traces(here / "traces" / "a.jsonl", [0.8] * 2)
+    rows = [f"q{query}\t{letter}{query}\t1\n" for query in range(QUERIES) for letter in judged]
+    (here / "golden/qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
+    main(watch("log=false", "dataset.unknown_judged=keep"))
+    assert ("66.7% of the first hits of judged queries are not judged" in capsys.readouterr().err) == warns
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
