@@ -112,8 +112,8 @@ def compare_searches(data: Path, peer: str) -> dict[int, dict[str, float]]:
     queries = [orjson.loads(line)["text"] for line in (data / "queries.jsonl").read_bytes().splitlines()]
     analyzer, texts = Analyzer(), [row["text"] for row in rows]
     ours = BM25(analyzer, k1=K1, b=B).index(Corpus([row["_id"] for row in rows], texts), MemoryStore())
-    terms, asked = (analyzer.tokens(text) for text in texts), [analyzer.tokens(query) for query in queries]
-    theirs = Tantivy(terms, asked) if peer == "tantivy" else Pisa(terms, asked, data)
+    terms, searched = (analyzer.tokens(text) for text in texts), [analyzer.tokens(query) for query in queries]
+    theirs = Tantivy(terms, searched) if peer == "tantivy" else Pisa(terms, searched, data)
     if isinstance(theirs, Pisa):
         theirs.check(ours.search(queries, CHECKED).documents.tolist())
     took = {}

@@ -30,3 +30,23 @@ class Pieces(NamedTuple):
     lines: NDArray[np.uint8]
     starts: NDArray[np.int64]
     slots: NDArray[np.int64]
+
+
+LANE, BLOCK_SIZE = 64, 4
+"""How many scores are checked together, and how many documents have one bound."""
+
+
+class DocumentBlocks(NamedTuple):
+    """Blocks of `BLOCK_SIZE` documents: the largest values of frequent terms in each, and the values of all documents.
+
+    Term t has the row `rows[t]` of `maxima` (uint8), in units of `units[t]`, rounded up; the row of a rare term is -1.
+    The number of columns is a multiple of `LANE`. Document d has the ascending `terms` and their `values` from
+    `starts[d]` to `starts[d + 1]`.
+    """
+
+    rows: NDArray[np.int32]
+    units: NDArray[np.float32]
+    maxima: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    terms: NDArray[np.unsignedinteger]
+    values: NDArray[np.float32]

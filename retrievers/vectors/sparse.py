@@ -19,8 +19,9 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as settings
 
 from retrievers.access import Access
-from retrievers.base import Corpus, Rankings
+from retrievers.base import Corpus, Rankings, list_filters
 from retrievers.capabilities import Capabilities
+from retrievers.compiled.layouts import DocumentBlocks
 from retrievers.encoders.sparse import RESULTS_VERSION as MODEL_VERSION
 from retrievers.encoders.sparse import SparseModel
 from retrievers.lexical.block_search import Masks, search_in_parts
@@ -34,6 +35,9 @@ from retrievers.work import LIVE_CODE, LIVE_POSTINGS, WEIGHTED_POSTINGS
 RESULTS_VERSION = f"sparse 1, {MODEL_VERSION}, {POSTINGS_VERSION}"
 
 Column = NDArray[Any]
+
+_PER_HIT = 8192
+"""The number of documents for each hit from which bounds of blocks are worth computing."""
 
 log = logging.getLogger(__name__)
 
@@ -112,28 +116,46 @@ class LearnedSparseSearcher:
         return self.settings.count_cuts(self.corpus, queries, store)
 
     def compile(self) -> None:
-        """Compile the search with a query that has no terms."""
+        """Compile the search of all documents with a query that has no terms."""
         columns = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.float32)
-        self.search_weighted(TermWeights(0, np.zeros(2, dtype=np.int64), *columns), [""], 1)
+        self.search_weighted(TermWeights(0, np.zeros(2, dtype=np.int64), *columns), [""], max(len(self.corpus), 1))
 
     def search_weighted(self, weighted: TermWeights, queries: Sequence[str], k: int) -> Rankings:
-        """Return the k best documents of each query, given its weights."""
+        """Return the k best documents of each query, given its weights.
+
+        If k is small for the corpus, only blocks of documents that can have hits are scored. The result is the same.
+        """
+        from retrievers.compiled.block_maxima import fill_rankings_by_blocks
         from retrievers.compiled.sparse import fill_rankings
 
-        offsets, *columns = self._columns
+        (offsets, *columns), ties = self._columns, self._ties
+        prunes = len(self.corpus) > _PER_HIT * k and not any(list_filters(queries))
+        blocks = self._blocks if prunes else None
 
-        def fill(part: slice, masks: Masks, documents: NDArray[np.int32], scores: NDArray[np.float32]) -> None:
+        def fill(part: slice, masks: Masks, *filled: Column) -> None:
             bounds = weighted.offsets[part.start : part.stop + 1]
             entries = slice(bounds[0], bounds[-1])
-            terms, weights = weighted.terms[entries], weighted.weights[entries]
-            if len(offsets) > weighted.n_terms:  # an empty corpus has no terms
-                fill_rankings(terms, weights, bounds - bounds[0], offsets, *columns, *masks, documents, scores)
+            parts = weighted.terms[entries], weighted.weights[entries], bounds - bounds[0]
+            if len(offsets) <= weighted.n_terms:  # an empty corpus has no terms
+                return
+            if blocks:
+                fill_rankings_by_blocks(*parts, offsets, *columns, blocks, *ties, *filled)
+            else:
+                fill_rankings(*parts, offsets, *columns, *ties, *masks, *filled)
 
         return search_in_parts(queries, self.corpus, k, fill)
 
     @cached_property
-    def _columns(self) -> tuple[Column, ...]:
-        """Return the postings, with documents as unsigned integers, which compiled code reads fastest, and the ties."""
-        postings, order = self.postings, self.corpus.tie_order
-        columns = postings.offsets, postings.documents.view(np.uint32), postings.weights
-        return *columns, order, np.argsort(order).astype(np.int32)
+    def _columns(self) -> tuple[Column, Column, Column]:
+        """Return the postings, with documents as unsigned integers, which compiled code reads fastest."""
+        return self.postings.offsets, self.postings.documents.view(np.uint32), self.postings.weights
+
+    @cached_property
+    def _ties(self) -> tuple[Column, Column]:
+        """Return the tie order of documents, and the documents in this order."""
+        order = self.corpus.tie_order
+        return order, np.argsort(order).astype(np.int32)
+
+    @cached_property
+    def _blocks(self) -> DocumentBlocks:
+        return self.postings.build_blocks(len(self.corpus))

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from retrievers.base import NOTHING
+from retrievers.compiled.layouts import BLOCK_SIZE, LANE, DocumentBlocks
 from retrievers.lexical.postings import is_ascending
 from retrievers.store import Arrays
 from retrievers.vectors.term_weights import DamagedWeightsError, TermWeights
 
 Column = NDArray[Any]
+
+_FREQUENT = 1 / 64
+"""The share of documents from which the bounds of a term are read faster than its postings."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +30,25 @@ class WeightedPostings:
     offsets: NDArray[np.int64]
     documents: NDArray[np.int32]
     weights: NDArray[np.float32]
+
+    def build_blocks(self, n_documents: int) -> DocumentBlocks:
+        """Return the documents in blocks, with bounds for the search."""
+        from retrievers.compiled.block_maxima import fill_blocks
+
+        frequencies, n_terms = np.diff(self.offsets), len(self.offsets) - 1
+        frequent, known = frequencies >= _FREQUENT * n_documents, frequencies > 0
+        largest = np.zeros(n_terms, dtype=np.float32)
+        largest[known] = np.maximum.reduceat(self.weights, self.offsets[:-1][known]) if known.any() else 0
+        blocks = DocumentBlocks(
+            rows=np.where(frequent, np.cumsum(frequent) - 1, NOTHING).astype(np.int32),
+            units=np.nextafter(largest * np.float32((1 + 2**-20) / 255), np.float32(np.inf)),
+            maxima=np.zeros((frequent.sum(), -(-n_documents // (BLOCK_SIZE * LANE)) * LANE), dtype=np.uint8),
+            starts=np.zeros(n_documents + 1, dtype=np.int64),
+            terms=np.empty(len(self.documents), dtype=np.min_scalar_type(n_terms)),
+            values=np.empty(len(self.documents), dtype=np.float32),
+        )
+        fill_blocks(self.offsets, self.documents, self.weights, blocks)
+        return blocks
 
 
 def build_postings(documents: TermWeights) -> Arrays:

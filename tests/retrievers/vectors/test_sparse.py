@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,14 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrievers.base import NOTHING, Corpus, QueryText, RetrieverError, rank
+from benchmarks.sparse_weights import SyntheticWeights
+from retrievers.base import NOTHING, Corpus, QueryText, Rankings, RetrieverError, rank
 from retrievers.encoders.sparse import SparseModel
 from retrievers.filters import parse_filter
 from retrievers.search import Work, plan_rankings, search_cached
 from retrievers.store import MemoryStore, NoStore
+from retrievers.vectors import sparse
 from retrievers.vectors.sparse import LearnedSparse, LearnedSparseSearcher
 from retrievers.vectors.term_weights import DamagedWeightsError, TermWeights, join_weights
-from retrievers.vectors.weighted_postings import build_postings, read_postings
+from retrievers.vectors.weighted_postings import WeightedPostings, build_postings, read_postings
 from tests.retrievers.encoders.test_encoders import Disk
 
 COGNITION = find_spec("cognition")
@@ -62,20 +66,71 @@ def draw_weights(rng: np.random.Generator, texts: int, terms: int) -> NDArray[np
     return np.maximum(rng.integers(-4, 5, size=(texts, terms)), 0).astype(np.float32) / np.float32(4)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 200), st.integers(1, 6), st.integers(1, 8))
-def test_rankings_are_those_of_dot_products(seed: int, documents: int, queries: int, k: int) -> None:
+ALL, BLOCKS = 10**9, 0
+"""The number of documents for each hit from which blocks are searched: never, and always."""
+
+
+def search(
+    documents: TermWeights, queries: TermWeights, k: int, per_hit: int, texts: Sequence[str] = (), metadata: Any = None
+) -> Rankings:
+    n = len(documents.offsets) - 1
+    ids = [f"d{(i * 7919) % 19997}" for i in range(n)]  # so that ties are not in the order of the corpus
+    corpus = Corpus(ids, [""] * n, [""] * n, metadata, ["year"]) if metadata else Corpus(ids, [""] * n)
+    postings = read_postings(build_postings(documents), n)
+    searcher = LearnedSparseSearcher(LearnedSparse("unused"), corpus, postings, NoStore())
+    with patch.object(sparse, "_PER_HIT", per_hit):
+        return searcher.search_weighted(queries, texts or [""] * (len(queries.offsets) - 1), k)
+
+
+@given(
+    st.integers(0, 10_000), st.integers(1, 200), st.integers(1, 6), st.integers(1, 8), st.sampled_from([ALL, BLOCKS])
+)
+def test_rankings_are_those_of_dot_products(seed: int, documents: int, queries: int, k: int, per_hit: int) -> None:
     rng = np.random.default_rng(seed)
     of_documents, of_queries = draw_weights(rng, documents, 12), draw_weights(rng, queries, 12)
-    corpus = Corpus([f"d{i}" for i in range(documents)], [""] * documents)
-    postings = read_postings(build_postings(from_matrix(of_documents)), documents)
-    texts = [""] * queries
-    searcher = LearnedSparseSearcher(LearnedSparse("unused"), corpus, postings, NoStore())
-    rankings = searcher.search_weighted(from_matrix(of_queries), texts, k)
+    rankings = search(from_matrix(of_documents), from_matrix(of_queries), k, per_hit)
     products = of_queries @ of_documents.T  # exact: sums of few multiples of 1/16
     places = np.where(products > 0, np.arange(documents), NOTHING).astype(np.int32)
-    expected = rank(places, products, corpus.tie_order, k)
+    order = Corpus([f"d{(i * 7919) % 19997}" for i in range(documents)], [""] * documents).tie_order
+    expected = rank(places, products, order, k)
     assert np.array_equal(rankings.documents, expected.documents)
     assert np.array_equal(rankings.scores, expected.scores)
+
+
+@pytest.mark.parametrize("k", [1, 10, 300])
+def test_blocks_give_the_documents_scores_and_ties_of_a_search_of_all(k: int) -> None:
+    made = SyntheticWeights(n_terms=2000, topics=50)
+    documents, queries = made.weigh_documents(5000), made.weigh_queries(30)
+    doubled = join_weights([documents, documents.select(0), documents, queries])  # equal documents tie
+    rankings, expected = (search(doubled, queries, k, per_hit) for per_hit in (BLOCKS, ALL))
+    assert np.array_equal(rankings.documents, expected.documents)
+    assert np.array_equal(rankings.scores, expected.scores)
+    assert (expected.scores[:, 0] > 0).all()
+
+
+def test_filters_apply_to_a_corpus_that_is_searched_by_blocks() -> None:
+    made = SyntheticWeights(n_terms=2000, topics=50)
+    documents, queries = made.weigh_documents(1000), made.weigh_queries(2)
+    texts = [QueryText("", "q", "", parse_filter({"year": [0]})), QueryText("")]
+    rankings = search(documents, queries, 1000, BLOCKS, texts, [{"year": i % 4} for i in range(1000)])
+    first, second = search(documents, queries, 1000, BLOCKS).documents
+    assert rankings.documents[0][:200].tolist() == first[first % 4 == 0][:200].tolist()
+    assert rankings.documents[1].tolist() == second.tolist()
+
+
+def test_blocks_that_cannot_have_a_hit_are_not_scored() -> None:
+    n = 8000
+    falling = np.repeat(1 / (1 + np.arange(n // 100, dtype=np.float32)), 100)
+    falling[40] = 2
+    postings = read_postings(build_postings(from_matrix(np.stack([falling, falling], axis=1))), n)
+    corpus = Corpus([f"d{i}" for i in range(n)], [""] * n)
+    searcher = LearnedSparseSearcher(LearnedSparse("unused"), corpus, postings, NoStore())
+    blocks = postings.build_blocks(n)
+    blocks.values[2 * 4000 :] = 100  # would be the best hits
+    query = from_matrix(np.ones((1, 2), dtype=np.float32))
+    with patch.object(WeightedPostings, "build_blocks", return_value=blocks), patch.object(sparse, "_PER_HIT", BLOCKS):
+        rankings = searcher.search_weighted(query, [""], 1)
+    assert (rankings.documents.tolist(), rankings.scores.tolist()) == ([[40]], [[4.0]])
 
 
 @given(st.integers(0, 10_000), st.integers(1, 9))
