@@ -37,6 +37,7 @@ from runner.comparison.labels import label_results
 from runner.comparison.notes import describe_index_changes, explain_foreign_ids, list_some, warn_unequal_holes
 from runner.comparison.queries import QueryOutcome, build_query_outcome
 from runner.config.objects import build_settings
+from runner.evaluation.represented import describe_over_searches
 from runner.evaluation.result import QueryTable, Result
 from runner.pages.numbers import difference_interval, format_signed, p_value, score4
 from runner.statistics.agreement import Headroom, headroom
@@ -309,6 +310,8 @@ def build_comparison(
     ):
         if queries:
             remarks.append(f"without {list_some(queries)}, because {why}")
+    means = ((label, describe_over_searches(result)) for label, result in zip(labels, results, strict=True))
+    remarks += [f"{label}: {mean}" for label, mean in means if mean]
     if warning := warn_unequal_holes(results, labels):
         remarks.insert(0, warning)
     foreign = [(label, result) for label, result in zip(labels, results, strict=True) if result.has_foreign_ids]

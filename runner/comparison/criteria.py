@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runner.comparison.headline import find_deepest_recall, list_token_measures
+from runner.evaluation.represented import OVER_SEARCHES
 from runner.evaluation.result import Result
 from runner.metrics.abstention import AtThreshold
 
@@ -85,6 +86,12 @@ _GRADE = Criterion("grade", "grade", lambda r: _number(r.grades.figures()["grade
 _INDEX_RECALL = Criterion(
     "index_recall_at_10", "index recall@10", lambda r: r.diagnostics.get("index_recall_at_10", math.nan)
 )
+_OVER_SEARCHES = Criterion(
+    OVER_SEARCHES,
+    "over searches",
+    lambda r: r.diagnostics.get(OVER_SEARCHES, math.nan),
+    definition="Mean of the primary measure over the searches that the queries of a sample of traffic represent",
+)
 _AUROC = Criterion("auroc", "AUROC", lambda r: r.abstention.auroc, priority=8)
 
 
@@ -97,7 +104,7 @@ def select_criteria(results: Sequence[Result], primary: str) -> list[Criterion]:
     criteria += [mean_of(measure, 4) for measure in tokens if measure != primary]
     for threshold in sorted({threshold for result in results for threshold in _by_threshold(result)}):
         criteria += _at_threshold(threshold)
-    criteria += [_INDEX_RECALL, _GRADE, _AUROC, *_rate_of_holes(results), *COSTS.values()]
+    criteria += [_OVER_SEARCHES, _INDEX_RECALL, _GRADE, _AUROC, *_rate_of_holes(results), *COSTS.values()]
     free = all(not _number(result.timings.money) > 0 for result in results)
     criteria = [c for c in criteria if not (free and c is COSTS["api_cost"])]
     return [c for c in criteria if not all(math.isnan(c.value(result)) for result in results)]

@@ -42,6 +42,7 @@ from runner.evaluation.grading import SCALE, grade_found
 from runner.evaluation.language import label_languages
 from runner.evaluation.losses import Losses
 from runner.evaluation.measuring import RankedDocuments, measure
+from runner.evaluation.represented import measure_over_searches
 from runner.evaluation.result import ChunkPlaces, DatasetSummary, JudgedQueries, Measurements, Result, Timings
 from runner.evaluation.selectivity import measure_by_selectivity
 from runner.evaluation.span_sensitivity import measure_by_threshold
@@ -54,7 +55,7 @@ from runner.metrics.measures import check_grades
 from runner.metrics.scores import Grader
 from runner.metrics.settings import RESULTS_VERSION as METRICS_VERSION
 from runner.metrics.tokens import build_token_gold
-from runner.statistics.clusters import count_clusters
+from runner.statistics.clusters import count_clusters, number_clusters
 from runner.store.base import WorkStore
 from runner.system.environment import describe_code, describe_environment
 
@@ -249,12 +250,16 @@ class Bench:
         primary = measurements.scores[measurements.measures.index(measurements.primary)]
         by_filter = measure_by_selectivity(dataset, rankings, settings.depth, measurements.primary, primary)
         by_threshold = measure_by_threshold(dataset, rankings, settings.primary_measure)
+        units = number_clusters(dataset.queries.clusters)
+        over_searches = measure_over_searches(
+            dataset.queries.metadata, primary, experiment.statistics.confidence, units
+        )
         added = self._list_added_figures(experiment)
         environment = describe_environment() | {"code": describe_code(experiment.retriever)}
         end = time.perf_counter()
         return MeasuredExperiment(
             measurements=measurements,
-            figures={**by_filter, **by_threshold, **added},
+            figures={**by_filter, **by_threshold, **over_searches, **added},
             dataset=_summarize(dataset, recorded_name),
             timings=_sum_costs(costs, rankings, end - scoring, end - start),
             environment=environment,

@@ -49,17 +49,20 @@ def moments(
     return counts, units.means, np.where(deviations < 1e-12, 0, deviations)  # rounding errors of a zero deviation
 
 
-def mean_interval(values: Floats, confidence: float = 0.95, clusters: Clusters | None = None) -> Floats:
+def mean_interval(
+    values: Floats, confidence: float = 0.95, clusters: Clusters | None = None, weights: Floats | None = None
+) -> Floats:
     """Return Student's interval of the mean over queries, clipped to [0, 1] if all values are in it.
 
     `values` are one system (queries,) or several (m x queries); the result is (2,) or (m x 2), NaN without queries.
+    With weights (m x queries), a query counts as that many.
     Equal values have no spread to estimate: their interval contains the means from 0 to 1 with which a sample of such
     values is not too improbable. For hits and misses, this is the interval of Clopper & Pearson (1934).
     """
     from scipy.special import stdtrit
 
     rows = np.atleast_2d(values)
-    n, means, deviations = moments(rows, clusters)
+    n, means, deviations = moments(rows, clusters, weights)
     tail = (1 - confidence) / 2
     half = stdtrit(np.maximum(n - 1, 1), 1 - tail) * deviations / np.sqrt(np.maximum(n, 1))
     bounds = np.stack([means - half, means + half], axis=1)

@@ -7,6 +7,7 @@ from rich.text import Text
 from runner.comparison.insights import Insights
 from runner.evaluation.report import tables
 from runner.evaluation.report.sections import iter_sections
+from runner.evaluation.represented import describe_over_searches
 from runner.evaluation.result import Result
 from runner.pages import numbers
 from runner.pages.console import open_output
@@ -30,6 +31,7 @@ def show_result(result: Result, insight: Insights = Insights(), hardest: int = 3
     whole = [f"{m} {numbers.score(result.means.get(m))}" for m in tables.whole_measures(result)]
     lines = [
         ", ".join(whole),
+        describe_over_searches(result),
         tables.describe_judged(result),
         tables.outcomes_line(result),
         tables.describe_losses(result),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from runner.__main__ import main
 from runner.datasets.beir import Beir
 from runner.datasets.traffic.masking import build_mask, passes_luhn
 from runner.datasets.traffic.searches import ServedSearch
+from runner.evaluation.represented import measure_over_searches
 from runner.features.mine.traffic.draw import (
     QueryGroup,
     count_needed,
@@ -84,17 +84,22 @@ def test_each_query_is_drawn_by_its_share_of_the_searches() -> None:
     ]
     strata = stratify(groups, clusters=4, seed=0)
     weights = np.array([group.weight for group in groups])
-    for seed in range(20):
+    values = np.random.default_rng(2).random(len(groups)) * (weights > 1)
+    estimates, step = [], weights.sum() / 50
+    for seed in range(400):
         drawn = draw_groups(groups, strata, 50, seed)
-        assert drawn.total() == 50
-        expected = 50 * weights / weights.sum()
-        assert all(abs(drawn[place] - share) < 1 for place, share in enumerate(expected.tolist()))
-    for values in (strata.frequencies, strata.topics):
-        for value in np.unique(values):
-            drawn_here = sum(count for place, count in drawn.items() if values[place] == value)
-            assert abs(drawn_here - expected[values == value].sum()) < 9
+        assert set(np.unique(drawn)) <= {0, step, *weights[weights > step]}
+        assert (drawn[weights > step] == weights[weights > step]).all()
+        mean = measure_over_searches([{"represents": weight} for weight in drawn.tolist()], values)
+        estimates.append(mean["over_searches"])
+        assert mean["over_searches.low"] < mean["over_searches"] < mean["over_searches.high"]
+    assert abs(np.mean(estimates) - np.average(values, weights=weights)) < 3 * np.std(estimates) / 20
+    assert abs(np.average(values) - np.average(values, weights=weights)) > 9 * np.std(estimates) / 20
+    for column in (strata.frequencies, strata.topics):
+        for value in np.unique(column):
+            assert abs(drawn[column == value].sum() - weights[column == value].sum()) < 9 * step
     assert set(strata.frequencies.tolist()) == {0, 1, 2} and set(strata.periods.tolist()) == {0, 1, 2, 3}
-    assert draw_groups(groups[:3], strata, 50, 0) == Counter({0: 1, 1: 1, 2: 1})
+    assert draw_groups(groups[:3], strata, 50, 0).tolist() == weights[:3].tolist()
 
 
 def test_coverage_has_an_interval_over_sessions() -> None:
@@ -145,7 +150,7 @@ def test_a_golden_set_has_masked_queries_served_documents_and_declared_feedback(
     rows = {row["text"]: row for row in read_rows(here / "golden" / "queries.jsonl")}
     assert sorted(rows) == ["mail <email>", "opening hours", "parking", "refund"]
     assert rows["opening hours"]["metadata"] | {"last": ""} == {
-        "topic": "topic 1", "frequency": "head", "week": "2026-W48", "last": "", "searches": 2, "drawn": 1,
+        "topic": "topic 1", "frequency": "head", "week": "2026-W48", "last": "", "searches": 2, "represents": 2.0,
     }  # fmt: skip
     assert "example.org" not in "".join(path.read_text() for path in (here / "golden").glob("*.jsonl"))
     dataset = Beir(path="golden").load()
@@ -163,7 +168,8 @@ def test_as_many_queries_are_drawn_as_wanted_and_the_coverage_says_what_they_sta
     assert main([*words, "source.clusters=1"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "6 searches for 5 texts are 4 queries after near-duplicates were merged" in printed
-    assert "has the queries of 50.0% of these searches [14.8%, 85.2%], and each draw stands for 50.00%" in printed
+    assert "has the queries of 50.0% of these searches [14.8%, 85.2%]." in printed
+    assert "Each represents its searches, and at least 3 of them." in printed
     assert "frequency head 1 33.3% 50.0%" in printed
     assert len(read_rows(here / "g" / "queries.jsonl")) == 2
 

@@ -51,10 +51,10 @@ def mine_traffic(source: TrafficSource, folder: Path, tracking: Tracking, parame
 
 
 def strata_table(draw: GoldenDraw) -> Table:
-    """Return the strata of a draw with their shares of searches and of draws."""
+    """Return the strata of a draw with their shares of the searches and of those represented."""
     columns = [
         Column("by", spare=1), Column("stratum", least=20), Column("queries", number, numeric=True, spare=2),
-        Column("share of searches", percent, numeric=True), Column("share of draws", percent, numeric=True),
+        Column("share of searches", percent, numeric=True), Column("share represented", percent, numeric=True),
     ]  # fmt: skip
     return Table(columns, [list(row.values()) for row in draw.strata])
 
@@ -67,7 +67,7 @@ def describe_draw(draw: GoldenDraw) -> list[str]:
         f"{own['searches']:,} searches for {own['texts']:,} texts are {own['groups']:,} queries after near-duplicates "
         f"were merged. {own['needed']:,} were wanted; the golden set has {own['queries']:,}. Masked: {masked}.",
         f"The golden set has the queries of {coverage.share:.1%} of these searches [{coverage.low:.1%}, "
-        f"{coverage.high:.1%}], and each draw stands for {1 / max(own['needed'], 1):.2%} of them.",
+        f"{coverage.high:.1%}]. Each represents its searches, and at least {own['least']:,.4g} of them.",
     ]
     if own["kept"] or own["gone"]:
         lines.append(

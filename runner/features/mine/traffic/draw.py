@@ -1,15 +1,14 @@
-"""Draw queries from traffic so that their mean estimates that of the traffic.
+"""Draw queries from traffic so that their weighted mean estimates that of the traffic.
 
 Queries are ordered by topic, frequency and time, and drawn systematically with probabilities proportional to their
-numbers of searches (Madow 1949), so that each topic, frequency and time has its share. A query that is searched for
-so often that it is drawn several times stands for several.
+numbers of searches (Madow 1949), so that each topic, frequency and time has its share. A query represents its searches,
+divided by the probability that it is drawn (Horvitz & Thompson 1952).
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,8 @@ from runner.datasets.duplicates import Shingled
 from runner.datasets.traffic.searches import ServedSearch
 from runner.statistics.effects import queries_needed
 from runner.statistics.typical_spread import assume_spread
+
+Floats = NDArray[np.float64]
 
 FREQUENCIES = ("head", "torso", "tail")
 """Each has a third of the searches: the queries that are searched for most, less, and least."""
@@ -105,15 +106,22 @@ def _find_topics(texts: Sequence[str], clusters: int, seed: int) -> NDArray[np.i
     return np.asarray(topics, dtype=np.int64)
 
 
-def draw_groups(groups: Sequence[QueryGroup], strata: Strata, count: int, seed: int) -> Counter[int]:
-    """Return the groups that are drawn by position, each with how often; all of them if there are no more."""
+def draw_groups(groups: Sequence[QueryGroup], strata: Strata, count: int, seed: int) -> Floats:
+    """Return how many searches each group represents (n,): 0 if it is not drawn; if there are no more, all are drawn.
+
+    A group with more searches than each draw is surely drawn, and represents these.
+    """
+    weights = np.array([group.weight for group in groups])
     if len(groups) <= count:
-        return Counter(range(len(groups)))
+        return weights
     order = np.lexsort((strata.periods, strata.frequencies, strata.topics))
-    ends = np.cumsum([groups[place].weight for place in order])
+    ends = np.cumsum(weights[order])
     step = ends[-1] / count
     points = (np.random.default_rng(seed).random() + np.arange(count)) * step
-    return Counter(order[np.searchsorted(ends, points, side="right")].tolist())
+    represented = np.zeros(len(groups))
+    drawn = order[np.searchsorted(ends, points, side="right")]
+    represented[drawn] = np.maximum(weights[drawn], step)
+    return represented
 
 
 @dataclass(frozen=True)
@@ -147,17 +155,19 @@ def estimate_coverage(searches: Iterable[tuple[ServedSearch, bool]]) -> TrafficC
     return TrafficCoverage(share, *(1 / (1 + math.exp(-value)) for value in (odds - width, odds + width)))
 
 
-def list_strata(groups: Sequence[QueryGroup], strata: Strata, drawn: Counter[int]) -> list[dict[str, Any]]:
-    """Return the share of the searches and of the draws of each topic and class of frequency."""
+def list_strata(groups: Sequence[QueryGroup], strata: Strata, represented: Floats) -> list[dict[str, Any]]:
+    """Return the share of the searches and of those represented in each topic and class of frequency."""
     weights = np.array([group.weight for group in groups])
-    draws = np.array([drawn[place] for place in range(len(groups))])
     rows = []
     for title, values, names in (("frequency", strata.frequencies, FREQUENCIES), ("topic", strata.topics, ())):
         for value in np.unique(values).tolist():
             inside = values == value
             first = int(np.flatnonzero(inside)[0])  # groups are ordered by frequency
             name = names[value] if names else f"topic {value + 1}: {groups[first].text}"
-            shares = {"searches": weights[inside].sum() / weights.sum(), "draws": draws[inside].sum() / draws.sum()}
+            shares = {
+                "searches": weights[inside].sum() / weights.sum(),
+                "represented": represented[inside].sum() / represented.sum(),
+            }
             rows.append(
                 {"by": title, "stratum": name, "queries": int(inside.sum()), **{n: float(s) for n, s in shares.items()}}
             )

@@ -28,6 +28,7 @@ from runner.datasets.traffic.queries import UtcTime, format_time, format_week, g
 from runner.datasets.traffic.searches import Traffic, count_searches
 from runner.datasets.traffic.spans import ID_RULES, IdRule
 from runner.datasets.traffic.telemetry import Telemetry
+from runner.evaluation.represented import REPRESENTS
 from runner.features.mine.traffic.draw import (
     FREQUENCIES,
     QueryGroup,
@@ -98,7 +99,7 @@ class GoldenDraw:
 
     def to_figures(self) -> dict[str, float]:
         """Return the figures for a tracker: the coverage, counts, and the lengths of lists."""
-        sizes = {name: value if isinstance(value, int) else len(value) for name, value in self.summary.items()}
+        sizes = {name: value if isinstance(value, int | float) else len(value) for name, value in self.summary.items()}
         return {**sizes, **{f"coverage_{name}": value for name, value in vars(self.coverage).items()}}
 
 
@@ -121,12 +122,14 @@ def draw_golden_set(source: TrafficSource, folder: Path) -> GoldenDraw:
     groups = [group for group in every if group.searches]
     strata = stratify(groups, source.clusters, source.seed)
     needed = source.count or count_needed(source.detect, source.measure)
-    drawn = draw_groups(groups, strata, needed, source.seed)
-    names = {place: _find_name(group, before, place in drawn) for place, group in enumerate(groups)}
+    represented = draw_groups(groups, strata, needed, source.seed)
+    names = {place: _find_name(group, before, represented[place] > 0) for place, group in enumerate(groups)}
     chosen = {name: place for place, name in names.items() if name}
-    rows = {name: {**row, "metadata": {**row["metadata"], "drawn": 0, "searches": 0}} for name, row in before.items()}
+    rows = {
+        name: {**row, "metadata": {**row["metadata"], REPRESENTS: 0, "searches": 0}} for name, row in before.items()
+    }
     for name, place in chosen.items():
-        rows[name] = _describe_group(name, rows.get(name), groups[place], strata, place, drawn[place])
+        rows[name] = _describe_group(name, rows.get(name), groups[place], strata, place, float(represented[place]))
     covered = {text for place in chosen.values() for text in groups[place].texts}
     every_search = [(search, text in covered) for text, own in by_text.items() for search in own]
     golden = {text: name for name, place in chosen.items() for text in groups[place].texts}
@@ -139,10 +142,11 @@ def draw_golden_set(source: TrafficSource, folder: Path) -> GoldenDraw:
     draw = GoldenDraw(
         dataset.reading,
         estimate_coverage(every_search),
-        list_strata(groups, strata, drawn),
+        list_strata(groups, strata, represented),
         {
             "searches": count_searches(search for search, _ in every_search), "texts": texts, "groups": len(groups),
-            "needed": needed, "queries": len(rows), "added": [name for name in chosen if name not in before],
+            "needed": needed, "least": float(represented[represented > 0].min()), "queries": len(rows),
+            "added": [name for name in chosen if name not in before],
             "kept": [name for name in chosen if name in before], "gone": [n for n in before if n not in chosen],
             "lost_gold": dict(lost), "masked": masked,
         },
@@ -159,7 +163,7 @@ def _find_name(group: QueryGroup, before: Container[str], is_drawn: bool) -> str
 
 
 def _describe_group(
-    name: str, before: Mapping[str, Any] | None, group: QueryGroup, strata: Strata, place: int, drawn: int
+    name: str, before: Mapping[str, Any] | None, group: QueryGroup, strata: Strata, place: int, represented: float
 ) -> dict[str, Any]:
     newest = group.searches[-1]
     about = {
@@ -168,7 +172,7 @@ def _describe_group(
         "week": format_week(newest.start_ns),
         "last": format_time(newest.start_ns),
         "searches": count_searches(group.searches),
-        "drawn": drawn,
+        REPRESENTS: represented,
         **newest.slices,
     }
     return {"_id": name, "text": before["text"] if before else group.text, "metadata": about}
