@@ -328,6 +328,9 @@ def _test_rows(ranked: Sequence[Result], primary: str, statistics: Statistics) -
     pairs = compare_pairs(scores, statistics, cluster_of, wanted)
     to_best = compare_to(0, scores, pairs, cluster_of)
     letters: dict[int, str] = {}
+    differences = [Difference() for _ in ranked]
+    if queries:
+        differences = [Difference(ties=int(to_best.ties[0])), *map(to_best.describe, range(1, len(ranked)))]
     if queries and len(few) > 1:
         letters = {i + 1: letter for i, letter in zip(few, pairs.letters(few), strict=True)}
     return _RowTests(
@@ -337,7 +340,7 @@ def _test_rows(ranked: Sequence[Result], primary: str, statistics: Statistics) -
         search_gain=measure_search_gain(scores, cluster_of, statistics.seed),
         letters=letters,
         intervals=intervals,
-        differences=[Difference(ties=int(to_best.ties[0])), *map(to_best.describe, range(1, len(ranked)))],
+        differences=differences,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def test_without_judgments_no_query_is_a_false_positive(here: Path, capsys: pyte
     shown = capsys.readouterr().out
     assert "4 unjudged" in shown
     for claim in ("false positive", "true negative", "TN rate", "Queries without gold", "Missed queries", "threshold"):
+        assert claim not in shown
+
+
+def test_without_judgments_no_combination_is_compared(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    assert main(["-m", "retriever.k1=0.9,1.2", *DATA]) == 0
+    shown = capsys.readouterr().out
+    assert "data (test), 4 documents, 4 queries without gold: 2 combinations" in shown
+    assert re.findall(r"^ *\d  (k1=\S+) +– +– ", shown, re.MULTILINE) == ["k1=0.9", "k1=1.2"]
+    for claim in ("1.000", "0/0/0", "= not significantly different"):
         assert claim not in shown
 
 

@@ -90,7 +90,7 @@ def list_board_columns(board: Leaderboard) -> list[BoardColumn]:
 
 def _count_won(row: LeaderboardRow) -> str:
     own = row.difference
-    return f"{own.wins}/{own.ties}/{own.losses}" if row.rank > 1 else ""
+    return f"{own.wins}/{own.ties}/{own.losses}" if row.rank > 1 and own.queries else ""
 
 
 def shorten_run(run: str) -> str:

@@ -83,7 +83,7 @@ def _build_table(board: Leaderboard) -> Table:
     label = columns["label"].column
     label = replace(label, least=min(max(map(len, [label.title, *labels])), WIDEST_LABEL))
     columns["label"] = replace(columns["label"], column=label, value=lambda row: labels[row.rank - 1])
-    mark = Column("", lambda differs: "" if differs else LIKE_BEST)
+    mark = Column("", lambda differs: LIKE_BEST if board.queries and not differs else "")
     columns["differs"] = replace(columns["differs"], column=mark)
     order = [*(of for of in IMPORTANCE if of in columns), *(of for of in columns if of not in IMPORTANCE)]
     own = [columns[of] for of in order]

@@ -56,6 +56,8 @@ def board_heading(board: Leaderboard) -> str:
     """Return the dataset and the number of combinations."""
     d = board.dataset
     queries = observations(board.queries, board.clusters)
+    if d is not None and not board.queries:
+        queries = f"{format_count(d.queries, 'query', 'queries')} without gold"
     where = "" if d is None else f"{d.name} ({d.split}), {format_documents(d.documents)}, {queries}: "
     combinations = format_count(len(board.rows), "combination", "combinations")
     failed = f", {len(board.failures):,} failed" if board.failures else ""
@@ -189,7 +191,7 @@ def describe_judging(board: Leaderboard, alone: bool = False, overrides: Sequenc
 
 def alike(board: Leaderboard) -> set[int]:
     """Return the positions of the rows that do not differ significantly from the best."""
-    return {i for i, row in enumerate(board.rows) if not row.difference.significant}
+    return {i for i, row in enumerate(board.rows) if board.queries and not row.difference.significant}
 
 
 def criteria_columns(board: Leaderboard) -> dict[str, Column]:
