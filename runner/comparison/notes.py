@@ -76,8 +76,12 @@ def _is_telling(rate: float, cutoff: int, data: DatasetSummary, least: float) ->
     With fewer judgments than half of the first hits, as where each query has one right document, most hits have none by
     design. Then only a rate of 1 says something: no judged document was retrieved.
     """
-    has_few = is_known_item(data.judgments, data.queries) or data.judgments < data.queries * cutoff / 2
+    has_few = _has_known_items(data) or data.judgments < data.queries * cutoff / 2
     return rate >= (1 if has_few else least)
+
+
+def _has_known_items(data: DatasetSummary) -> bool:
+    return is_known_item(data.judgments, data.queries)
 
 
 def is_known_item(judgments: int, queries: int) -> bool:
@@ -93,8 +97,7 @@ def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
     known = [(i, result) for i, result in enumerate(results) if not result.has_foreign_ids]
     rates = [(result.holes.rate, i) for i, result in known if result.holes and result.holes.hits]
     (least, fewest), (most, worst) = min(rates, default=(0.0, 0)), max(rates, default=(0.0, 0))
-    data = results[worst].dataset
-    if most - least < UNFAIR_GAP or is_known_item(data.judgments, data.queries):
+    if most - least < UNFAIR_GAP or _has_known_items(results[worst].dataset):
         return ""
     cutoffs = {result.holes.cutoff for result in (results[fewest], results[worst]) if result.holes}
     return (

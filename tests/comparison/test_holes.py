@@ -78,6 +78,7 @@ def test_unequal_hole_rates_are_pointed_out(fewer: int, more: int, unfair: bool)
 def test_results_without_a_count_of_holes_are_not_compared() -> None:
     assert warn_unequal_holes([result("a"), with_holes("b", 200)], ["a", "b"]) == ""
     assert warn_unequal_holes([result("a")], ["a"]) == ""
+    assert warn_unequal_holes([], []) == ""
 
 
 @pytest.mark.parametrize(("each", "warns"), [(1, False), (1.9, False), (2, True)])
