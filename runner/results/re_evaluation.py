@@ -191,7 +191,7 @@ def build_recorded_experiment(
     config = {**restore_values(public, consent), "plugins": list(consent.plugins)}
     config["dataset"], public["dataset"] = {**config["dataset"], **moved}, {**data, **moved}
     name = f"{baseline.name} {RE_EVALUATED}"
-    return build_experiment(Settled(config, public, {}), name, baseline.swept)
+    return replace(build_experiment(Settled(config, public, {}), name, baseline.swept), label=baseline.retriever)
 
 
 def check_repeatable(experiment: Experiment, baseline: Result, any_code: bool) -> None:

@@ -85,6 +85,20 @@ def test_a_name_is_the_system_in_comparisons_and_tables(
     assert json.loads((here / "paper/cells.json").read_text())["systems"] == ["low", "high"]
 
 
+def test_a_name_stays_when_a_baseline_is_evaluated_again_on_other_data(
+    data: runner.Dataset, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = runner.evaluate(BM25(), data, name="mine").run
+    with (here / "DIR/corpus.jsonl").open("a") as corpus:
+        corpus.write('\n{"_id": "new", "text": "ships at night"}\n')
+    second = runner.evaluate(BM25(k1=2.0), runner.load_dataset("beir", path="DIR"), name="other").run
+    assert first and second
+    capsys.readouterr()
+    assert main(["compare", f"baseline={first.id}", f"candidate={second.id}", "gate=none", "--json"]) == 0
+    systems = json.loads(capsys.readouterr().out)["systems"]
+    assert [system["label"] for system in systems] == ["mine re-evaluated", "other"]
+
+
 def test_systems_of_one_name_on_several_datasets_are_a_row(
     data: runner.Dataset, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
