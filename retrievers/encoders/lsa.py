@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ class LSAEncoder:
     """
 
     access: ClassVar[Access] = Access()
+    ITERATIONS: ClassVar[int] = 5
+    DTYPE: ClassVar[type[np.floating[Any]]] = np.float64
 
     analyzer: Analyzer = Analyzer()
     dimensions: int = Field(default=256, ge=1)
@@ -51,7 +53,7 @@ class LSAEncoder:
         """Return the vectors of the corpus; its term counts are factorised unless the store has the result."""
         postings = load_postings(corpus, self.analyzer, store)
         key = self._key(corpus).with_check(check_rows, len(corpus), ("documents",))
-        kept = store.arrays(key, lambda: _factorise(postings, self.dimensions, self.seed))
+        kept = store.arrays(key, lambda: _factorise(postings, self.dimensions, self.seed, self.ITERATIONS, self.DTYPE))
         encode = partial(_fold_in, self.analyzer, postings, _idf(postings), kept["components"])
 
         def queries(texts: Sequence[str], store: Store) -> tuple[Vectors, NDArray[np.float32]]:
@@ -68,12 +70,22 @@ class LSAEncoder:
         return Key.of(LSA, __name__, **corpus.key_parts, encoder=self)
 
 
+@settings(frozen=True, config={"extra": "forbid"})
+class RoughLSA(LSAEncoder):
+    """LSA in single precision and with fewer iterations: evidence about documents, in less than half the time."""
+
+    ITERATIONS: ClassVar[int] = 2
+    DTYPE: ClassVar[type[np.floating[Any]]] = np.float32
+
+
 def _idf(postings: Postings) -> NDArray[np.float64]:
     idf: NDArray[np.float64] = 1.0 + np.log((1 + len(postings.lengths)) / (1 + postings.frequencies.astype(np.float64)))
     return idf
 
 
-def _factorise(postings: Postings, dimensions: int, seed: int) -> Arrays:
+def _factorise(
+    postings: Postings, dimensions: int, seed: int, iterations: int, dtype: type[np.floating[Any]]
+) -> Arrays:
     """Return `documents` (n x d), of length 1 or 0, and `components` (terms x d)."""
     from scipy.sparse import csc_matrix, diags_array
 
@@ -82,10 +94,11 @@ def _factorise(postings: Postings, dimensions: int, seed: int) -> Arrays:
         return dict(zip(("documents", "components"), (np.zeros((n, 0), dtype=np.float32) for n in shape), strict=True))
     weights = 1.0 + np.log(postings.counts.astype(np.float64))
     matrix = csc_matrix((weights, postings.documents, postings.offsets), shape=shape)
-    matrix = scale_rows((matrix @ diags_array(_idf(postings))).tocsr())
+    matrix = scale_rows((matrix @ diags_array(_idf(postings))).tocsr()).astype(dtype, copy=False)
     with threadpool_limits(1):  # the last digits depend on the number of threads
-        left, strengths, right = factorise(matrix, min(dimensions, *shape), 5, seed)
-    real = strengths > _ROUNDING * strengths[0]  # the others exceed the rank of the corpus
+        left, strengths, right = factorise(matrix, min(dimensions, *shape), iterations, seed)
+    rounding = max(_ROUNDING, 1000 * np.finfo(dtype).eps)
+    real = strengths > rounding * strengths[0]  # the others exceed the rank of the corpus
     return {
         "documents": _directions(left[:, real] * strengths[real]),
         "components": np.ascontiguousarray(right[real].T, dtype=np.float32),

@@ -26,6 +26,7 @@ def factorise(
     is_wide = matrix.shape[0] < matrix.shape[1]
     tall = matrix.T.tocsr() if is_wide else matrix  # a product of rows is faster than one of columns
     basis = np.random.RandomState(seed).normal(size=(tall.shape[1], rank + _OVERSAMPLES))
+    basis = basis.astype(matrix.dtype, copy=False)
     for _ in range(iterations):
         basis, _ = linalg.lu(tall @ basis, permute_l=True, overwrite_a=True, check_finite=False)
         basis, _ = linalg.lu(tall.T @ basis, permute_l=True, overwrite_a=True, check_finite=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from retrievers.base import Corpus
-from retrievers.encoders.lsa import LSAEncoder
+from retrievers.encoders.lsa import RoughLSA
 from retrievers.lexical.analyzer import Analyzer
 from retrievers.store import NoStore, Store
 
@@ -31,7 +31,7 @@ class Meaning:
     @staticmethod
     def of(corpus: Corpus, analyzer: Analyzer, store: Store) -> Meaning:
         """Factorise a corpus, or load the factorisation from the store."""
-        embedded = LSAEncoder(analyzer=analyzer).embed(corpus, store)
+        embedded = RoughLSA(analyzer=analyzer).embed(corpus, store)
         vectors = np.concatenate([np.zeros((0, 0), np.float32)] if not len(corpus) else list(embedded.documents))
         positions = {identifier: position for position, identifier in enumerate(corpus.ids)}
         return Meaning(positions, vectors, lambda texts: embedded.queries(texts, NoStore())[0])

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from retrievers.base import Corpus, RetrieverError
 from retrievers.encoders import pretrained, shards
 from retrievers.encoders.base import Encoder, Vectors, encode_alone
-from retrievers.encoders.lsa import LSAEncoder
+from retrievers.encoders.lsa import LSAEncoder, RoughLSA
 from retrievers.encoders.sentence_transformer import SentenceTransformerEncoder
 from retrievers.encoders.shards import SHARD, embed_in_shards, split_shards
 from retrievers.lexical.analyzer import Analyzer
@@ -216,6 +216,19 @@ def test_lsa_finds_what_shares_no_word() -> None:
     similarities = queries(LSAEncoder(dimensions=2), ["car"], texts) @ documents(LSAEncoder(dimensions=2), texts).T
     assert similarities[0, 1] > 0.9
     assert abs(similarities[0, 5]) < 0.1
+
+
+def test_rough_lsa_has_almost_the_cosines_of_lsa() -> None:
+    words = [f"word{n}" for n in range(300)]
+    chance = np.random.default_rng(0)
+    texts = [" ".join(chance.choice(words[20 * (n % 10) :], 30)) for n in range(200)]
+    rough, exact = (
+        np.vstack([documents(e, texts), queries(e, texts[:20], texts)])
+        for e in (RoughLSA(dimensions=150), LSAEncoder(dimensions=150))
+    )
+    np.testing.assert_allclose(rough @ rough.T, exact @ exact.T, atol=0.05)
+    assert not np.array_equal(rough, exact)
+    assert documents(RoughLSA(), FABLES).shape == (6, 5)
 
 
 def test_lsa_has_no_more_dimensions_than_the_corpus_has_rank() -> None:
