@@ -47,7 +47,7 @@ def _describe_choice(board: Leaderboard, advice: Recommendation) -> str:
 def _describe_alike(board: Leaderboard, advice: Recommendation) -> str:
     """Return whether the choice among the rows alike is shown not to matter, or cannot be decided by these queries."""
     n = len(advice.alike)
-    among = f"the best {n:,}" if advice.alike[-1].rank == n else f"{n:,} of {len(board.rows):,}"
+    among = f"the best {n:,}" if advice.alike[-1].rank == n else f"{n:,} combinations"
     if advice.is_harmless:
         return (
             f"The choice among {among} does not matter: their differences from the best are within "

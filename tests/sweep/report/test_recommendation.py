@@ -54,6 +54,13 @@ def test_a_choice_that_the_queries_cannot_decide_is_said_to_be_one() -> None:
     )
 
 
+def test_combinations_like_the_best_need_not_be_the_first_ones() -> None:
+    board = chosen_by_chance()
+    second = replace(board.rows[1], difference=replace(board.rows[1].difference, significant=True))
+    board = replace(board, rows=[board.rows[0], second, board.rows[2]])
+    assert describe_recommendation(board).startswith("These 30 queries cannot show which of 2 combinations is better: ")
+
+
 @pytest.mark.parametrize(
     ("figures", "is_harmless"),
     [
