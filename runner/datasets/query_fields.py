@@ -9,6 +9,9 @@ from typing import Any
 MOST_VALUES = 40
 """Most distinct values of a field; a field with more describes single queries, not groups."""
 
+REPRESENTS = "represents"
+"""The field with the number of searches that a query represents: its searches, divided by its chance to be drawn."""
+
 LONGEST = 60
 """Most characters of a value."""
 
@@ -23,7 +26,7 @@ def select_fields(metadata: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]
     for fields in metadata:
         for name, value in fields.items():
             counts.setdefault(name, Counter())[_format(value)] += 1
-    names = [name for name, values in counts.items() if _is_group(values, len(metadata))]
+    names = [name for name, values in counts.items() if name != REPRESENTS and _is_group(values, len(metadata))]
     return [{name: _format(fields.get(name)) for name in names} for fields in metadata] if names else []
 
 

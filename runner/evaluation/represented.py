@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.datasets.query_fields import REPRESENTS
 from runner.evaluation.result import Result
 from runner.pages import numbers
 from runner.statistics.clusters import Clusters
 from runner.statistics.significance import mean_interval, moments
-
-REPRESENTS = "represents"
-"""The field of a query with the number of searches that it represents: its searches, by its chance to be drawn."""
 
 OVER_SEARCHES = "over_searches"
 """The name of the mean among the diagnostics; `.low` and `.high` after it are those of its interval."""

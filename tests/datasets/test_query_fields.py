@@ -37,3 +37,7 @@ def test_a_field_with_too_many_values_does_not_group() -> None:
     metadata = [{"field": i // 4} for i in range(4 * (MOST_VALUES + 1))]
     assert select_fields(metadata) == []
     assert select_fields(metadata[4:])
+
+
+def test_what_queries_represent_is_a_weight_and_not_a_group() -> None:
+    assert select_fields([{"represents": weight, "source": "wiki"} for weight in (1, 1, 2, 2)]) == []

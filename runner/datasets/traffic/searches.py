@@ -26,8 +26,8 @@ class ServedSearch:
     """A search of a user: `hits` are None if they were not recorded, `latency_ms` is NaN if unknown.
 
     `hits` is a ranking, packed: document numbers (int32; -1: not recorded), then scores (float32, NaN for none).
-    `user` and `session` are pseudonyms, `slices` are attributes by which results can be broken down, and `feedback` is
-    the mean of what was said about the search as a whole (1 good, 0 bad), None without.
+    `user` and `session` are pseudonyms, `slices` are attributes by which results can be broken down, `weight` is the
+    number of searches that a sampled one stands for, and `feedback` is what was said about the search as a whole.
     """
 
     trace: bytes
@@ -43,7 +43,6 @@ class ServedSearch:
     slices: Mapping[str, str]
     weight: float
     feedback: list[Feedback] | None = None
-    candidates: int = 0
 
 
 @dataclass
@@ -211,7 +210,7 @@ def _build_search(trace: _Trace, outer: Span, served: Span) -> ServedSearch:
         outer.trace, outer.id, query, served.hits, outer.start_ns,
         (end - outer.start_ns) / 1e6 if has_times else math.nan, outer.error,
         _find_outcome(query, served.hits, outer.error, outer.problem or served.problem), user, session, outer.context,
-        outer.weight, candidates=len(served.candidates or outer.hits or b"") // 8,
+        outer.weight,
     )  # fmt: skip
 
 

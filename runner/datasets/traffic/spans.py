@@ -283,7 +283,8 @@ def _find_id(rule: IdRule, row: Mapping[str, Any], metadata: Mapping[str, Any], 
     if rule == "source":
         source, part = _first(metadata, _SOURCE_KEYS), _first(metadata, _PART_KEYS)
         return f"{source}#{part}" if source and part else source
-    return hash_text(text) if text else ""
+    digest = hashlib.sha256(normalise_text(text).encode(errors="replace")).hexdigest()  # changes when the text does
+    return f"text:{digest[:16]}" if text else ""
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -308,11 +309,6 @@ def _parse_score(value: object) -> float:
 def normalise_text(text: str) -> str:
     """Return a text in lower case with single spaces, by which queries are the same."""
     return " ".join(text.casefold().split())
-
-
-def hash_text(text: str) -> str:
-    """Return an id for a document that has none; it changes when the text does."""
-    return f"text:{hashlib.sha256(normalise_text(text).encode(errors='replace')).hexdigest()[:16]}"
 
 
 @lru_cache(maxsize=1 << 16)

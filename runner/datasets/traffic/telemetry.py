@@ -107,10 +107,6 @@ class Telemetry(DatasetSource):
         traffic = load_traffic(self.path, self.ids, self.attributes, self.tenant, self.salt, self.mask)
         return traffic.select(parse_time(self.since), parse_time(self.until), self.sampling)
 
-    def read_queries(self) -> list[TrafficQuery]:
-        """Return the queries of the traffic, each with its searches by time; raises `DatasetError`."""
-        return group_searches(self.read_traffic(), self.unit == "text")
-
     def read(self) -> Raw:
         """Read the files."""
         traffic = self.read_traffic()
@@ -130,13 +126,11 @@ class Telemetry(DatasetSource):
         by_people = self._read_qrels(queries)
         pairs = {(query, document) for query, document, _ in by_people}
         qrels = [*by_people, *(qrel for qrel in judged if qrel[:2] not in pairs)]
-        ids = [query.id for query in queries]
-        metadata = [self._describe_query(query) for query in queries]
         table = Queries(
-            ids,
+            [query.id for query in queries],
             [query.text for query in queries],
-            [""] * len(ids),
-            metadata,
+            [""] * len(queries),
+            [self._describe_query(query) for query in queries],
             [query.text_id for query in queries] if self.unit == "search" else (),
         )
         fields = DocumentFields((), self.path, self.search_fields)

@@ -23,12 +23,12 @@ from runner.datasets import files
 from runner.datasets.base import Qrel
 from runner.datasets.dataset import Dataset
 from runner.datasets.qrels import read_qrels
+from runner.datasets.query_fields import REPRESENTS
 from runner.datasets.traffic.masking import PATTERNS, MaskPatterns
 from runner.datasets.traffic.queries import UtcTime, format_time, format_week, group_searches, hash_query
 from runner.datasets.traffic.searches import Traffic, count_searches
 from runner.datasets.traffic.spans import ID_RULES, IdRule
 from runner.datasets.traffic.telemetry import Telemetry
-from runner.evaluation.represented import REPRESENTS
 from runner.features.mine.traffic.draw import (
     FREQUENCIES,
     QueryGroup,
@@ -134,7 +134,8 @@ def draw_golden_set(source: TrafficSource, folder: Path) -> GoldenDraw:
     every_search = [(search, text in covered) for text, own in by_text.items() for search in own]
     golden = {text: name for name, place in chosen.items() for text in groups[place].texts}
     judged = {(golden[text], d): g for text, d, g in _list_judgments(dataset) if text in golden}
-    judged = {(query, document): grade for query, document, grade in _read_qrels(folder / QRELS)} | judged
+    earlier = read_qrels(folder / QRELS) if (folder / QRELS).exists() else []
+    judged = {(query, document): grade for query, document, grade in earlier} | judged
     known, lost = {*dataset.corpus.ids}, defaultdict[str, list[str]](list)
     for query_id, document in (pair for pair, grade in judged.items() if source.documents and grade > 0):
         if document not in known:
@@ -195,10 +196,6 @@ def _read_rows(path: Path) -> list[files.SourceRecord]:
     return list(files.json_lines(path)) if path.exists() else []
 
 
-def _read_qrels(path: Path) -> list[Qrel]:
-    return read_qrels(path) if path.exists() else []
-
-
 def _write(
     folder: Path,
     rows: Mapping[str, Mapping[str, Any]],
@@ -222,16 +219,15 @@ def _write(
             for rank, document in enumerate(own)
         ),
     ]
-    contents = {name: b"".join(map(_format_row, table)) for name, table in tables.items()}
-    lines = [f"{query}\t{document}\t{grade}\n" for (query, document), grade in judged.items()]
-    contents[QRELS] = "".join(["query-id\tcorpus-id\tscore\n", *lines]).encode()
+    contents = {
+        name: b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in table)
+        for name, table in tables.items()
+    }
+    qrels = (f"{query}\t{document}\t{grade}\n" for (query, document), grade in judged.items())
+    contents[QRELS] = "".join(["query-id\tcorpus-id\tscore\n", *qrels]).encode()
     contents[SUMMARY] = orjson.dumps(draw.to_json(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     with writing_to(str(folder)):
         for name, content in contents.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             with replace_file(folder / name) as new_file:
                 new_file.write_bytes(content)
-
-
-def _format_row(row: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
