@@ -226,6 +226,9 @@ def _find_outcome(query: str, hits: bytes | None, error: str, problem: str) -> O
 
 def _iter_searches(trace: _Trace) -> Iterator[tuple[Span, Span]]:
     """Yield the outermost span of each search in a trace, and the one whose documents were served."""
+    if len(trace.steps) == 1:  # as most traces have
+        yield from ((step, step) for step in trace.steps.values())
+        return
     inside: defaultdict[bytes, list[Span]] = defaultdict(list)
     outer: list[Span] = []
     for step in trace.steps.values():
