@@ -22,7 +22,7 @@ from benchmarks.measure import Figure, spend
 
 SCALE = float(os.environ.get("BENCH_SCALE", "1"))
 DIMENSIONS, LATENT, NOISE, QUERIES, BLOCK = 384, 32, 0.1, 200, 65_536
-CELLS, PROBES = 2048, (4, 16, 64)
+CELLS, PROBES = 2048, (16, 64, 256)
 MEBIBYTES = 24 * 1024
 
 
