@@ -20,8 +20,8 @@ class Recommendation:
     """The `row` to use, the rows `alike`, best first, and the cheapest of these (None if no time is known).
 
     Rows alike do not differ significantly from the best, which is the first of them. The choice among them is
-    `arbitrary` if choosing the best gained no more than chance gives to a search of equal systems; then the cheapest is
-    the row to use.
+    `arbitrary` if no row differs from the best, or if choosing the best gained no more than chance gives to a search of
+    equal systems; then the cheapest is the row to use.
     """
 
     row: LeaderboardRow
@@ -45,7 +45,7 @@ def recommend(board: Leaderboard) -> Recommendation | None:
         return None
     alike = [row for row in board.rows if not row.difference.significant]
     gain, cheapest = board.search_gain, find_cheapest(alike)
-    arbitrary = len(alike) > 1 and gain.observed <= gain.expected
+    arbitrary = len(alike) > 1 and (len(alike) == len(board.rows) or gain.observed <= gain.expected)
     return Recommendation(cheapest if arbitrary and cheapest else board.rows[0], alike, cheapest, arbitrary)
 
 

@@ -36,15 +36,18 @@ def test_without_times_there_is_no_cheapest() -> None:
     assert find_cheapest(rows({}, {})) is None
 
 
-@pytest.mark.parametrize(("observed", "rank"), [(0.01, 2), (0.03, 1)])
-def test_the_cheapest_is_recommended_only_if_the_gain_is_that_of_chance(observed: float, rank: int) -> None:
-    times = {"a": [3.0] * 9, "b": [0.5] * 9}
-    results = [result("a", quality=0.62), result("b", quality=0.6)]
+@pytest.mark.parametrize(("observed", "others", "rank"), [(0.01, [0.2], 2), (0.03, [0.2], 1), (0.03, [], 2)])
+def test_the_cheapest_is_recommended_if_no_gain_or_no_difference_is_shown(
+    observed: float, others: list[float], rank: int
+) -> None:
+    times = {"a": [3.0] * 9, "b": [0.5] * 9, "c": [0.1] * 9}
+    results = [result(name, quality=quality) for name, quality in zip("abc", [0.62, 0.6, *others], strict=False)]
     board = build_leaderboard(
         [replace(of, timings=replace(of.timings, each_ms=times[of.name])) for of in results], "nDCG@10"
     )
-    board = replace(board, search_gain=SearchGain(2, observed, 0.02))
-    board = replace(board, rows=[replace(row, difference=board.rows[0].difference) for row in board.rows])
-    advice = recommend(board)
+    board = replace(board, search_gain=SearchGain(len(results), observed, 0.02))
+    alike = [replace(row, difference=board.rows[0].difference) for row in board.rows[:2]]
+    worse = [replace(row, difference=replace(row.difference, significant=True)) for row in board.rows[2:]]
+    advice = recommend(replace(board, rows=[*alike, *worse]))
     assert advice is not None
     assert (advice.row.rank, advice.arbitrary, len(advice.alike)) == (rank, rank == 2, 2)

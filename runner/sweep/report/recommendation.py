@@ -9,6 +9,7 @@ from runner.comparison.gate import find_allowed_loss
 from runner.comparison.labels import format_setting
 from runner.comparison.leaderboard import Leaderboard, LeaderboardRow
 from runner.comparison.recommendation import Recommendation, recommend
+from runner.comparison.selection import WinnerSelection
 from runner.comparison.swept_settings import RangeEnd, find_range_ends
 from runner.pages.numbers import FORMATS, format_signed, score4
 from runner.sweep.report.tables import describe_best, name_queries
@@ -29,14 +30,13 @@ def _describe_choice(board: Leaderboard, advice: Recommendation) -> str:
         use = f"Use the cheapest: {labels[advice.row.rank - 1]} ({figures})."
         return f"{_describe_alike(board, advice)} {use}{_describe_needed(board, advice)}"
     if chosen is not None and not chosen.is_on_reported_data:
-        return f"Use {describe_best(board)}."
+        return f"Use {describe_best(board)}{_describe_doubt(chosen)}."
     queries = f"on {name_queries(board)}"
     use = f"Use {labels[0]} ({board.primary} {score4(board.rows[0].mean)})"
     if n == 1:
         return f"{use}; all others are significantly worse {queries}."
     count = f"{n - 1:,} others do" if n > 2 else f"{labels[advice.alike[1].rank - 1]} does"
-    gained = ": choosing the best gained more than chance gives, but " if board.search_gain.expected > 0 else "; "
-    use = f"{use}{gained}{count} not differ significantly from it {queries}."
+    use = f"{use}; {count} not differ significantly from it {queries}."
     if advice.cheapest is None:
         return use
     if advice.cheapest is advice.row:
@@ -57,8 +57,23 @@ def _describe_alike(board: Leaderboard, advice: Recommendation) -> str:
     seen = f"they usually show differences from about {score4(board.detectable)}, and "
     return (
         f"{queries[0].upper()}{queries[1:]} cannot show which of {among} is better: "
-        f"{seen if 0 < board.detectable < math.inf else ''}choosing the best gained no more than chance gives."
+        f"{seen if 0 < board.detectable < math.inf else ''}{_describe_chance(board)}."
     )
+
+
+def _describe_chance(board: Leaderboard) -> str:
+    """Return why choosing the best is arbitrary."""
+    if board.search_gain.observed <= board.search_gain.expected:
+        return "choosing the best gained no more than chance gives"
+    return "no difference is significant"
+
+
+def _describe_doubt(chosen: WinnerSelection) -> str:
+    """Return that what was selected is not shown to be better than the default settings; "" if it is."""
+    default = chosen.default
+    if default is None or (default.difference.p < default.statistics.alpha and default.difference.mean > 0):
+        return ""
+    return f"; but it is not shown to be better than the default settings ({score4(default.default)})"
 
 
 def _describe_needed(board: Leaderboard, advice: Recommendation) -> str:

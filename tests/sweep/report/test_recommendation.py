@@ -11,6 +11,7 @@ import pytest
 
 from runner.__main__ import main
 from runner.comparison.leaderboard import Leaderboard, build_leaderboard
+from runner.comparison.selection import DefaultComparison, WinnerSelection
 from runner.evaluation.result import Result
 from runner.sweep.report.recommendation import describe_recommendation
 from tests.pages.factory import result
@@ -28,9 +29,8 @@ def test_the_recommendation_names_the_cheapest_of_those_like_the_best() -> None:
     assert [row.difference.significant for row in board.rows] == [False, False, True]
     best, second = board.labels[:2]
     assert describe_recommendation(board) == (
-        f"Use {best} ({PRIMARY} {board.rows[0].mean:.4f}): choosing the best gained more than chance gives, but "
-        f"{second} does not differ significantly from it on these 30 queries. The cheapest of these: {second} (0.25 ms "
-        "a query)."
+        f"Use {best} ({PRIMARY} {board.rows[0].mean:.4f}); {second} does not differ significantly from it on these 30 "
+        f"queries. The cheapest of these: {second} (0.25 ms a query)."
     )
 
 
@@ -138,6 +138,17 @@ def test_only_combinations_that_differ_in_one_setting_are_a_range() -> None:
     assert "tried" not in describe_recommendation(build_leaderboard(results, PRIMARY))
 
 
+@pytest.mark.parametrize(("p", "gain", "is_better"), [(0.01, 0.1, True), (0.4, 0.1, False), (0.01, -0.1, False)])
+def test_what_was_selected_elsewhere_is_compared_with_the_default_settings(
+    p: float, gain: float, is_better: bool
+) -> None:
+    board = build_leaderboard([timed("a", 0.6, 3.0), timed("b", 0.2, 0.25)], PRIMARY)
+    default = DefaultComparison(0.4321, replace(board.rows[1].difference, p=p, mean=gain), board.statistics)
+    chosen = WinnerSelection("harbour", "train", "test", "a", {}, PRIMARY, 30, {}, default=default)
+    advice = describe_recommendation(replace(board, selection=chosen))
+    assert advice.endswith("; but it is not shown to be better than the default settings (0.4321).") != is_better
+
+
 def test_the_recommendation_says_when_all_others_are_worse() -> None:
     board = build_leaderboard([timed("a", 0.9, 3.0), timed("b", 0.2, 0.25)], PRIMARY)
     assert describe_recommendation(board).endswith("all others are significantly worse on these 30 queries.")
@@ -145,8 +156,10 @@ def test_the_recommendation_says_when_all_others_are_worse() -> None:
 
 def test_the_recommendation_counts_a_single_query_in_words() -> None:
     board = build_leaderboard([result("a", queries=1), result("b", queries=1)], PRIMARY)
-    assert describe_recommendation(board).startswith(f"Use a ({PRIMARY} {board.rows[0].mean:.4f}); b does not differ ")
-    assert " on this one query. " in describe_recommendation(board)
+    assert describe_recommendation(board) == (
+        "This one query cannot show which of the best 2 is better: no difference is significant. Use the cheapest: a "
+        f"({PRIMARY} {board.rows[0].mean:.4f}, 1.50 ms a query)."
+    )
 
 
 def test_a_single_combination_is_not_recommended() -> None:
