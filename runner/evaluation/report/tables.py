@@ -41,8 +41,9 @@ _LOST_BY = {
 }
 """The words for a loss by a step; other steps are `by the STEP`."""
 
-_BANDS = ("up to 1 %", "1 to 5 %", "5 to 20 %", "over 20 %")
-"""The shares of documents that pass a filter, as in `SELECTIVITY`."""
+_SHARES = ("up to 1 %", "1 to 5 %", "5 to 20 %", "over 20 %")
+BANDS = {name: label for (_, name), label in zip(SELECTIVITY, _SHARES, strict=True)}
+"""The shares of documents that pass a filter, by the name of the band in figures."""
 
 
 def heading(result: Result) -> str:
@@ -314,16 +315,15 @@ def settings_table(values: Mapping[str, Any]) -> Table:
 
 def filters_table(result: Result) -> Table:
     """Return the diagnostics of queries with filters, by the share of documents that pass."""
-    bands = {name: label for (_, name), label in zip(SELECTIVITY, _BANDS, strict=True)}
     figures: dict[str, dict[str, float]] = {}
     for key, value in result.diagnostics.items():
         figure, _, band = key.rpartition(".")
-        if band in bands:
+        if band in BANDS:
             figures.setdefault(figure, {})[band] = value
     columns = [Column("passes the filter"), *(Column(name, _show_figure(name), numeric=True) for name in figures)]
     rows = [
         [label, *(figures[name].get(band) for name in figures)]
-        for band, label in bands.items()
+        for band, label in BANDS.items()
         if any(band in values for values in figures.values())
     ]
     return Table(columns, rows)
@@ -337,8 +337,7 @@ def _show_figure(name: str) -> Callable[[Any], str]:
 
 def diagnostics_table(result: Result) -> Table:
     """Return the diagnostics that are not in the table of filters."""
-    bands = {name for _, name in SELECTIVITY}
-    return settings_table({k: v for k, v in result.diagnostics.items() if k.rpartition(".")[2] not in bands})
+    return settings_table({k: v for k, v in result.diagnostics.items() if k.rpartition(".")[2] not in BANDS})
 
 
 def fingerprints_table(result: Result) -> Table:

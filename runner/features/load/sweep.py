@@ -12,6 +12,7 @@ from runner.comparison.leaderboard import Leaderboard, LeaderboardRow
 from runner.config.objects import ConfigError, build_settings
 from runner.evaluation.bench import Bench
 from runner.evaluation.experiment import Experiment
+from runner.evaluation.report.tables import BANDS
 from runner.evaluation.result import Result
 from runner.features.load.load_test import run_load_test
 from runner.features.load.report import draw_quality
@@ -119,5 +120,5 @@ def build_recall_table(rows: Sequence[Row], cost: str, title: str) -> Table:
         enough = [(price, row.rank, row.label, recall) for row, recall, price in indexed if recall >= ENOUGH]
         below = len(indexed) - len(enough)
         price, _, label, recall = min(enough, default=(math.nan, 0, "none", math.nan))
-        content.append([band or "all", label, recall, price, below])
+        content.append([BANDS.get(band, "all"), label, recall, price, below])
     return Table(columns, content)

@@ -11,16 +11,7 @@ from runner.features.monitor.changes import Drift, Fall
 from runner.features.monitor.settings import Monitoring
 from runner.features.monitor.watching import ANSWERED, QUALITY, WITHIN, Watched, Watching
 from runner.features.monitor.windows import WindowRecord
-from runner.pages.numbers import (
-    format_count,
-    format_signed,
-    gist,
-    interval,
-    milliseconds,
-    number,
-    percent,
-    score,
-)
+from runner.pages.numbers import format_count, format_signed, gist, interval, milliseconds, number, percent, score
 from runner.pages.sections import ReportSection
 from runner.pages.tables import Column, Table
 from runner.results.promotions import PromotionRecord

@@ -128,8 +128,8 @@ def build_board() -> Any:
     for (name, figures), (broad, narrow) in zip(FIGURES.items(), RECALLS.values(), strict=True):
         recalls = {
             "index_recall_at_10": 0.9,
-            "index_recall_at_10.up_to_10": broad,
-            "index_recall_at_10.up_to_1": narrow,
+            "index_recall_at_10.filter_over_20_percent": broad,
+            "index_recall_at_10.filter_up_to_1_percent": narrow,
         }
         results.append(replace(result(name), diagnostics={**figures, **recalls}))
     return build_leaderboard(results, "nDCG@10"), results
@@ -162,7 +162,7 @@ def test_the_cheapest_settings_with_recall_are_listed_by_selectivity() -> None:
     board, results = build_board()
     rows = [(row, results[row.position].diagnostics) for row in board.rows]
     table = build_recall_table(rows, "p99_ms_at_50", "p99 ms at 50 requests/s")
-    assert [(row[0], row[3], row[4]) for row in table.rows] == [("up_to_10", 20.0, 0), ("up_to_1", 90.0, 1)]
+    assert [(row[0], row[3], row[4]) for row in table.rows] == [("over 20 %", 20.0, 0), ("up to 1 %", 90.0, 1)]
     assert [row[2] for row in table.texts()] == ["0.960", "0.970"]
     none = build_recall_table([(row, {"index_recall_at_10": 0.5}) for row, _ in rows], "median_ms", "query ms")
     assert none.rows[0][1] == "none"
