@@ -38,7 +38,7 @@ ADVICE: Mapping[FailureLabel, FailureAdvice] = {
     ),
     "vocabulary mismatch": FailureAdvice(
         "The gold answers in other words than the query's.",
-        "Add vectors: retriever=hybrid.",
+        "Add vectors (retriever=hybrid), or those of another encoder.",
         "docs/fusion.md",
     ),
     "specificity gap": FailureAdvice(
@@ -53,7 +53,7 @@ ADVICE: Mapping[FailureLabel, FailureAdvice] = {
     ),
     "unjudged above gold": FailureAdvice(
         "A document above the gold resembles it but has no judgment; it may be relevant.",
-        "Judge it: python -m runner judge.",
+        "Judge it: python -m runner judge run=latest by=hand.",
         "docs/judging.md",
     ),
     UNCLASSIFIED: FailureAdvice(

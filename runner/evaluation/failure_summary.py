@@ -60,7 +60,7 @@ def _list_near(failure: QueryFailure, cutoff: int) -> Mapping[str, int]:
     """Return the ranks within the cutoff at which others have gold of a query, best first."""
     if failure.reached or failure.semantic_rank is None or failure.semantic_rank > cutoff:
         return failure.reached
-    return {"LSA": failure.semantic_rank}
+    return {"LSA of whole documents": failure.semantic_rank}
 
 
 def _prove_depth(failures: Sequence[QueryFailure]) -> str:
@@ -81,7 +81,7 @@ def _prove(name: FailureLabel, failures: Sequence[QueryFailure], cutoff: int, de
         if all(failure.semantic_rank is None for failure in failures):
             return ""
         by_meaning = sum((failure.semantic_rank or cutoff + 1) <= cutoff for failure in failures)
-        return f"LSA finds gold in its first {cutoff} for {by_meaning} of {n}"
+        return f"LSA of whole documents finds gold in its first {cutoff} for {by_meaning} of {n}"
     if depth <= cutoff:
         return ""
     below = sum(failure.gold_rank is not None for failure in failures)

@@ -30,7 +30,7 @@ from tests.pages.reading import Page, read_explorer_data, rows
 
 COUNTS: dict[FailureLabel, tuple[str, str]] = {
     "absent from the corpus": ("2", "3 documents missing"),
-    "vocabulary mismatch": ("2", "LSA finds gold in its first 3 for 0 of 2"),
+    "vocabulary mismatch": ("2", "LSA of whole documents finds gold in its first 3 for 0 of 2"),
     "distractor overlap": ("3", "gold of 2 of 3 is at ranks 4 to 8, within reach of a reranker"),
 }
 """The number of missed queries of the data below in each class, and what their rankings show."""
@@ -216,7 +216,7 @@ def test_the_rankings_show_what_they_can_of_each_remedy() -> None:
     shown = {of.name: (of.failures, of.proof) for of in summarize_failures(failures, 10, 100)}
     assert shown == {
         "absent from the corpus": (1, "1 document missing"),
-        "vocabulary mismatch": (3, "LSA finds gold in its first 10 for 2 of 3"),
+        "vocabulary mismatch": (3, "LSA of whole documents finds gold in its first 10 for 2 of 3"),
         "specificity gap": (1, "gold of 1 of 1 is at ranks 11 to 100, within reach of a reranker"),
         "distractor overlap": (1, "gold of 1 of 1 is at ranks 11 to 100, within reach of a reranker"),
         "unjudged above gold": (2, "1 document to judge"),
@@ -230,9 +230,10 @@ def test_the_rankings_show_what_they_can_of_each_remedy() -> None:
     (summary,) = summarize_failures(by_lsa, 10, 100)
     advice = ADVICE["specificity gap"].first_step
     assert summary.first_step == (
-        f"LSA has gold of 1 of 2 in its first 10: try to fuse both (retriever=hybrid). For the others: {advice}"
+        "LSA of whole documents has gold of 1 of 2 in its first 10: try to fuse both (retriever=hybrid). For the "
+        f"others: {advice}"
     )
     (summary,) = summarize_failures(by_lsa[:1], 10, 100)
-    assert summary.first_step == "LSA has gold at rank 9: try to fuse both (retriever=hybrid)."
+    assert summary.first_step == "LSA of whole documents has gold at rank 9: try to fuse both (retriever=hybrid)."
     shallow = {of.name: of.proof for of in summarize_failures(failures, 10, 10)}
     assert shallow["distractor overlap"] == shallow["specificity gap"] == ""

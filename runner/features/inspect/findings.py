@@ -401,7 +401,8 @@ def _of_rankings(
             name="unjudged documents", gravity=OF_NOTE, count=unjudged, of=100,
             text=f"{unjudged}% of the first {findability.cutoff} documents of {lowest} are unjudged and count as "
             "irrelevant.",
-            remedy="Use measures that need few judgments (RR, recall), or judge the documents: python -m runner judge.",
+            remedy="Use measures that need few judgments (RR, recall), or judge the documents: python -m runner judge "
+            "run=latest by=hand.",
         )  # fmt: skip
 
 

@@ -208,7 +208,10 @@ def _describe_bounds(reliability: Reliability) -> Iterator[str]:
         f"worst and the best case, {names[pair.better]} minus {names[pair.worse]}, now {pair.difference:+.3f}, becomes "
         f"{pair.low:+.3f} and {pair.high:+.3f}."
     )
-    yield "These extremes are unlikely; to narrow them, judge the unjudged documents: python -m runner judge."
+    yield (
+        "These extremes are unlikely; to narrow them, judge the unjudged documents: python -m runner judge run=latest "
+        "by=hand."
+    )
 
 
 def _format_needed(value: float) -> str:
