@@ -230,7 +230,8 @@ def test_a_plan_lists_the_texts_to_encode(model: str, harbour: Corpus) -> None:
     def rows(work: Work) -> str:
         return dict(work.key.parts)["rows"]
 
-    assert [(work.title, rows(work)) for work in index.needs] == [("embed", "256"), ("embed", "44")]
+    assert [work.title for work in index.needs] == ["embed", "embed"]
+    assert sum(int(rows(work)) for work in index.needs) == 300
     assert (asked.title, rows(asked)) == ("embed", "4")
     assert plan.title == "search"
 
