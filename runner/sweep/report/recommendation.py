@@ -27,7 +27,8 @@ def _describe_choice(board: Leaderboard, advice: Recommendation) -> str:
     labels, n, chosen = board.labels, len(advice.alike), board.selection
     if advice.arbitrary:
         figures = f"{board.primary} {score4(advice.row.mean)}{_describe_time(advice.row, ', ')}"
-        use = f"Use the cheapest: {labels[advice.row.rank - 1]} ({figures})."
+        which = "any, such as" if advice.cheapest is None else "the cheapest:"
+        use = f"Use {which} {labels[advice.row.rank - 1]} ({figures})."
         return f"{_describe_alike(board, advice)} {use}{_describe_needed(board, advice)}"
     if chosen is not None and not chosen.is_on_reported_data:
         return f"Use {describe_best(board)}{_describe_doubt(chosen)}."

@@ -61,6 +61,14 @@ def test_combinations_like_the_best_need_not_be_the_first_ones() -> None:
     assert describe_recommendation(board).startswith("These 30 queries cannot show which of 2 combinations is better: ")
 
 
+def test_none_is_called_the_cheapest_where_no_time_is_known() -> None:
+    board = chosen_by_chance()
+    untimed = [replace(row, means={**row.means, "median_ms": math.nan}) for row in board.rows]
+    advice = describe_recommendation(replace(board, rows=untimed))
+    assert f"Use any, such as {board.labels[0]} ({PRIMARY} {board.rows[0].mean:.4f})." in advice
+    assert "cheapest" not in advice
+
+
 @pytest.mark.parametrize(
     ("figures", "is_harmless"),
     [
