@@ -57,6 +57,7 @@ docs: setup  ## Write the generated pages of docs/, then build the site
 	$(PYTHON) -m release.configuration docs/configuration.md
 	$(PYTHON) -m release.security docs/security.md
 	$(PYTHON) -m release.shapes docs/datasets.md
+	$(PYTHON) -m release.growth
 	$(MAKE) site
 
 site: $(DOCS)/.ready  ## Build the documentation site in site/; a broken link is an error

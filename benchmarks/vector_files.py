@@ -54,19 +54,8 @@ VECTOR_FILES = (vector_files,)
 def _write(folder: Path, n: int) -> None:
     """Write vectors of documents and queries, the ids, and for each query its nearby document as the only answer."""
     (folder / "qrels").mkdir(parents=True)
-    rng = np.random.default_rng(0)
-    plane = rng.standard_normal((LATENT, DIMENSIONS), dtype=np.float32) / np.float32(DIMENSIONS**0.5)
-    matrix = np.lib.format.open_memmap(folder / "documents.npy", mode="w+", dtype=np.float16, shape=(n, DIMENSIONS))
-    for start in range(0, n, BLOCK):
-        block = matrix[start : start + BLOCK]
-        block[:] = rng.standard_normal((len(block), LATENT), dtype=np.float32) @ plane
-        block += NOISE * rng.standard_normal(block.shape, dtype=np.float32)
     targets = np.linspace(0, n - 1, QUERIES).astype(int)
-    near = matrix[targets] + NOISE * rng.standard_normal((QUERIES, DIMENSIONS), dtype=np.float32)
-    np.save(folder / "queries.npy", near.astype(np.float32))
-    matrix.flush()
-    _write_ids(folder / "documents.txt", range(n), "d")
-    _write_ids(folder / "queries.txt", targets, "q")
+    write_vectors(folder, n, targets)
     with (folder / "corpus.jsonl").open("wb") as documents:
         for number in range(n):
             documents.write(b'{"_id": "d%d", "title": "", "text": "%d"}\n' % (number, number))
@@ -74,6 +63,22 @@ def _write(folder: Path, n: int) -> None:
     (folder / "queries.jsonl").write_bytes(b"\n".join(lines) + b"\n")
     rows = "".join(f"q{number}\td{number}\t1\n" for number in targets)
     (folder / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}")
+
+
+def write_vectors(folder: Path, n: int, targets: NDArray[np.int64]) -> None:
+    """Write the vectors of documents d0, d1 ... and of the queries about some of them, q and the same number."""
+    rng = np.random.default_rng(0)
+    plane = rng.standard_normal((LATENT, DIMENSIONS), dtype=np.float32) / np.float32(DIMENSIONS**0.5)
+    matrix = np.lib.format.open_memmap(folder / "documents.npy", mode="w+", dtype=np.float16, shape=(n, DIMENSIONS))
+    for start in range(0, n, BLOCK):
+        block = matrix[start : start + BLOCK]
+        block[:] = rng.standard_normal((len(block), LATENT), dtype=np.float32) @ plane
+        block += NOISE * rng.standard_normal(block.shape, dtype=np.float32)
+    near = matrix[targets] + NOISE * rng.standard_normal((len(targets), DIMENSIONS), dtype=np.float32)
+    np.save(folder / "queries.npy", near.astype(np.float32))
+    matrix.flush()
+    _write_ids(folder / "documents.txt", range(n), "d")
+    _write_ids(folder / "queries.txt", targets, "q")
 
 
 def _write_ids(file: Path, numbers: Sequence[int] | range | NDArray[np.int64], letter: str) -> None:
