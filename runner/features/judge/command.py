@@ -157,6 +157,10 @@ def _judge(own: JudgeSettings, ranked: Sequence[JudgedRankings], folder: Path) -
     judging = own.judging
     pairs = pool(ranked, judging.depth)
     ids = list_pair_ids(ranked[0].dataset, pairs)
+    if not pairs and not any((one.judgments.grades > 0).any() for one in ranked):
+        raise ConfigError(
+            "nothing to judge: only queries with a relevant document are pooled, and none is known; by=hand judges all"
+        )
     if not own.has_judge:
         if own.chosen_order == "random" and not (folder / VERDICTS).is_file():
             raise ConfigError(

@@ -134,6 +134,12 @@ def test_a_number_of_queries_limits_the_desk(
     assert "queries: limits the desk; set by=hand" in capsys.readouterr().err
 
 
+def test_judging_without_gold_leads_to_the_desk(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retriever=bm25", *DATA]) == 0
+    assert main(["judge", "run=latest", "sample=5", "order=decisive"]) == 2
+    assert "none is known; by=hand judges all" in capsys.readouterr().err
+
+
 def test_mistakes_are_reported_in_one_line(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retriever=bm25", *DATA, "--json"]) == 0
     run = orjson.loads(capsys.readouterr().out)["run"]
