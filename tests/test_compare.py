@@ -118,8 +118,7 @@ def test_no_line_is_longer_than_there_is_room_for_and_no_word_is_broken(
     assert max(map(len, out.splitlines())) <= columns
     told = " ".join(out.split())
     assert "bad is worse than good in nDCG@10: -0.2000" in told
-    families = r"All other measures are exploratory and corrected for their \d+ tests, shown or not; the command table "
-    assert re.search(f"{families}counts only the measures that it shows", told)
+    assert re.search(r"corrected for their \d+ tests", told)
 
 
 def test_without_rules_nothing_fails(run: Run) -> None:

@@ -32,8 +32,8 @@ def encode_in_batches(
     """Return what `encode` makes of each text, or pair of texts, which it is given in batches (`split_batches`).
 
     With null `batch_tokens` each text is alone; equal texts are encoded once. The open `model` counts tokens, with the
-    `settings` of its preprocessing. With `padding`, `encode` pads texts to a multiple of so many tokens, and a batch
-    has texts of one padded length. A batch that does not fit in the memory of the device is halved. Raises
+    `settings` of its preprocessing. Unless `padding` is null, `encode` pads texts to a multiple of it in tokens, and a
+    batch has texts of one padded length. A batch that does not fit in the memory of the device is halved. Raises
     `RetrieverError` if a single text does not fit.
     """
     given, texts = texts, list(dict.fromkeys(texts))

@@ -92,7 +92,7 @@ def is_known_item(judgments: int, queries: int) -> bool:
 def warn_unequal_holes(results: Sequence[Result], labels: Sequence[str]) -> str:
     """Return a warning that names the results with the fewest and the most unjudged hits; "" if these are alike.
 
-    With one right document for each query, the rates only say how often it was retrieved, and there is no warning.
+    If each query has one right document, no warning is given: the rates only tell how often it was retrieved.
     """
     known = [(i, result) for i, result in enumerate(results) if not result.has_foreign_ids]
     rates = [(result.holes.rate, i) for i, result in known if result.holes and result.holes.hits]

@@ -192,7 +192,7 @@ def describe_promoted(promoted: Mapping[str, Sequence[PromotionRecord]], is_live
         ]
         for name, r in records
     ]  # fmt: skip
-    text = "Each point is a promotion. A line goes on as long as the dataset and the measure stay the same."
+    text = "Each point is a promotion. Lines join points of the same dataset and measure."
     plot = Plot("promoted", "Promoted baselines", text, _draw_promoted(records, is_live), wide=True)
     note = "The results that promote saved as baselines, with the commit of the code that was evaluated."
     return ReportSection("Promotions", Table(columns, rows), "time", note, plot=plot)

@@ -155,7 +155,7 @@ class Desk:
                     self._returned = [*(other for other in self._returned if other != place), place]
 
     def extend_goal(self, more: int) -> None:
-        """Raise the goal of this session."""
+        """Set the goal to the pairs decided so far and this many more."""
         with self._lock:
             self.goal = self._measure_progress().decided + more
 
